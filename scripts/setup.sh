@@ -1,0 +1,33 @@
+#!/bin/sh
+# Makes .venv with everything pinned, and sees that there is a Java that Spark can run on.
+set -eu
+cd "$(dirname "$0")/.."
+PYTHON=${PYTHON:-python3}
+
+if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    echo "setup: Python 3.11 or newer is needed, and '$PYTHON' is not; install it or run make PYTHON=/path/to/python3.11" >&2
+    exit 1
+fi
+
+java_version() {
+    "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
+}
+
+major=$(java_version 2>/dev/null || true)
+if [ "${major:-0}" -lt 17 ]; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "setup: installing Java 17"
+        apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null
+    else
+        echo "setup: Spark needs Java 17 or 21 and there is none on PATH; install one (such as openjdk-17-jre-headless) or set JAVA_HOME" >&2
+        exit 1
+    fi
+fi
+
+[ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
+.venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip -q
+.venv/bin/python -m pip install -q --disable-pip-version-check 'uv==0.13.8'
+.venv/bin/uv pip sync -q --python .venv/bin/python --require-hashes requirements.lock
+.venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip -q
+.venv/bin/uv pip install -q --python .venv/bin/python --no-deps -e .
+echo "setup: ready; .venv/bin/streamjoin --help"

@@ -1,0 +1,64 @@
+"""The errors StreamJoin shows to people: each names the thing and the way out.
+
+Exit status of the command line: 2 for every `InputError`, 1 for every other `StreamJoinError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class StreamJoinError(Exception):
+    """Something failed that we can name. The message is one sentence, without a stack."""
+
+
+class InputError(StreamJoinError):
+    """The file, query or data description is wrong.
+
+    Args:
+        message: what is wrong, and what would be right.
+        field: dotted path of the offending field of a join file, such as `streams.orders.delay`.
+    """
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a piece of a query stands; lines and columns count from 1, `end_column` is past the last character."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class QueryError(InputError):
+    """A query cannot be read or bound. `span` says where; it is None only where no place can be named."""
+
+    def __init__(self, message: str, span: Span | None = None) -> None:
+        super().__init__(message)
+        self.span = span
+
+    def __str__(self) -> str:
+        if self.span is None:
+            return f"query: {self.message}"
+        return f"query, line {self.span.line}, column {self.span.column}: {self.message}"
+
+
+class UnsupportedError(InputError):
+    """The query is right, but this operator or version cannot run it; the message says why and what can."""
+
+
+class StateError(StreamJoinError):
+    """The saved state cannot be used: a segment is missing or damaged, or it belongs to another job."""
+
+
+class RunError(StreamJoinError):
+    """A job failed while it was running; the message is the first cause in one sentence."""

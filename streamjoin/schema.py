@@ -1,0 +1,131 @@
+"""Names of column types, and the description of one stream.
+
+A schema is a plain `pyarrow.Schema`; this module only says which types a stream may have, how they are
+written in a join file, and which column is the event time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from streamjoin.errors import InputError
+
+ARRIVAL = "arrival"
+"""The value of `time:` that stamps tuples at intake, for data without a time column."""
+
+EVENT_TIME_LIMIT_US = 2**62
+"""Event times lie strictly inside +-2**62 us (about 146,000 years), so that differences fit into int64."""
+
+_SIMPLE_TYPES: dict[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+_DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
+_TIME_UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+def parse_type(name: str) -> pa.DataType:
+    """The Arrow type a join file calls `name`, such as `int64` or `decimal(12, 2)`.
+
+    Raises:
+        InputError: there is no such type; the message lists those there are.
+    """
+    if found := _SIMPLE_TYPES.get(name):
+        return found
+    if match := _DECIMAL.fullmatch(name):
+        precision, scale = int(match[1]), int(match[2])
+        if 1 <= precision <= 38 and scale <= precision:
+            return pa.decimal128(precision, scale)
+    raise InputError(f'"{name}" is no column type; types are {", ".join(_SIMPLE_TYPES)} and decimal(precision, scale)')
+
+
+def type_name(data_type: pa.DataType) -> str:
+    """What a join file calls `data_type`; the inverse of `parse_type` for the types it knows."""
+    for name, simple in _SIMPLE_TYPES.items():
+        if simple == data_type:
+            return name
+    if pa.types.is_decimal128(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    return str(data_type)
+
+
+def parse_schema(fields: Mapping[str, str]) -> pa.Schema:
+    """A schema as a join file writes it: column name -> type name, in column order."""
+    schema = pa.schema([pa.field(name, parse_type(str(kind))) for name, kind in fields.items()])
+    check_schema(schema)
+    return schema
+
+
+def check_schema(schema: pa.Schema) -> None:
+    """Refuse what no stream may have: no columns, too many, reserved names, or two names that differ by case only."""
+    if not schema.names:
+        raise InputError("a stream needs at least one column")
+    if len(schema.names) > 1_000:
+        raise InputError(f"a stream may have 1000 columns at most, this one has {len(schema.names)}")
+    seen: dict[str, str] = {}
+    for name in schema.names:
+        if name.startswith("__"):
+            raise InputError(f'column "{name}": names that begin with two underscores are reserved')
+        if twin := seen.get(name.lower()):
+            raise InputError(f'columns "{twin}" and "{name}" differ by case only; rename one')
+        seen[name.lower()] = name
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSchema:
+    """One stream as a query sees it.
+
+    Args:
+        name: the name the query uses.
+        columns: its columns in order.
+        time: the column that holds the event time, or `arrival`.
+        time_unit: unit of an integer time column (s, ms, us); ignored for timestamps and dates.
+        delay_us: D, the largest disorder inside which results are exact.
+    """
+
+    name: str
+    columns: pa.Schema
+    time: str
+    time_unit: str = "us"
+    delay_us: int = 0
+
+    def __post_init__(self) -> None:
+        check_schema(self.columns)
+        if self.delay_us < 0:
+            raise InputError("the delay must not be negative", field=f"streams.{self.name}.delay")
+        if self.time_unit not in _TIME_UNITS_US:
+            raise InputError(
+                f'"{self.time_unit}" is no time unit; use s, ms or us', field=f"streams.{self.name}.time_unit"
+            )
+        if self.time == ARRIVAL:
+            return
+        if self.time not in self.columns.names:
+            raise InputError(
+                f'there is no column "{self.time}"; columns are {", ".join(self.columns.names)}',
+                field=f"streams.{self.name}.time",
+            )
+        kind = self.columns.field(self.time).type
+        if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)):
+            raise InputError(
+                f'column "{self.time}" is {type_name(kind)}; an event time is a timestamp, a date or an integer '
+                "with time_unit",
+                field=f"streams.{self.name}.time",
+            )
+
+    @property
+    def time_unit_us(self) -> int:
+        """Microseconds in one unit of an integer time column."""
+        return _TIME_UNITS_US[self.time_unit]
