@@ -1,0 +1,256 @@
+"""How the stored tuples of one side are laid out, and how tuples of the other side find them.
+
+Rows of a segment are sorted by (cell, key). A probe names one cell and a range of keys:
+
+    layout  cell                      key                          answers
+    hash    equal keys share one      second range, else window    =            (BiStream: hash maps)
+    grid    slice of the first band   second range                 two bands    (index the secondary predicate too)
+    tree    all rows are in one       the range                    <, <=, bands (BiStream: balanced search trees)
+    scan    all rows are in one       window                       anything
+
+The answer is never too small. Conjuncts it does not settle exactly are in `recheck`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.errors import InputError
+from streamjoin.expression import Columns, Expression, evaluate
+from streamjoin.index.kernels import is_sorted, radix_order
+from streamjoin.index.keys import hash_key, is_exact, order_key, shift_key
+from streamjoin.predicate import JoinPredicate, Range
+from streamjoin.window import R, FullHistory, Window
+
+INDEX_KINDS = ("auto", "hash", "tree", "scan")
+"""What a user may ask for; `tree` is a grid where there are two bands to index."""
+
+_EMPTY = np.zeros(0, np.int64)
+_CELL_LIMIT = 2.0**61
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """Probes of one block, sorted by (cell, low); a row may stand for several probes, at most one a cell.
+
+    Args:
+        rows: row number in the block, int64 of shape (p,).
+        cells, lows, highs: int64 of shape (p,), or empty where the layout has no cells or keys.
+        coordinates: window coordinates, int64 of shape (p,), or empty without a window.
+    """
+
+    rows: np.ndarray
+    cells: np.ndarray
+    lows: np.ndarray
+    highs: np.ndarray
+    coordinates: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Slices of equal width over the keys of a band."""
+
+    band: Range
+    width: float | int
+
+    def cells(self, values: pa.Array, shift: float | int | None = 0, upward: bool = False) -> np.ndarray:
+        """The slice each of `values + shift` lies in."""
+        if isinstance(self.width, int):
+            keys = shift_key(values, shift, upward=upward, strict=False)
+            return keys // np.int64(self.width)
+        numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy() + shift
+        margin = 8 * np.finfo(np.float64).eps * np.abs(numbers)
+        slices = np.floor((numbers + (0 if shift == 0 else margin if upward else -margin)) / self.width)
+        # NaN meets nothing inside a band; any cell will do, because the band is checked again.
+        return np.clip(np.nan_to_num(slices, nan=_CELL_LIMIT), -_CELL_LIMIT, _CELL_LIMIT).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLayout:
+    """The layout of the tuples stored on one side.
+
+    Args:
+        stored: the side, R or S, whose tuples are laid out.
+        kind: hash, grid, tree or scan.
+        equal: (stored, probing) expressions of every equality; only hash has any.
+        grid: the slices of a grid.
+        key: the range that keys answer, oriented as stored - probing; None where the window is the key, or nothing.
+        window: the window of the join.
+        window_is_key: rows of a cell are sorted by window coordinate, so that a probe touches only those inside.
+        recheck: the conjuncts to evaluate again on found pairs.
+    """
+
+    stored: int
+    kind: str
+    equal: tuple[tuple[Expression, Expression], ...]
+    grid: Grid | None
+    key: Range | None
+    window: Window
+    window_is_key: bool
+    recheck: tuple[Expression, ...]
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether rows lie in cells; otherwise all share one."""
+        return bool(self.equal) or self.grid is not None
+
+    def cells_of(self, columns: Columns, rows: int, face: int) -> np.ndarray:
+        """Cells of rows by their equal keys; face 0 is the stored side's, 1 the probing side's."""
+        values = [evaluate(pair[face], columns, rows) for pair in self.equal]
+        return equality_cells(values)
+
+    def arrange(
+        self, columns: Columns, coordinates: np.ndarray, rows: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """How to store a block of `rows` rows.
+
+        Returns:
+            (order, cells, keys): row numbers sorted by (cell, key), then cells and keys in that order; either is
+            empty where the layout has none, and keys are empty too where the window is the key.
+        """
+        cells = _EMPTY
+        if self.equal:
+            cells = self.cells_of(columns, rows, 0)
+        elif self.grid:
+            cells = self.grid.cells(evaluate(self.grid.band.keys[0], columns, rows))
+        keys = order_key(evaluate(self.key.keys[0], columns, rows)) if self.key else _EMPTY
+        order = _sorted_by(cells, coordinates if self.window_is_key else keys, rows)
+        return order, cells[order] if cells.size else _EMPTY, keys[order] if keys.size else _EMPTY
+
+    def probes(self, columns: Columns, coordinates: np.ndarray, rows: int) -> Probes:
+        """The probes of a block of the other side."""
+        lows = highs = _EMPTY
+        if self.key:
+            values = evaluate(self.key.keys[1], columns, rows)
+            lows = shift_key(values, self.key.low, upward=False, strict=self.key.strict_low)
+            highs = shift_key(values, self.key.high, upward=True, strict=self.key.strict_high)
+        elif self.window_is_key:
+            bounds = self.window.bounds(self.stored)
+            assert bounds is not None
+            lows, highs = coordinates + bounds[0], coordinates + bounds[1]
+        numbers = np.arange(rows, dtype=np.int64)
+        cells = _EMPTY
+        if self.equal:
+            cells = self.cells_of(columns, rows, 1)
+        elif self.grid:
+            values = evaluate(self.grid.band.keys[1], columns, rows)
+            first = self.grid.cells(values, self.grid.band.low)
+            counts = self.grid.cells(values, self.grid.band.high, upward=True) - first + 1
+            numbers = np.repeat(numbers, counts)
+            starts = np.cumsum(counts) - counts
+            cells = first[numbers] + (np.arange(numbers.size) - starts[numbers])
+            lows, highs = lows[numbers], highs[numbers]
+        order = _sorted_by(cells, lows, numbers.size)
+        numbers = numbers[order]
+        return Probes(
+            numbers,
+            cells[order] if cells.size else _EMPTY,
+            lows[order] if lows.size else _EMPTY,
+            highs[order] if highs.size else _EMPTY,
+            coordinates[numbers] if coordinates.size else _EMPTY,
+        )
+
+    def __str__(self) -> str:
+        words = {
+            "hash": lambda: "hash of " + ", ".join(str(pair[0]) for pair in self.equal),
+            "grid": lambda: f"grid over {self.grid.band.keys[0]} and {self.key.keys[0]}",  # type: ignore[union-attr]
+            "tree": lambda: f"tree over {self.key.keys[0]}",  # type: ignore[union-attr]
+            "scan": lambda: "scan of the window",
+        }
+        text = words[self.kind]()
+        return f"{text}, then {self.key.keys[0]}" if self.kind == "hash" and self.key else text
+
+
+def equality_cells(values: list[pa.Array]) -> np.ndarray:
+    """One int64 for each row, equal for equal keys of either stream: the key itself where one fits, else a hash."""
+    if len(values) == 1 and is_exact(values[0].type):
+        return order_key(values[0])
+    return hash_key(values)
+
+
+def _sorted_by(first: np.ndarray, second: np.ndarray, rows: int) -> np.ndarray:
+    order = np.arange(rows, dtype=np.int64)
+    for keys in (second, first):  # least significant first: the sort is stable
+        if keys.size and not is_sorted(keys[order]):
+            order = radix_order(keys, order)
+    return order
+
+
+def choose_layout(predicate: JoinPredicate, window: Window, stored: int, wanted: str = "auto") -> IndexLayout:
+    """The best layout for one side, as the table at the top says.
+
+    Args:
+        wanted: auto, or the index the user insists on.
+    Raises:
+        InputError: the wanted index cannot answer this predicate.
+    """
+    if wanted not in INDEX_KINDS:
+        raise InputError(f'"{wanted}" is no index; use {", ".join(INDEX_KINDS)}', field="operator.index")
+    if wanted == "hash" and not predicate.equalities:
+        raise InputError("a hash index needs an equality between the two streams", field="operator.index")
+    if wanted == "tree" and not predicate.ranges and not predicate.equalities:
+        raise InputError("a tree index needs a comparison between the two streams", field="operator.index")
+    ranges = [found if stored == R else found.mirrored() for found in predicate.ranges]
+    # Bands first: a slice beats a half. Sorting is stable, so the query's own order decides among equals.
+    ranges.sort(key=lambda found: not found.is_band)
+    windowed = not isinstance(window, FullHistory)
+    equal: tuple[tuple[Expression, Expression], ...] = ()
+    grid: Grid | None = None
+    key: Range | None = None
+    if wanted == "scan":
+        kind = "scan"
+    elif predicate.equalities and wanted != "tree":
+        kind = "hash"
+        equal = tuple((found.keys[stored], found.keys[1 - stored]) for found in predicate.equalities)
+        key = next((found for found in ranges if found.is_band or not windowed), None)
+    elif ranges or predicate.equalities:
+        if wanted == "tree" and predicate.equalities:
+            ranges = [_as_range(predicate, stored), *ranges]
+        kind = "tree"
+        key = ranges[0]
+        if len(ranges) > 1 and (width := _slice_width(ranges[0])):
+            kind, grid, key = "grid", Grid(ranges[0], width), ranges[1]
+    else:
+        kind = "scan"
+    window_is_key = windowed and key is None
+    return IndexLayout(
+        stored, kind, equal, grid, key, window, window_is_key, _recheck(predicate, kind, key)
+    )
+
+
+def _as_range(predicate: JoinPredicate, stored: int) -> Range:
+    first = predicate.equalities[0]
+    keys = (first.keys[stored], first.keys[1 - stored])
+    return Range(keys, 0, 0, False, False, is_exact(keys[0].type), (first.source,))
+
+
+def _slice_width(band: Range) -> float | int | None:
+    """Half of the band, so that a probe meets three slices at the most; None where there is nothing to slice."""
+    if not band.is_band or band.low >= band.high or not is_exact(band.keys[0].type):  # type: ignore[operator]
+        return None
+    width = (band.high - band.low) / 2  # type: ignore[operator]
+    kind = band.keys[0].type
+    if pa.types.is_floating(kind):
+        return float(width)
+    if pa.types.is_decimal(kind):
+        width *= 10**kind.scale
+    return max(int(width), 1)
+
+
+def _recheck(predicate: JoinPredicate, kind: str, key: Range | None) -> tuple[Expression, ...]:
+    settled: set[Expression] = set()
+    if kind == "hash" and len(predicate.equalities) == 1 and is_exact(predicate.equalities[0].keys[0].type):
+        settled.add(predicate.equalities[0].source)
+    if key is not None and key.exact and is_exact(key.keys[0].type):
+        settled.update(key.sources)
+    conditions = [found.source for found in predicate.equalities]
+    conditions += [source for found in predicate.ranges for source in found.sources]
+    return tuple(part for part in (*conditions, *predicate.residual) if part not in settled)
+
+
+Predicates = Mapping[str, Callable[..., Any]]

@@ -1,0 +1,1 @@
+"""Intake: from raw records to routed blocks."""

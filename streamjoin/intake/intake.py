@@ -1,0 +1,231 @@
+"""Intake of one stream: stamp, select, project, route (BiStream's router: shuffler and dispatcher in one).
+
+Rows come in as record batches of the stream's schema; routed blocks and, at the end of each piece, punctuations go out.
+What cannot be joined is counted, never silently lost: rows without a usable event time become dead letters, rows with
+a NULL key match nothing and stay behind.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.block import Block
+from streamjoin.errors import RunError
+from streamjoin.expression import TRUE, Columns, evaluate, filter_mask
+from streamjoin.failpoints import failpoint
+from streamjoin.index.keys import order_key, shift_key
+from streamjoin.index.kernels import mix
+from streamjoin.index.layout import equality_cells
+from streamjoin.intake.deadletter import DeadLetter
+from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
+from streamjoin.operators.operator import Operator, Tuples
+from streamjoin.plan import JoinPlan
+from streamjoin.predicate import never_matches
+from streamjoin.punctuation import Punctuation
+from streamjoin.window import R, CountWindow
+
+BLOCK_ROWS = 1 << 18
+"""Rows routed at a time: large enough that a block's fixed cost does not show, small enough for a worker's memory."""
+
+SEED = 0x5EED
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """A block on its way.
+
+    Args:
+        slot: the Spark partition it goes to.
+        targets: (unit number, role) of the units of that slot it is for.
+        rows: tuples in it.
+    """
+
+    slot: int
+    side: int
+    piece: str
+    targets: tuple[tuple[int, int], ...]
+    rows: int
+    block: pa.Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a batch's input that one task reads.
+
+    Args:
+        name: unique in the batch and in the stream's order.
+        router: whose event times rise together with this piece's.
+        identity: with a row's position, the identity of a tuple: the same in every replay and with every number of
+            slots.
+        position: position of the piece's first row.
+        now_us: when the batch began, as logged.
+    """
+
+    name: str
+    router: str
+    identity: str
+    position: int
+    now_us: int
+
+
+@dataclass(slots=True)
+class Intake:
+    """The intake of one side of a join.
+
+    Args:
+        slots: Spark partitions of the unit stage.
+        on_dead_letters: takes the rows that cannot be joined.
+    """
+
+    plan: JoinPlan
+    side: int
+    operator: Operator
+    slots: int
+    on_dead_letters: Callable[[list[DeadLetter]], None]
+    strict: bool = False
+    _sent: dict[int, int] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
+    _ts_max_us: int | None = None
+    _rows: int = 0
+    _read: int = 0
+
+    def take(self, rows: pa.RecordBatch, piece: Piece, positions: np.ndarray | None = None) -> Iterator[Routed]:
+        """Route rows of the stream's schema, in stream order.
+
+        Args:
+            positions: int64, the identity of each row within the piece; None where rows simply count on.
+        """
+        if rows.num_rows == 0:
+            return
+        if positions is None:
+            positions = np.arange(rows.num_rows, dtype=np.int64) + (piece.position + self._read)
+        self._read += rows.num_rows
+        block, positions = self._stamped(rows, positions, piece)
+        self._add("rows", len(block))
+        self._add("bytes", block.rows.nbytes)
+        if len(block):
+            latest = int(block.ts_us.max())
+            self._ts_max_us = latest if self._ts_max_us is None else max(self._ts_max_us, latest)
+        self._rows += len(block)
+        block, positions = self._selected(block, positions)
+        if len(block):
+            yield from self._route(block, positions, piece)
+
+    def bad_records(self, letters: list[DeadLetter]) -> None:
+        """Hand on records that could not even be decoded."""
+        self._dead(letters)
+
+    def punctuate(self, piece: Piece) -> Iterator[tuple[int, int, Punctuation]]:
+        """(slot, rows sent there, punctuation) for every slot: this piece is complete."""
+        failpoint("router.before_punctuation")
+        for slot in range(self.slots):
+            # Counts go along once, or reports would add them up once a slot.
+            counts = self._counts if slot == 0 else {}
+            yield slot, self._sent.get(slot, 0), Punctuation(
+                self.side, piece.router, piece.name, self._rows, self._ts_max_us, piece.now_us, counts
+            )
+
+    def _stamped(self, rows: pa.RecordBatch, positions: np.ndarray, piece: Piece) -> tuple[Block, np.ndarray]:
+        ts_us, missing, out_of_range = event_times(rows, self.plan.streams[self.side], piece.now_us)
+        bad = missing | out_of_range
+        if bad.any():
+            self._dead(
+                [
+                    DeadLetter(
+                        self.plan.streams[self.side].name,
+                        piece.identity,
+                        int(positions[row]),
+                        MISSING if missing[row] else OUT_OF_RANGE,
+                        _row_text(rows, int(row)),
+                    )
+                    for row in np.nonzero(bad)[0]
+                ]
+            )
+            good = np.nonzero(~bad)[0]
+            rows, ts_us, positions = rows.take(pa.array(good)), ts_us[good], positions[good]
+        counted = isinstance(self.plan.window, CountWindow)
+        places = np.arange(rows.num_rows, dtype=np.int64) + self._rows if counted else None
+        return Block(rows, ts_us, places), positions
+
+    def _selected(self, block: Block, positions: np.ndarray) -> tuple[Block, np.ndarray]:
+        columns = self._columns(block.rows)
+        selection = self.plan.predicate.selections[self.side]
+        if selection != TRUE:
+            keep = filter_mask(selection, columns, len(block), self.plan.predicates)
+            self._add("dropped_by_selection", int(np.count_nonzero(~keep)))
+            block, positions = _keep(block, positions, keep)
+            columns = self._columns(block.rows)
+        hopeless = never_matches(self.plan.predicate, self.side)
+        if hopeless is not None and len(block):
+            null = filter_mask(hopeless, columns, len(block))
+            if null.any():
+                self._add("null_keys", int(np.count_nonzero(null)))
+                block, positions = _keep(block, positions, ~null)
+        names = self.plan.routed_columns(self.side)
+        rows = block.rows.select(list(names))
+        return Block(rows, block.ts_us, block.positions), positions
+
+    def _route(self, block: Block, positions: np.ndarray, piece: Piece) -> Iterator[Routed]:
+        self._add("routed", len(block))
+        for route in self.operator.route(self.side, self._tuples(block, positions, piece)):
+            routed = block if route.rows.size == len(block) else block.take(route.rows)
+            buffer = routed.to_ipc()
+            by_slot: dict[int, list[tuple[int, int]]] = {}
+            for unit, role in route.targets:
+                by_slot.setdefault(unit % self.slots, []).append((unit, role))
+            for slot, targets in sorted(by_slot.items()):
+                self._sent[slot] = self._sent.get(slot, 0) + len(routed)
+                self._add("sent_bytes", buffer.size)
+                yield Routed(slot, self.side, piece.name, tuple(targets), len(routed), buffer)
+
+    def _tuples(self, block: Block, positions: np.ndarray, piece: Piece) -> Tuples:
+        columns = self._columns(block.rows)
+        base = zlib.crc32(f"{self.plan.names[self.side]}/{piece.identity}".encode()) ^ SEED << 32
+        identity = mix(mix(positions) + np.int64(base))
+        equal = key = lows = highs = None
+        if keys := self.plan.equality_keys(self.side):
+            equal = equality_cells([evaluate(expression, columns, len(block)) for expression in keys])
+        if getattr(self.operator, "bounds", None) is not None and self.plan.predicate.ranges:
+            main = self.plan.main_range
+            values = evaluate(main.keys[self.side], columns, len(block))
+            key = order_key(values)
+            # What R's tuple may meet are S's keys in [r - high, r - low].
+            facing = main.mirrored() if self.side == R else main
+            lows = shift_key(values, facing.low, upward=False, strict=False)
+            highs = shift_key(values, facing.high, upward=True, strict=False)
+        return Tuples(identity, equal, key, lows, highs)
+
+    def _columns(self, rows: pa.RecordBatch) -> Columns:
+        name = self.plan.names[self.side]
+        return {(name, column): rows.column(column) for column in rows.schema.names}
+
+    def _dead(self, letters: list[DeadLetter]) -> None:
+        if not letters:
+            return
+        if self.strict:
+            first = letters[0]
+            raise RunError(
+                f"stream {first.stream}, {first.source}, record {first.position}: {first.reason}; the job is strict, "
+                "so it stops"
+            )
+        self._add("dead_letters", len(letters))
+        self.on_dead_letters(letters)
+
+    def _add(self, name: str, value: int) -> None:
+        self._counts[name] = self._counts.get(name, 0) + value
+
+
+def _keep(block: Block, positions: np.ndarray, mask: np.ndarray) -> tuple[Block, np.ndarray]:
+    if mask.all():
+        return block, positions
+    rows = np.nonzero(mask)[0]
+    return block.take(rows), positions[rows]
+
+
+def _row_text(rows: pa.RecordBatch, row: int) -> bytes:
+    return str(rows.slice(row, 1).to_pylist()[0]).encode()

@@ -1,0 +1,1 @@
+"""The join operators: which unit stores a tuple, which units it probes, and what that costs."""

@@ -1,0 +1,112 @@
+"""One slot's work on one batch: the units that run there, their input, their state.
+
+A slot is a Spark partition, or a turn of a loop in a test. It reads version b of its units' state, and writes version
+b + 1 once all results of the batch have been handed on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from streamjoin.block import Block
+from streamjoin.errors import StateError
+from streamjoin.failpoints import failpoint
+from streamjoin.intake.intake import Routed
+from streamjoin.operators.operator import Operator
+from streamjoin.operators.unit import UnitInput, UnitReport, UnitStep
+from streamjoin.plan import JoinPlan
+from streamjoin.punctuation import Punctuation
+from streamjoin.state.store import StateStore
+
+
+@dataclass(frozen=True, slots=True)
+class StageJob:
+    """A stage of a job, as every slot knows it.
+
+    Args:
+        slots: how many there are; unit u runs in slot u mod slots.
+        state: the job's state directory.
+        sync: fsync state files.
+    """
+
+    plan: JoinPlan
+    operator: Operator
+    slots: int
+    state: Path
+    stage: int = 0
+    sync: bool = True
+
+
+@dataclass(slots=True)
+class SlotStep:
+    """Collects a batch's blocks and punctuations for one slot, then runs its units.
+
+    Args:
+        version: the state's version before the batch, which is the batch's number.
+    """
+
+    job: StageJob
+    slot: int
+    version: int
+    store: StateStore
+    reports: list[UnitReport] = field(default_factory=list)
+    punctuations: list[Punctuation] = field(default_factory=list)
+    _blocks: list[Routed] = field(default_factory=list)
+    _expected: int = 0
+
+    def take(self, routed: Routed) -> None:
+        """A block arrived."""
+        self._blocks.append(routed)
+
+    def punctuate(self, punctuation: Punctuation, sent: int) -> None:
+        """A piece is complete; it sent this slot `sent` tuples."""
+        self.punctuations.append(punctuation)
+        self._expected += sent
+
+    def results(self) -> Iterator[pa.RecordBatch]:
+        """All units' results; afterwards their next state is durable, and `reports` says what they did.
+
+        Raises:
+            StateError: a block got lost on the way, or the state cannot be read.
+        """
+        arrived = sum(routed.rows for routed in self._blocks)
+        if arrived != self._expected:
+            raise StateError(
+                f"slot {self.slot} got {arrived} tuples of batch {self.version} where its routers sent {self._expected}"
+            )
+        blocks = [(routed, Block.from_ipc(routed.block)) for routed in self._blocks]
+        now_us = max((item.clock_us for item in self.punctuations), default=0)
+        for unit in self.job.operator.units:
+            if unit.number % self.job.slots != self.slot:
+                continue
+            mine = [
+                (routed.side, role, routed.piece, block)
+                for routed, block in blocks
+                for number, role in routed.targets
+                if number == unit.number
+            ]
+            writer = self.store.writer(unit.number, self.version + 1)
+            step = UnitStep(
+                self.job.plan,
+                unit,
+                self.store.load(unit.number, self.version),
+                UnitInput(mine, self.punctuations, now_us),
+                partial(self.store.open_segment, unit.number),
+                writer.save,
+                time.perf_counter,
+            )
+            failpoint("unit.before_probe")
+            for rows in step.results():
+                yield rows
+                failpoint("unit.mid_results")
+            writer.finish()
+            self.store.commit(unit.number, step.state, step.report)
+            self.store.collect(unit.number, self.version + 1)
+            self.store.detach_except(unit.number, step.state)
+            self.reports.append(step.report)

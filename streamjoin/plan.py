@@ -1,0 +1,90 @@
+"""The plan of one binary join: everything a router and a unit need to know, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from streamjoin.expression import Expression, columns_of
+from streamjoin.index.layout import IndexLayout, choose_layout
+from streamjoin.predicate import JoinPredicate, Range, equality_keys
+from streamjoin.schema import StreamSchema
+from streamjoin.window import TimeWindow, Window
+
+ARCHIVE_PERIODS_A_WINDOW = 10
+"""P is a tenth of the window unless set, as in BiStream, section 6.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlan:
+    """A bound SELECT ONLINE over two streams.
+
+    Args:
+        streams: (R, S), in the order of FROM.
+        names: what the query calls them; a self-join has two names for one stream.
+        predicate: the WHERE clause, taken apart.
+        window: WITHIN.
+        select: output columns, (name, expression), in order.
+        index: the index the user insists on, or auto.
+        archive_period_us: P, or None for the default.
+        predicates: registered vectorised predicates by name.
+        text: the query as written.
+    """
+
+    streams: tuple[StreamSchema, StreamSchema]
+    names: tuple[str, str]
+    predicate: JoinPredicate
+    window: Window
+    select: tuple[tuple[str, Expression], ...]
+    index: str = "auto"
+    archive_period_us: int | None = None
+    predicates: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    text: str = ""
+
+    def layout(self, stored: int) -> IndexLayout:
+        """How tuples stored on side `stored` are laid out."""
+        return choose_layout(self.predicate, self.window, stored, self.index)
+
+    def stored_columns(self, side: int) -> tuple[str, ...]:
+        """The columns of a side that results and rechecks read, in the stream's order."""
+        wanted = self._columns([expression for _, expression in self.select])
+        wanted |= self._columns(list(self.layout(0).recheck) + list(self.layout(1).recheck))
+        return self._ordered(side, wanted)
+
+    def routed_columns(self, side: int) -> tuple[str, ...]:
+        """The columns of a side that leave intake: the stored ones and those that keys are computed from."""
+        wanted = {(self.names[side], name) for name in self.stored_columns(side)}
+        wanted |= self._columns([self.predicate.whole])
+        return self._ordered(side, wanted)
+
+    def _columns(self, expressions: list[Expression]) -> set[tuple[str, str]]:
+        return {pair for expression in expressions for pair in columns_of(expression)}
+
+    def _ordered(self, side: int, wanted: set[tuple[str, str]]) -> tuple[str, ...]:
+        return tuple(name for name in self.streams[side].columns.names if (self.names[side], name) in wanted)
+
+    def equality_keys(self, side: int) -> tuple[Expression, ...]:
+        """What equal keys are routed by."""
+        return equality_keys(self.predicate, side)
+
+    @property
+    def main_range(self) -> Range:
+        """The range that content-sensitive routing looks at: the first band, else the first range."""
+        return next((found for found in self.predicate.ranges if found.is_band), self.predicate.ranges[0])
+
+    @property
+    def period_us(self) -> int | None:
+        """P, the archive period; None where neither the user nor a time window sets one."""
+        if self.archive_period_us is not None:
+            return self.archive_period_us
+        if isinstance(self.window, TimeWindow):
+            return max((self.window.before_us + self.window.after_us) // 2 // ARCHIVE_PERIODS_A_WINDOW, 1)
+        return None
+
+    @property
+    def output(self) -> pa.Schema:
+        """Names and types of the result columns."""
+        return pa.schema([pa.field(name, expression.type) for name, expression in self.select])

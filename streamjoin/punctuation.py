@@ -1,0 +1,96 @@
+"""Punctuations: what a router tells every unit about a stream, batch by batch (BiStream's signal tuples).
+
+A punctuation says that all tuples of one piece of the batch's input have been sent, how many there were, and how far
+event time has come. From the punctuations of all batches a `StreamClock` derives the stream's *mark*: no tuple that is
+inside the allowed delay can be older.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+IDLE_TIMEOUT_US = 60_000_000
+"""A router that brings nothing for so long no longer holds the mark back; what returns late is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuation:
+    """All tuples of one piece of a batch's input were sent.
+
+    Args:
+        side: R or S.
+        router: the part of the source whose event times rise together, such as a topic partition.
+        piece: which piece of the batch's input, unique in the batch; pieces are ordered by it.
+        rows: tuples of the piece, including those that the query's selection dropped.
+        ts_max_us: their latest event time; None where there was none.
+        clock_us: when the batch began, as logged with its offsets, so that a replay sees the same.
+        counts: what intake counted, by name; added up in reports.
+    """
+
+    side: int
+    router: str
+    piece: str
+    rows: int
+    ts_max_us: int | None
+    clock_us: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; `from_json` reads it back."""
+        return {
+            "side": self.side, "router": self.router, "piece": self.piece, "rows": self.rows,
+            "ts_max_us": self.ts_max_us, "clock_us": self.clock_us, "counts": dict(self.counts),
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Punctuation:
+        """The inverse of `to_json`."""
+        return Punctuation(**value)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamClock:
+    """How far one stream has come.
+
+    Args:
+        rows: tuples it brought so far; the next one's rank.
+        mark_us: no tuple inside the allowed delay is older than this; None before the first tuple.
+        routers: router -> (latest event time, clock at its last tuple), both in us.
+    """
+
+    rows: int = 0
+    mark_us: int | None = None
+    routers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def advance(
+        self, punctuations: Sequence[Punctuation], delay_us: int, now_us: int, idle_us: int = IDLE_TIMEOUT_US
+    ) -> StreamClock:
+        """The clock after a batch.
+
+        Args:
+            punctuations: those of this stream in the batch, in any order.
+            now_us: when the batch began, as logged.
+        """
+        routers = dict(self.routers)
+        for punctuation in punctuations:
+            if punctuation.ts_max_us is not None:
+                latest = routers.get(punctuation.router, (punctuation.ts_max_us, 0))[0]
+                routers[punctuation.router] = (max(latest, punctuation.ts_max_us), now_us)
+        mark_us = self.mark_us
+        if routers:
+            active = [latest for latest, seen_us in routers.values() if now_us - seen_us <= idle_us]
+            # With every router idle, the last one to bring something still tells the time.
+            reached = min(active) if active else max(latest for latest, _ in routers.values())
+            mark_us = max(reached - delay_us, mark_us) if mark_us is not None else reached - delay_us
+        return StreamClock(self.rows + sum(item.rows for item in punctuations), mark_us, routers)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; `from_json` reads it back."""
+        return {"rows": self.rows, "mark_us": self.mark_us, "routers": {k: list(v) for k, v in self.routers.items()}}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> StreamClock:
+        """The inverse of `to_json`."""
+        return StreamClock(value["rows"], value["mark_us"], {k: (v[0], v[1]) for k, v in value["routers"].items()})

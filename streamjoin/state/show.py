@@ -1,0 +1,75 @@
+"""State for people: what `streamjoin state` prints."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from streamjoin.errors import InputError
+from streamjoin.operators.unit import UnitState
+from streamjoin.state.store import StateStore, read_manifests
+
+
+def _root(directory: Path) -> Path:
+    for candidate in (directory / "state", directory):
+        if (candidate / "0").is_dir():
+            return candidate
+    raise InputError(f"{directory} is no checkpoint of a job: it has no state directory")
+
+
+def list_units(directory: Path) -> str:
+    """A line a unit: version, segments, rows, bytes, span of event time.
+
+    Raises:
+        InputError: there is no state.
+        StateError: a manifest is damaged.
+    """
+    lines = [f"{'unit':>5}{'version':>9}{'segments':>10}{'rows':>13}{'MiB':>9}  oldest and newest event time"]
+    totals = [0, 0, 0]
+    for unit, state in read_manifests(_root(directory)):
+        infos = [info for found in state.segments.values() for info in found]
+        rows, size = sum(info.rows for info in infos), sum(info.bytes for info in infos)
+        totals = [totals[0] + len(infos), totals[1] + rows, totals[2] + size]
+        span = f"{_time(min(i.ts_min_us for i in infos))} .. {_time(max(i.ts_max_us for i in infos))}" if infos else "-"
+        lines.append(f"{unit:>5}{state.version:>9}{len(infos):>10}{rows:>13,}{size / 2**20:>9.1f}  {span}")
+    lines.append(f"{'all':>5}{'':>9}{totals[0]:>10}{totals[1]:>13,}{totals[2] / 2**20:>9.1f}")
+    return "\n".join(lines)
+
+
+def show_units(directory: Path, unit: int | None) -> str:
+    """The segments of every unit, or of one.
+
+    Raises:
+        InputError: there is no state, or no such unit.
+    """
+    root = _root(directory)
+    store = StateStore(root)
+    if unit is not None and unit not in store.units():
+        raise InputError(f"there is no unit {unit}; units are {', '.join(map(str, store.units()))}")
+    return "\n".join(
+        _unit_text(number, state) for number, state in read_manifests(root) if unit is None or number == unit
+    )
+
+
+def _unit_text(unit: int, state: UnitState) -> str:
+    lines = [f"unit {unit}, version {state.version}"]
+    for side, name in ((0, "R"), (1, "S")):
+        clock = state.clocks[side]
+        mark = "none yet" if clock.mark_us is None else _time(clock.mark_us)
+        lines.append(f"  {name}: {clock.rows:,} tuples so far, mark {mark}")
+        for info in state.segments.get(side, ()):
+            age = "" if clock.mark_us is None else f", {max(clock.mark_us - info.ts_max_us, 0) / 1e6:,.1f} s behind the mark"
+            lines.append(
+                f"    {info.file:<16}{info.rows:>11,} rows{info.bytes / 2**20:>9.1f} MiB  "
+                f"{_time(info.ts_min_us)} .. {_time(info.ts_max_us)}{age}"
+            )
+    counted = ", ".join(f"{name} {value:,}" for name, value in sorted(state.totals.items()) if value)
+    lines.append(f"  since the start: {counted or 'nothing'}")
+    return "\n".join(lines)
+
+
+def _time(us: int) -> str:
+    try:
+        return datetime.fromtimestamp(us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return f"{us} us"

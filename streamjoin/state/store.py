@@ -1,0 +1,208 @@
+"""The state directory of a job.
+
+    <root>/<stage>/<unit>/<version>.json              manifests
+    <root>/<stage>/<unit>/<version>-<n>.arrow         segments, named by the version that first holds them
+
+Segments are written and fsynced first, then the manifest is renamed into place: what a manifest names exists. Files are
+written under a temporary name, so a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from streamjoin.errors import StateError
+from streamjoin.failpoints import failpoint
+from streamjoin.index.segment import SegmentInfo
+from streamjoin.operators.unit import UnitReport, UnitState
+from streamjoin.state import manifest
+
+KEPT_VERSIONS = 10
+"""Versions kept behind the newest one; Spark never replays further back than the last batch."""
+
+
+
+class StateStore:
+    """Reads and writes the state of one stage's units below a local directory.
+
+    Args:
+        root: the job's state directory.
+        stage: which join of a pipeline; 0 for a binary join.
+        sync: fsync every file; off only for tests that never crash.
+    """
+
+    def __init__(self, root: Path, stage: int = 0, *, sync: bool = True) -> None:
+        self.root = Path(root)
+        self.stage = stage
+        self.sync = sync
+        self._attached: dict[Path, pa.RecordBatch] = {}
+
+    def directory(self, unit: int) -> Path:
+        """Where a unit's files are."""
+        return self.root / str(self.stage) / str(unit)
+
+    def load(self, unit: int, version: int) -> UnitState:
+        """A unit's state at `version`; version 0 is empty and needs no file.
+
+        Raises:
+            StateError: the version is missing or damaged.
+        """
+        if version == 0:
+            return UnitState(0, {})
+        path = self.directory(unit) / f"{version}.json"
+        try:
+            return manifest.load(path.read_bytes(), path.name)
+        except FileNotFoundError:
+            raise StateError(
+                f"unit {unit} has no state of version {version} below {self.root}: the state and the offsets of this "
+                "checkpoint do not belong together"
+            ) from None
+
+    def open_segment(self, unit: int, info: SegmentInfo) -> pa.RecordBatch:
+        """A segment's rows, mapped into memory.
+
+        Raises:
+            StateError: the file is missing, shorter than written, or unreadable.
+        """
+        path = self.directory(unit) / info.file
+        if (rows := self._attached.get(path)) is not None:
+            return rows
+        try:
+            batch = pa.ipc.open_file(pa.memory_map(str(path), "r")).get_batch(0)
+        except FileNotFoundError:
+            raise StateError(f"segment {path} is lost; without it results would be missing, so the job stops") from None
+        except (pa.ArrowInvalid, OSError) as damage:
+            raise StateError(f"segment {path} is damaged: {damage}") from None
+        if batch.num_rows != info.rows:
+            raise StateError(f"segment {path} holds {batch.num_rows} rows where its manifest says {info.rows}")
+        self._attached[path] = batch
+        return batch
+
+    def writer(self, unit: int, version: int) -> SegmentWriter:
+        """Where the segments that first appear in `version` go."""
+        return SegmentWriter(self, unit, version)
+
+    def commit(self, unit: int, state: UnitState, report: UnitReport) -> None:
+        """Make `state` the unit's state of its version: durable and in one step."""
+        path = self.directory(unit) / f"{state.version}.json"
+        failpoint("unit.before_manifest")
+        self._write(path, manifest.dump(state, report))
+        if self.sync:
+            _sync_directory(path.parent)
+        failpoint("unit.after_manifest")
+
+    def collect(self, unit: int, version: int) -> None:
+        """Remove the version that falls out of the kept ones, and the segments it was the last to name.
+
+        A crash in between leaves files that nothing names; `sweep` removes them at the next start.
+        """
+        failpoint("state.before_collect")
+        old = version - KEPT_VERSIONS
+        if old < 1:
+            return
+        path = self.directory(unit) / f"{old}.json"
+        with contextlib.suppress(FileNotFoundError):
+            for name in self.load(unit, old).dropped if path.exists() else ():
+                (self.directory(unit) / name).unlink(missing_ok=True)
+            path.unlink()
+
+    def detach_except(self, unit: int, state: UnitState) -> None:
+        """Forget mapped segments of a unit that its state no longer names."""
+        directory = self.directory(unit)
+        live = {directory / info.file for infos in state.segments.values() for info in infos}
+        for path in [path for path in self._attached if path.parent == directory and path not in live]:
+            del self._attached[path]
+
+    def versions(self, unit: int) -> list[int]:
+        """The versions there are, oldest first."""
+        return sorted(int(path.stem) for path in self.directory(unit).glob("*.json"))
+
+    def units(self) -> list[int]:
+        """The units that have a directory."""
+        stage = self.root / str(self.stage)
+        return sorted(int(path.name) for path in stage.iterdir()) if stage.is_dir() else []
+
+    def sweep(self) -> int:
+        """Remove files that no manifest names, and return how many. Only while no task is running."""
+        removed = 0
+        for unit in self.units():
+            named = {f"{version}.json" for version in self.versions(unit)}
+            for version in self.versions(unit):
+                state = self.load(unit, version)
+                named |= {info.file for infos in state.segments.values() for info in infos}
+                named |= set(state.dropped)
+            for path in self.directory(unit).iterdir():
+                if path.name not in named:
+                    path.unlink()
+                    removed += 1
+        return removed
+
+    def _write(self, path: Path, content: bytes) -> None:
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        with open(temporary, "wb") as file:
+            file.write(content)
+            if self.sync:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+
+class SegmentWriter:
+    """Writes one unit's new segments of a batch; they are durable once `finish` has returned."""
+
+    def __init__(self, store: StateStore, unit: int, version: int) -> None:
+        self.store = store
+        self.version = version
+        self.directory = store.directory(unit)
+        self._written: list[Path] = []
+
+    def save(self, rows: pa.RecordBatch, info: SegmentInfo) -> SegmentInfo:
+        """Write a segment under its next name, and return its description with that name."""
+        name = f"{self.version}-{len(self._written)}.arrow"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        temporary = self.directory / f".{name}.{os.getpid()}"
+        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_batch(rows)
+        size = temporary.stat().st_size
+        self._written.append(self.directory / name)
+        return replace(info, file=name, bytes=size)
+
+    def finish(self) -> None:
+        """Make all segments durable and give them their names."""
+        failpoint("unit.before_segments")
+        temporaries = [path.with_name(f".{path.name}.{os.getpid()}") for path in self._written]
+        if self.store.sync and temporaries:
+            with ThreadPoolExecutor(len(temporaries)) as pool:  # the disk orders them better than we do
+                list(pool.map(_sync_file, temporaries))
+        for temporary, path in zip(temporaries, self._written, strict=True):
+            os.replace(temporary, path)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        failpoint("unit.after_segments")
+
+
+def _sync_file(path: Path) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_manifests(root: Path, stage: int = 0) -> Iterator[tuple[int, UnitState]]:
+    """The newest state of every unit below a state directory."""
+    store = StateStore(root, stage)
+    for unit in store.units():
+        if versions := store.versions(unit):
+            yield unit, store.load(unit, versions[-1])
