@@ -1,0 +1,255 @@
+"""The command line: `streamjoin run | validate | explain | compare | state | generate`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import cyclopts
+
+from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.joinfile import load
+
+app = cyclopts.App(name="streamjoin", help="Exact online joins of data streams.", version_flags=["--version"])
+state_app = cyclopts.App(name="state", help="Look into the state of a job.")
+app.command(state_app)
+
+Set = Annotated[
+    list[str] | None, cyclopts.Parameter(name="--set", negative=(), help="FIELD=VALUE: set a field of the join file.")
+]
+
+
+def _overrides(pairs: list[str] | None) -> dict[str, str]:
+    found = {}
+    for pair in pairs or []:
+        field, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError(f'--set takes FIELD=VALUE, not "{pair}"')
+        found[field.strip()] = value
+    return found
+
+
+@app.command
+def run(
+    file: Path, *, until_end: bool = False, set: Set = None, report: Path | None = None, quiet: bool = False
+) -> None:
+    """Run a join file.
+
+    Parameters
+    ----------
+    file
+        The join file.
+    until_end
+        Join all that is there now, then exit.
+    report
+        Write figures of the run to this file, as JSON.
+    quiet
+        No progress line, no summary.
+    """
+    from streamjoin.spark.run import run_file
+
+    stop = threading.Event()
+    _stop_on_signals(stop)
+    join = load(file, _overrides(set))
+    figures = run_file(join, until_end=until_end, stop=stop, show=None if quiet else _progress_line())
+    if report:
+        _write_json(report, figures)
+    if not quiet:
+        _clear_line()
+        print(_summary(figures), file=sys.stderr)
+
+
+@app.command
+def validate(file: Path, *, set: Set = None) -> None:
+    """Check a join file, its streams and its query, without running anything."""
+    from streamjoin.explain import summary
+    from streamjoin.prepare import bind
+
+    print(f"{file} is right: {summary(bind(load(file, _overrides(set))))}")
+
+
+@app.command
+def explain(file: Path, *, set: Set = None, output: Literal["text", "json"] = "text") -> None:
+    """Show how a join would be run, and what every operator would cost."""
+    from streamjoin.explain import explain as explain_bound
+    from streamjoin.prepare import bind
+
+    found = explain_bound(bind(load(file, _overrides(set))))
+    print(json.dumps(found.to_json(), indent=1) if output == "json" else found)
+
+
+@app.command
+def compare(
+    file: Path,
+    *,
+    operators: str = "biclique,matrix,spark",
+    set: Set = None,
+    report: Path | None = None,
+    quiet: bool = False,
+) -> None:
+    """Run the same input through several operators, side by side.
+
+    Parameters
+    ----------
+    operators
+        Names, separated by commas.
+    """
+    from streamjoin.spark.compare import compare_file
+
+    stop = threading.Event()
+    _stop_on_signals(stop)
+    names = [name.strip() for name in operators.split(",") if name.strip()]
+    rows = compare_file(load(file, _overrides(set)), names, stop=stop, show=None if quiet else _progress_line())
+    _clear_line()
+    if report:
+        _write_json(report, rows)
+    print(_comparison(rows))
+
+
+@app.command
+def generate(
+    kind: str,
+    *,
+    out: Path,
+    rows: int = 100_000,
+    seed: int = 1,
+    rate: float = 10_000.0,
+    rows_per_file: int = 100_000,
+    format: Literal["parquet", "csv", "jsonl", "arrow"] = "parquet",
+) -> None:
+    """Write a workload of the papers to files.
+
+    Parameters
+    ----------
+    kind
+        Such as band.r, zipf.s, nexmark.bid or tpch.lineitem.
+    rate
+        Rows a second of event time.
+    """
+    from streamjoin.generate.files import write_files
+
+    files = write_files(kind, out, rows=rows, seed=seed, rate=rate, rows_per_file=rows_per_file, format=format)
+    print(f"{rows:,} rows of {kind} in {len(files)} files in {out}")
+
+
+@state_app.command(name="ls")
+def state_ls(directory: Path) -> None:
+    """List the units of a checkpoint: versions, rows, bytes, segments."""
+    from streamjoin.state.show import list_units
+
+    print(list_units(directory))
+
+
+@state_app.command(name="show")
+def state_show(directory: Path, *, unit: int | None = None) -> None:
+    """Show the segments of a checkpoint's units: rows, bytes, event times, ages."""
+    from streamjoin.state.show import show_units
+
+    print(show_units(directory, unit))
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    def ask(number: int, frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        _clear_line()
+        print("stopping after the current batch; once more to stop at once", file=sys.stderr)
+
+    signal.signal(signal.SIGINT, ask)
+    signal.signal(signal.SIGTERM, ask)
+
+
+def _progress_line() -> Any:
+    begun = time.monotonic()
+
+    def show(line: str) -> None:
+        if sys.stderr.isatty():
+            width = shutil.get_terminal_size().columns - 1
+            text = f"{time.monotonic() - begun:6.1f} s  {line}"[:width]
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _clear_line() -> None:
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
+        json.dump(value, file, indent=1)
+    Path(file.name).replace(path)
+
+
+def _summary(figures: dict[str, Any]) -> str:
+    sides = ", ".join(f"{name} {count:,}" for name, count in figures["tuples_in"].items())
+    parts = [
+        f"{figures['results']:,} results from {sides} tuples in {figures['seconds']:.1f} s "
+        f"({figures['tuples_per_second']:,.0f} tuples/s, {figures['batches']} batches, {figures['operator']})"
+    ]
+    for what in ("late", "dead_letters", "null_keys"):
+        counted = {name: count for name, count in figures[what].items() if count}
+        if counted:
+            words = ", ".join(f"{name} {count:,}" for name, count in counted.items())
+            parts.append(f"{what.replace('_', ' ')}: {words}")
+    if any(figures["dead_letters"].values()):
+        parts.append(f"dead letters are in {figures['dead_letter_folder']}")
+    return "\n".join(parts)
+
+
+def _comparison(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        f"{'operator':<11}{'tuples/s':>12}{'results':>12}{'batch p50':>11}{'p95':>9}{'replication':>13}"
+        f"{'comparisons':>15}{'rho':>8}{'state MiB':>11}"
+    ]
+    for row in rows:
+        if row.get("error"):
+            lines.append(f"{row['operator']:<11} cannot: {row['error']}")
+            continue
+
+        def cell(name: str, text: str, row: dict[str, Any] = row) -> str:
+            return "-" if row.get(name) is None else text.format(row[name])
+
+        rho = row["results"] / row["comparisons"] if row.get("comparisons") else None
+        lines.append(
+            f"{row['operator']:<11}{row['tuples_per_second']:>12,.0f}{row['results']:>12,}"
+            f"{row['batch_ms']['p50']:>8} ms{row['batch_ms']['p95']:>6} ms"
+            f"{cell('replication', '{:.2f}'):>13}{cell('comparisons', '{:,}'):>15}"
+            f"{'-' if rho is None else f'{rho:.3f}':>8}"
+            f"{_mebibytes(row.get('state_bytes_max')):>11}"
+        )
+    return "\n".join(lines)
+
+
+def _mebibytes(size: int | None) -> str:
+    return "-" if size is None else f"{size / 2**20:.1f}"
+
+
+def main() -> None:
+    """The entry point; exit status 2 for wrong input, 1 for a failure while running."""
+    try:
+        app(exit_on_error=False, print_error=True)
+    except cyclopts.CycloptsError:
+        sys.exit(2)
+    except InputError as wrong:
+        print(f"streamjoin: {wrong}", file=sys.stderr)
+        sys.exit(2)
+    except StreamJoinError as failure:
+        print(f"streamjoin: {failure}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

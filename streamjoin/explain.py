@@ -1,0 +1,219 @@
+"""EXPLAIN: how a join will be run, and what each operator that could run it would cost."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamjoin.errors import InputError, StreamJoinError, UnsupportedError
+from streamjoin.expression import TRUE
+from streamjoin.intake.event_time import event_times
+from streamjoin.joinfile import JoinFile
+from streamjoin.operators import registry
+from streamjoin.operators.costs import Prediction, StreamStatistics
+from streamjoin.plan import JoinPlan
+from streamjoin.prepare import Bound, source_spec, with_operator
+from streamjoin.schema import ARRIVAL
+from streamjoin.window import R, CountWindow, S, TimeWindow, format_us
+
+SAMPLE_ROWS = 20_000
+STORED_ENGINE_BYTES = 16  # event time and one key a stored tuple
+FULL_HISTORY_S = 3600.0
+"""Without a window, costs are shown for one hour of history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One operator in an explanation: its prediction, or why it cannot run the query."""
+
+    name: str
+    system: str
+    prediction: Prediction | None
+    refusal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A plan and its costs.
+
+    Args:
+        statistics: of (R, S), from a sample; None where nothing can be sampled before the start.
+    """
+
+    plan: JoinPlan
+    chosen: str
+    reason: str
+    operator: str
+    statistics: tuple[StreamStatistics, StreamStatistics] | None
+    options: tuple[Option, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """For the API."""
+        return {
+            "operator": self.chosen,
+            "reason": self.reason,
+            "window": str(self.plan.window),
+            "main": str(self.plan.layout(R)),
+            "residual": [str(part) for part in self.plan.layout(R).recheck],
+            "operators": [
+                {
+                    "name": option.name,
+                    "refusal": option.refusal,
+                    "memory_bytes": option.prediction and round(option.prediction.memory_bytes),
+                    "replication": option.prediction and round(option.prediction.replication, 3),
+                    "comparisons_per_s": option.prediction and round(option.prediction.comparisons_per_s),
+                    "bytes_per_s": option.prediction and round(option.prediction.bytes_per_s),
+                }
+                for option in self.options
+            ],
+        }
+
+    def __str__(self) -> str:
+        plan = self.plan
+        lines = [
+            f"join        {plan.names[R]} with {plan.names[S]}, {plan.window}",
+            f"output      {', '.join(f'{field.name} {field.type}' for field in plan.output)}",
+        ]
+        for side in (R, S):
+            selection = plan.predicate.selections[side]
+            words = f"keep {', '.join(plan.routed_columns(side)) or 'no column'}"
+            lines.append(f"{plan.names[side]:<11} {words}" + ("" if selection == TRUE else f" where {selection}"))
+        for side in (R, S):
+            lines.append(f"{'index' if side == R else '':<11} {plan.names[side]} by {plan.layout(side)}")
+        checks = plan.layout(R).recheck
+        lines.append(f"then check  {' AND '.join(map(str, checks)) if checks else 'nothing: the index settles it'}")
+        lines.append(f"operator    {self.operator}: {self.reason}")
+        if self.statistics is not None:
+            for side in (R, S):
+                known = self.statistics[side]
+                lines.append(
+                    f"{'sampled' if side == R else '':<11} {plan.names[side]}: {known.rate_per_s:,.0f} tuples/s of event "
+                    f"time, {known.tuple_bytes:.0f} bytes each, {known.stored:,.0f} stored"
+                )
+        if registry.keeps_everything(plan):
+            lines.append("note        full history: state grows without end; the costs below are after one hour")
+        lines += ["", f"{'operator':<11}{'memory':>12}{'replication':>13}{'comparisons/s':>17}{'bytes sent/s':>15}"]
+        for option in self.options:
+            lines.append(_row(option))
+        lines += ["", "comparisons are those of a nested loop; an index needs a small part of them"]
+        return "\n".join(lines)
+
+
+def _row(option: Option) -> str:
+    if option.refusal:
+        return f"{option.name:<11} cannot: {option.refusal}"
+    if option.prediction is None:
+        return f"{option.name:<11}{'no formula' if option.name == registry.SPARK else 'not known':>12}"
+    found = option.prediction
+    return (
+        f"{option.name:<11}{_bytes(found.memory_bytes):>12}{found.replication:>13.2f}"
+        f"{found.comparisons_per_s:>17,.0f}{_bytes(found.bytes_per_s):>15}"
+    )
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024 or unit == "TiB":
+            return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"
+        size /= 1024
+    raise AssertionError
+
+
+def explain(bound: Bound) -> Explanation:
+    """Explain a bound join file."""
+    statistics = _statistics(bound)
+    options = []
+    for name in registry.REGISTRY:
+        options.append(_option(bound, name, statistics))
+    described = repr(bound.job().operator) if registry.entry(bound.operator).build else bound.operator
+    return Explanation(bound.plan, bound.operator, _reason(bound), described, statistics, tuple(options))
+
+
+def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, StreamStatistics] | None) -> Option:
+    entry = registry.REGISTRY[name]
+    if refusal := entry.refuses(bound.plan):
+        return Option(name, entry.system, None, refusal)
+    if entry.build is None or statistics is None:
+        return Option(name, entry.system, None, None)
+    try:
+        operator = with_operator(bound, name).job().operator
+    except UnsupportedError as refused:
+        return Option(name, entry.system, None, refused.message)
+    delay_s = max(stream.delay_us for stream in bound.plan.streams) / 1e6
+    return Option(name, entry.system, registry.predict(operator, *statistics, delay_s), None)
+
+
+def _reason(bound: Bound) -> str:
+    if bound.file.operator.name != registry.AUTO:
+        return "as the join file says"
+    if bound.plan.predicate.equalities:
+        return "chosen by auto; an equality sends equal keys to one unit of each side, the least there is to send"
+    if bound.plan.predicate.ranges:
+        return "chosen by auto; tuples match many others and skew does not matter when units are chosen at random"
+    return "chosen by auto; any predicate can be joined when each tuple meets all units of the other side"
+
+
+def _statistics(bound: Bound) -> tuple[StreamStatistics, StreamStatistics] | None:
+    found = [_sample(bound.file, bound.plan, side) for side in (R, S)]
+    if found[R] is None or found[S] is None:
+        return None
+    return found[R], found[S]
+
+
+def _sample(file: JoinFile, plan: JoinPlan, side: int) -> StreamStatistics | None:
+    """Rate and size of a stream from its first rows."""
+    schema = plan.streams[side]
+    stream = file.streams[schema.name]
+    if stream.source == "kafka" or schema.time == ARRIVAL:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            source = source_spec(file, stream, schema).open(schema.name, Path(folder) / "log.jsonl")
+            rows = _first_rows(source, schema.columns)
+        except (InputError, StreamJoinError):
+            return None
+    if rows is None:
+        return None
+    ts_us, missing, wrong = event_times(rows, schema, 0)
+    ts_us = ts_us[~(missing | wrong)]
+    span_s = (int(ts_us.max()) - int(ts_us.min())) / 1e6 if ts_us.size else 0.0
+    rate = rows.num_rows / span_s if span_s else float(rows.num_rows)
+    kept = rows.select(list(plan.stored_columns(side)))
+    size = kept.nbytes / rows.num_rows + STORED_ENGINE_BYTES
+    return StreamStatistics(size, rate, _stored(plan, side, rate))
+
+
+def _first_rows(source: Any, columns: pa.Schema) -> pa.RecordBatch | None:
+    if hasattr(source, "kind"):
+        source.rows_per_batch = SAMPLE_ROWS
+        reads = source.reads({"rows": 0}, {"rows": min(SAMPLE_ROWS, source.rows or SAMPLE_ROWS)}, 1)
+    else:
+        source.freeze(0)
+        reads = source.reads({"files": 0}, {"files": min(1, len(source.log.files))}, 1)
+    for read in reads:
+        for rows, _ in read.rows(columns.names):
+            if rows.num_rows:
+                return rows.slice(0, SAMPLE_ROWS)
+    return None
+
+
+def _stored(plan: JoinPlan, side: int, rate_per_s: float) -> float:
+    match plan.window:
+        case TimeWindow() as window:
+            kept_us = window.keeps_us(side) + plan.streams[1 - side].delay_us + (plan.period_us or 0)
+            return rate_per_s * kept_us / 1e6
+        case CountWindow(rows):
+            return float(rows)
+        case _:
+            return rate_per_s * FULL_HISTORY_S
+
+
+def summary(bound: Bound) -> str:
+    """One line for `validate`."""
+    plan = bound.plan
+    delays = ", ".join(f"{name} {format_us(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True))
+    return f"{plan.names[R]} joins {plan.names[S]} {plan.window}, by {bound.operator}; allowed delay: {delays}"

@@ -1,0 +1,135 @@
+"""From a join file to a job: open the sources, bind the query, build the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from streamjoin.errors import InputError
+from streamjoin.generate import generator
+from streamjoin.job import Job, SourceSpec
+from streamjoin.joinfile import JoinFile, StreamFile
+from streamjoin.operators import registry
+from streamjoin.plan import JoinPlan
+from streamjoin.query import RegisteredPredicate, plan_query
+from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink
+from streamjoin.schema import StreamSchema, check_schema
+from streamjoin.sources.files import first_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A join file whose query is bound to its streams.
+
+    Args:
+        operator: the operator's name, `auto` resolved.
+    """
+
+    file: JoinFile
+    plan: JoinPlan
+    operator: str
+
+    def job(self, checkpoint: Path | None = None, *, heartbeat: bool = True) -> Job:
+        """The job for an operator with units."""
+        file = self.file
+        knobs = file.operator.knobs
+        return Job(
+            self.plan,
+            registry.build(self.operator, knobs, self.plan, file.slots),
+            file.slots,
+            checkpoint or file.checkpoint,
+            {
+                side: source_spec(file, file.streams[self.plan.streams[side].name], self.plan.streams[side])
+                for side in (0, 1)
+                if file.streams[self.plan.streams[side].name].source != "kafka"
+            },
+            file.run.strict,
+            file.run.heartbeat if heartbeat else 0,
+        )
+
+    def sink(self, checkpoint: Path | None = None) -> Sink:
+        """Where results go."""
+        results = self.file.results
+        if results.parquet is not None:
+            return ParquetSink(self.file.resolve(results.parquet))
+        if results.jsonl is not None:
+            target = results.jsonl if results.jsonl == "-" else str(self.file.resolve(results.jsonl))
+            return JsonLinesSink(target, (checkpoint or self.file.checkpoint) / "staged-results")
+        return Discard()
+
+
+def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = None) -> Bound:
+    """Look at the streams, and bind the query to them.
+
+    Raises:
+        InputError: a stream or the query is wrong.
+    """
+    schemas = {name: _stream_schema(file, name, stream) for name, stream in file.streams.items()}
+    assert file.query is not None
+    plan = plan_query(
+        file.query,
+        schemas,
+        predicates=predicates or {},
+        index=file.operator.index,
+        archive_period_us=file.operator.archive_period,
+    )
+    name = registry.choose(plan) if file.operator.name == registry.AUTO else file.operator.name
+    found = registry.entry(name)
+    if found.build is not None:  # so that wrong knobs show before anything starts
+        registry.build(name, file.operator.knobs, plan, file.slots)
+    plan.layout(0)
+    return Bound(file, plan, found.name)
+
+
+def with_operator(bound: Bound, name: str) -> Bound:
+    """The same join by another operator, with that operator's own defaults."""
+    operator = bound.file.operator
+    knobs = operator.knobs if bound.operator == name else {}
+    changed = operator.model_copy(update={"name": name})
+    if not knobs:
+        changed = type(operator)(name=name, archive_period=_span(operator.archive_period), index=operator.index)
+    return replace(bound, file=bound.file.model_copy(update={"operator": changed}), operator=registry.entry(name).name)
+
+
+def _span(us: int | None) -> Any:
+    return None if us is None else f"{us}us"
+
+
+def _stream_schema(file: JoinFile, name: str, stream: StreamFile) -> StreamSchema:
+    place = f"streams.{name}"
+    try:
+        columns = stream.arrow_schema()
+        if columns is None:
+            if stream.source == "generator":
+                assert stream.kind is not None
+                columns = generator(stream.kind).schema
+            else:
+                assert stream.path is not None
+                columns = first_schema(stream.source, file.resolve(stream.path))
+        check_schema(columns)
+    except InputError as wrong:
+        raise wrong if wrong.field else InputError(wrong.message, field=place) from None
+    return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay)
+
+
+def source_spec(file: JoinFile, stream: StreamFile, schema: StreamSchema) -> SourceSpec:
+    """How a task opens a stream that StreamJoin reads itself."""
+    if stream.source == "generator":
+        return SourceSpec(
+            "generator",
+            {
+                "kind": stream.kind,
+                "rate_per_s": stream.rate,
+                "rows": stream.rows,
+                "seed": stream.seed,
+                "rows_per_batch": file.run.offsets_per_batch,
+                "options": stream.options,
+            },
+        )
+    assert stream.path is not None
+    settings = {"path": file.resolve(stream.path), "files_per_batch": file.run.files_per_batch}
+    return SourceSpec(stream.source, settings, schema.columns)
+
+

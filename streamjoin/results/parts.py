@@ -1,0 +1,238 @@
+"""Result sinks of a join: parts written by the slots, made visible by the driver in one step a batch.
+
+A slot writes its part of a batch under a staged name. Once all slots are done the driver commits the batch: it gives
+the parts their names. A batch that is repeated after a crash replaces what it left, so a result appears once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, TextIO
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamjoin.failpoints import failpoint
+
+
+class Part(Protocol):
+    """One slot's results of one batch."""
+
+    def __enter__(self) -> Part:
+        """Begin."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End; afterwards the part is durable."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Add rows."""
+
+    def summary(self) -> dict[str, Any]:
+        """What the driver's commit needs: JSON."""
+
+
+class PartWriter(Protocol):
+    """The slots' side of a sink; it travels to the tasks."""
+
+    def part(self, batch: int, slot: int, schema: pa.Schema) -> Part:
+        """A part to fill."""
+
+
+class Sink(PartWriter, Protocol):
+    """A result sink."""
+
+    def commit(self, batch: int, parts: Sequence[dict[str, Any]]) -> None:
+        """Make a batch visible; doing it again changes nothing."""
+
+
+@dataclass
+class Counted:
+    """A part that only counts."""
+
+    rows: int = 0
+
+    def __enter__(self) -> Part:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        return None
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Count."""
+        self.rows += rows.num_rows
+
+    def summary(self) -> dict[str, Any]:
+        """The count."""
+        return {"rows": self.rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Results are computed in full, counted and dropped."""
+
+    def part(self, batch: int, slot: int, schema: pa.Schema) -> Part:
+        """A part that only counts."""
+        return Counted()
+
+    def commit(self, batch: int, parts: Sequence[dict[str, Any]]) -> None:
+        """Nothing to show."""
+
+
+@dataclass
+class ParquetPart(Counted):
+    """A part as a staged Parquet file; an empty part leaves none."""
+
+    path: Path = field(default_factory=Path)
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    _writer: pq.ParquetWriter | None = None
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append a row group."""
+        super().write(rows)
+        if self._writer is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(self.path, self.schema)
+        self._writer.write_batch(rows)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        if error is None:
+            with open(self.path, "rb+") as file:
+                os.fsync(file.fileno())
+        else:
+            self.path.unlink(missing_ok=True)
+
+    def summary(self) -> dict[str, Any]:
+        """Rows, and the staged file if there is one."""
+        return {"rows": self.rows, "file": self.path.name if self._writer else None}
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSink:
+    """A folder of Parquet files, `batch-<batch>-<slot>.parquet`.
+
+    Args:
+        folder: readers of it see whole files of committed batches only, because staged ones are in a hidden folder.
+    """
+
+    folder: Path
+
+    @property
+    def staging(self) -> Path:
+        """Where parts wait for their commit."""
+        return self.folder / ".staged"
+
+    def part(self, batch: int, slot: int, schema: pa.Schema) -> Part:
+        """A staged file."""
+        return ParquetPart(path=self.staging / f"batch-{batch:09d}-{slot:04d}.parquet", schema=schema)
+
+    def commit(self, batch: int, parts: Sequence[dict[str, Any]]) -> None:
+        """Give the batch's files their names, and remove what an earlier attempt with other slots left of it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        named = {part["file"] for part in parts if part["file"]}
+        for stale in self.folder.glob(f"batch-{batch:09d}-*.parquet"):
+            if stale.name not in named:
+                stale.unlink()
+        for name in sorted(named):
+            if (self.staging / name).exists():
+                os.replace(self.staging / name, self.folder / name)
+            failpoint("batch.mid_commit")
+
+
+@dataclass
+class ArrowPart(ParquetPart):
+    """A part as a staged Arrow stream."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append a batch."""
+        self.rows += rows.num_rows
+        if self._writer is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pa.ipc.new_stream(str(self.path), self.schema)
+        self._writer.write_batch(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLinesSink:
+    """One JSON object a line, appended to a file or to standard output.
+
+    A file is cut back to where the batch began before it is written again, so each result stands once. What was printed
+    cannot be taken back: after a crash the last batch may be printed twice.
+
+    Args:
+        target: a path, or `-` for standard output.
+        staging: where parts wait for their commit.
+    """
+
+    target: str
+    staging: Path
+
+    def part(self, batch: int, slot: int, schema: pa.Schema) -> Part:
+        """A staged file."""
+        return ArrowPart(path=self.staging / f"batch-{batch:09d}-{slot:04d}.arrows", schema=schema)
+
+    def commit(self, batch: int, parts: Sequence[dict[str, Any]]) -> None:
+        """Append the batch."""
+        files = sorted(self.staging / part["file"] for part in parts if part["file"])
+        if self.target == "-":
+            for path in files:
+                if path.exists():
+                    self._print(path, sys.stdout)
+        else:
+            self._append(batch, files)
+        for path in files:
+            path.unlink(missing_ok=True)
+
+    def _append(self, batch: int, files: Sequence[Path]) -> None:
+        target = Path(self.target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+        begun = self._begin(batch, target)
+        if not files and target.stat().st_size == begun:
+            return
+        if any(not path.exists() for path in files):
+            return  # committed before: parts are removed last
+        with open(target, "r+", encoding="utf-8") as file:
+            file.truncate(begun)
+            file.seek(begun)
+            for path in files:
+                self._print(path, file)
+                failpoint("batch.mid_commit")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _begin(self, batch: int, target: Path) -> int:
+        """Where the batch begins in the file, remembered before anything of it is written."""
+        journal = self.staging / "journal.json"
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        if journal.exists() and (known := json.loads(journal.read_text()))["batch"] == batch:
+            return int(known["begun"])
+        begun = target.stat().st_size
+        temporary = journal.with_suffix(".tmp")
+        temporary.write_text(json.dumps({"batch": batch, "begun": begun}))
+        os.replace(temporary, journal)
+        return begun
+
+    @staticmethod
+    def _print(path: Path, file: TextIO) -> None:
+        table = pa.ipc.open_stream(pa.memory_map(str(path), "r")).read_all()
+        for line in json_lines(table):
+            file.write(line + "\n")
+
+
+def json_lines(table: pa.Table) -> list[str]:
+    """Each row as a JSON object, as DuckDB writes them; times in UTC."""
+    if table.num_rows == 0:
+        return []
+    with duckdb.connect(config={"TimeZone": "UTC"}) as connection:
+        connection.register("rows", table)
+        return [line for (line,) in connection.execute("SELECT to_json(rows)::VARCHAR FROM rows").fetchall()]

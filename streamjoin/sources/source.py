@@ -1,0 +1,56 @@
+"""What a source is: offsets that only grow, and reads that give the same rows whenever they are repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from streamjoin.intake.deadletter import DeadLetter
+
+
+class Read(Protocol):
+    """A part of a batch's input, small enough for one task. Reads travel to the tasks, so they can be pickled."""
+
+    @property
+    def name(self) -> str:
+        """Unique in the batch and the stream; names are in the stream's order."""
+
+    @property
+    def router(self) -> str:
+        """Whose event times rise together."""
+
+    @property
+    def identity(self) -> str:
+        """With a row's position, the identity of a tuple."""
+
+    @property
+    def position(self) -> int:
+        """Position of the first row."""
+
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
+        """The rows' given columns, in order, in parts of bounded size, and the records that could not be read."""
+
+
+class Source(Protocol):
+    """A stream's input."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All its columns."""
+
+    def initial(self) -> dict[str, Any]:
+        """The offset before the first row."""
+
+    def latest(self, start: dict[str, Any], now_us: int) -> dict[str, Any]:
+        """How far the next batch may go; `start` itself where there is nothing new."""
+
+    def freeze(self, now_us: int) -> None:
+        """From now on, offer nothing but what is there at this moment (`--until-end`)."""
+
+    def reads(self, start: dict[str, Any], end: dict[str, Any], tasks: int) -> list[Read]:
+        """The rows between two offsets, in about `tasks` parts."""
+
+    def backlog(self, start: dict[str, Any]) -> int | None:
+        """How many units of input (files, rows) wait behind `start`; None where nobody can know."""

@@ -1,0 +1,248 @@
+"""The operator `spark`: Spark's own stream-stream join over the same streams, as the baseline everybody knows."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+from pyspark.sql.types import TimestampType
+
+from streamjoin.errors import UnsupportedError
+from streamjoin.expression import Call, Expression, Literal, conjunction
+from streamjoin.expression import Column as StreamColumn
+from streamjoin.operators import registry
+from streamjoin.plan import JoinPlan
+from streamjoin.prepare import Bound
+from streamjoin.schema import ARRIVAL
+from streamjoin.spark.driver import POLL_S, first_cause
+from streamjoin.spark.memory import MemorySampler
+from streamjoin.window import R, S, TimeWindow
+
+_TIME = "__time"
+
+
+def refusal(bound: Bound) -> str | None:
+    """Why Spark's join cannot run this join file, or None if it can."""
+    if reason := registry.REGISTRY[registry.SPARK].refuses(bound.plan):
+        return reason
+    for name, stream in bound.file.streams.items():
+        if stream.source in ("generator", "arrow"):
+            return f"Spark has no source for stream {name}: it is {stream.source}; write it to Parquet first"
+        if stream.source == "kafka" and stream.format != "json":
+            return f"Spark's side of the comparison reads JSON from Kafka, and stream {name} is {stream.format}"
+        if stream.time == ARRIVAL:
+            return f"stream {name} is stamped on arrival, so two systems would not see the same times"
+    return None
+
+
+def run_baseline(
+    bound: Bound,
+    *,
+    until_end: bool,
+    stop: threading.Event | None = None,
+    show: Callable[[str], None] | None = None,
+    session: SparkSession | None = None,
+    checkpoint: Path | None = None,
+) -> dict[str, Any]:
+    """Run the join with Spark's own operator; same report, without what only our units know.
+
+    Raises:
+        UnsupportedError: Spark cannot run this query; the message says why.
+    """
+    from streamjoin.spark.run import open_session, quantiles
+
+    if reason := refusal(bound):
+        raise UnsupportedError(reason, field="operator.name")
+    begun = time.monotonic()
+    plan = bound.plan
+    own = session is None
+    with MemorySampler() as memory:
+        session = session or open_session(bound.file)
+        try:
+            query = _write(bound, join(session, bound), checkpoint or bound.file.checkpoint, until_end)
+            batches: list[dict[str, Any]] = []
+            while not (stop and stop.is_set()):
+                try:
+                    ended = query.awaitTermination(POLL_S)
+                except Exception as failure:
+                    raise first_cause(failure) from None
+                if show and query.lastProgress is not None:
+                    show(f"batch {query.lastProgress.batchId}  Spark's own join")
+                if ended:
+                    break
+            batches = [json.loads(progress.json) for progress in query.recentProgress]
+            query.stop()
+        finally:
+            if own:
+                session.stop()
+    worked = [batch for batch in batches if batch["durationMs"].get("addBatch")]
+    arrived = _arrived(bound, worked)
+    seconds = sum(batch["batchDuration"] for batch in worked) / 1000
+    return {
+        "operator": registry.SPARK,
+        "batches": len(worked),
+        "tuples_in": dict(zip(plan.names, arrived, strict=True)),
+        "late": dict.fromkeys(plan.names, sum(_dropped(batch) for batch in worked)),
+        "null_keys": dict.fromkeys(plan.names, 0),
+        "dead_letters": dict.fromkeys(plan.names, 0),
+        "dead_letter_folder": None,
+        "results": sum((batch.get("observedMetrics") or {}).get("results", {}).get("rows", 0) for batch in worked),
+        "comparisons": None,
+        "replication": None,
+        "seconds": seconds,
+        "seconds_total": time.monotonic() - begun,
+        "tuples_per_second": sum(arrived) / seconds if seconds else 0.0,
+        "batch_ms": quantiles([batch["batchDuration"] for batch in worked]),
+        "state_bytes_max": max(
+            (sum(part["memoryUsedBytes"] for part in batch["stateOperators"]) for batch in worked), default=0
+        ),
+        "peak_rss_bytes": memory.peak_bytes,
+        "units": [],
+    }
+
+
+def _arrived(bound: Bound, batches: list[dict[str, Any]]) -> list[int]:
+    # Spark lists a batch's sources in the order of the plan: R's, then S's.
+    return [sum(batch["sources"][side]["numInputRows"] for batch in batches) for side in (R, S)]
+
+
+def _dropped(batch: dict[str, Any]) -> int:
+    return sum(int(part.get("numRowsDroppedByWatermark", 0)) for part in batch["stateOperators"])
+
+
+def _write(bound: Bound, frame: DataFrame, checkpoint: Path, until_end: bool) -> Any:
+    results = bound.file.results
+    counted = frame.observe("results", F.count(F.lit(1)).alias("rows"))
+    writer = counted.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint / "spark"))
+    if results.parquet is not None:
+        writer = writer.format("parquet").option("path", str(bound.file.resolve(results.parquet)))
+    elif results.jsonl is not None and results.jsonl != "-":
+        writer = writer.format("json").option("path", str(bound.file.resolve(results.jsonl)))
+    else:
+        writer = writer.format("noop")
+    return writer.trigger(availableNow=True).start() if until_end else writer.start()
+
+
+def join(session: SparkSession, bound: Bound) -> DataFrame:
+    """The join in Spark's terms: equality, time bounds, everything else as a condition, watermarks for the delays."""
+    plan = bound.plan
+    sides = [_side(session, bound, side) for side in (R, S)]
+    condition = spark_column(conjunction([plan.predicate.whole]), plan)
+    if isinstance(plan.window, TimeWindow):
+        gap = F.col(f"{plan.names[S]}.{_TIME}"), F.col(f"{plan.names[R]}.{_TIME}")
+        condition &= gap[0] >= gap[1] - _interval(plan.window.before_us)
+        condition &= gap[0] <= gap[1] + _interval(plan.window.after_us)
+    joined = sides[R].join(sides[S], condition)
+    return joined.select(*[spark_column(expression, plan).alias(name) for name, expression in plan.select])
+
+
+def _interval(us: int) -> Column:
+    return F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), F.lit(us / 1e6).cast("decimal(18,6)"))
+
+
+def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
+    plan = bound.plan
+    schema = plan.streams[side]
+    stream = bound.file.streams[schema.name]
+    spark_schema = from_arrow_schema(schema.columns, prefer_timestamp_ntz=False)
+    reader = session.readStream
+    if stream.source == "kafka":
+        frame = (
+            reader.format("kafka")
+            .option("kafka.bootstrap.servers", stream.servers or "")
+            .option("subscribe", stream.topic or "")
+            .option("startingOffsets", stream.starting)
+            .option("maxOffsetsPerTrigger", bound.file.run.offsets_per_batch)
+            .load()
+            .select(F.from_json(F.col("value").cast("string"), spark_schema).alias("row"))
+            .select("row.*")
+        )
+    else:
+        assert stream.path is not None
+        path = bound.file.resolve(stream.path)
+        frame = (
+            reader.format({"jsonl": "json"}.get(stream.source, stream.source))
+            .schema(spark_schema)
+            .option("header", "true")
+            .option("maxFilesPerTrigger", bound.file.run.files_per_batch)
+            .load(str(path if path.is_dir() else path.parent))
+        )
+    frame = frame.withColumn(_TIME, _event_time(schema.columns.field(schema.time).type, schema.time, schema.time_unit_us))
+    frame = frame.withWatermark(_TIME, f"{schema.delay_us} microseconds").alias(plan.names[side])
+    selection = plan.predicate.selections[side]
+    return frame if isinstance(selection, Literal) else frame.where(spark_column(selection, plan))
+
+
+def _event_time(kind: pa.DataType, name: str, unit_us: int) -> Column:
+    column = F.col(name)
+    if pa.types.is_integer(kind):
+        return F.timestamp_micros(column.cast("long") * unit_us)
+    return column.cast(TimestampType())
+
+
+_BINARY: dict[str, Callable[[Column, Column], Column]] = {
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: F.try_divide(a, b),
+    "modulo": lambda a, b: F.try_mod(a, b),
+}
+_FUNCTIONS: dict[str, Callable[..., Column]] = {
+    "not": lambda a: ~a,
+    "is_null": lambda a: a.isNull(),
+    "negate": lambda a: -a,
+    "abs": F.abs,
+    "floor": F.floor,
+    "ceil": F.ceil,
+    "sqrt": F.sqrt,
+    "coalesce": F.coalesce,
+    "lower": F.lower,
+    "upper": F.upper,
+    "length": F.length,
+    "concat": F.concat,
+    "least": F.least,
+    "greatest": F.greatest,
+    "case": lambda when, then, otherwise: F.when(when, then).otherwise(otherwise),
+}
+
+
+def spark_column(expression: Expression, plan: JoinPlan) -> Column:
+    """One of our expressions as Spark's; built call by call, no text is handed to Spark's parser.
+
+    Raises:
+        UnsupportedError: the function means something else in Spark, or does not exist there.
+    """
+    match expression:
+        case StreamColumn(stream, name, _):
+            return F.col(f"`{stream}`.`{name}`")
+        case Literal(value, kind):
+            if pa.types.is_duration(kind):
+                return _interval(value)
+            return F.lit(value).cast(from_arrow_type(kind))
+        case Call("cast", (inner,), kind):
+            return spark_column(inner, plan).cast(from_arrow_type(kind))
+        case Call(function, args, _):
+            values = [spark_column(arg, plan) for arg in args]
+            if function in _BINARY:
+                return _BINARY[function](values[0], values[1])
+            if function in _FUNCTIONS:
+                return _FUNCTIONS[function](*values)
+            raise UnsupportedError(f"{function.upper()} is not part of the comparison with Spark's own join")
+
+

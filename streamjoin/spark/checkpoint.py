@@ -1,0 +1,86 @@
+"""The checkpoint directory of a job: one driver at a time, and always the same join.
+
+    job.json       what the checkpoint belongs to
+    lock           held by the running driver
+    offsets/       Spark's offsets and commits
+    state/         the units' state           sources/       file logs
+    dead-letters/  rows that cannot be joined
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from streamjoin.errors import InputError, StateError
+from streamjoin.job import Job
+from streamjoin.state.manifest import FORMAT
+from streamjoin.state.store import StateStore
+
+
+def identity(job: Job) -> dict[str, Any]:
+    """What must not change while a checkpoint is used; slots may."""
+    plan = job.plan
+    return {
+        "format": FORMAT,
+        "query": " ".join(plan.text.split()),
+        "streams": {
+            name: {"columns": str(stream.columns), "time": stream.time, "delay_us": stream.delay_us}
+            for name, stream in zip(plan.names, plan.streams, strict=True)
+        },
+        "index": plan.index,
+        "archive_period_us": plan.archive_period_us,
+        "operator": repr(job.operator),
+    }
+
+
+@contextmanager
+def opened(job: Job) -> Iterator[None]:
+    """Hold a job's checkpoint.
+
+    Raises:
+        InputError: another driver holds it.
+        StateError: it belongs to another join.
+    """
+    job.checkpoint.mkdir(parents=True, exist_ok=True)
+    with open(job.checkpoint / "lock", "a+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise InputError(
+                f"checkpoint {job.checkpoint} is in use by process {lock.read().strip()}; stop that job first, or "
+                "give this one another run.checkpoint"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        _check_identity(job)
+        StateStore(job.state).sweep()
+        yield
+
+
+def _check_identity(job: Job) -> None:
+    path = job.checkpoint / "job.json"
+    mine = json.loads(json.dumps(identity(job)))
+    if path.exists():
+        try:
+            theirs = json.loads(path.read_text())
+        except ValueError:
+            raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one") from None
+        if changed := [name for name in mine if theirs.get(name) != mine[name]]:
+            raise InputError(
+                f"checkpoint {job.checkpoint} belongs to another join: its {', '.join(changed)} differ"
+                f"{'s' if len(changed) == 1 else ''}; use another run.checkpoint, or remove that one to start anew",
+                field="run.checkpoint",
+            )
+        return
+    if job.offsets.exists() or job.state.exists():
+        raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(mine, indent=1))
+    os.replace(temporary, path)

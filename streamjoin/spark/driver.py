@@ -1,0 +1,252 @@
+"""The driver loop of one job: start the query, commit results batch by batch, report progress."""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from streamjoin.errors import RunError, StreamJoinError
+from streamjoin.failpoints import failpoint
+from streamjoin.job import Job
+from streamjoin.results.parts import Sink
+from streamjoin.spark import checkpoint
+from streamjoin.spark.join import own_sources, routed_dataframe, units
+from streamjoin.spark.kafka import Topic, decode_records, read_topic
+from streamjoin.spark.tasks import REPORT_SCHEMA, unit_reports
+
+POLL_S = 0.25
+
+
+@dataclass(slots=True)
+class BatchReport:
+    """What one batch did.
+
+    Args:
+        units: a mapping for each unit, as `UnitReport` has it.
+        intake: counts of both sides, by side and name.
+    """
+
+    batch: int
+    results: int
+    units: list[dict[str, Any]]
+    intake: dict[int, dict[str, int]]
+    seconds: dict[str, float]
+    latest_us: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Progress:
+    """A job so far, in this run."""
+
+    batches: int = 0
+    results: int = 0
+    tuples_in: list[int] = field(default_factory=lambda: [0, 0])
+    counts: list[dict[str, int]] = field(default_factory=lambda: [{}, {}])
+    comparisons: int = 0
+    received: dict[str, int] = field(default_factory=dict)
+    received_bytes: dict[str, int] = field(default_factory=dict)
+    late: list[int] = field(default_factory=lambda: [0, 0])
+    expired_rows: int = 0
+    stored_rows: tuple[int, int] = (0, 0)
+    state_bytes: int = 0
+    state_bytes_max: int = 0
+    segments: int = 0
+    units: dict[int, dict[str, Any]] = field(default_factory=dict)
+    latest_us: dict[int, int] = field(default_factory=dict)
+    batch_ms: list[int] = field(default_factory=list)
+    first_begun_s: float | None = None
+    last_done_s: float | None = None
+
+    def add(self, report: BatchReport) -> None:
+        """Count a batch."""
+        self.batches += 1
+        self.results += report.results
+        for side, counts in report.intake.items():
+            self.tuples_in[side] += counts.get("rows", 0)
+            for name, value in counts.items():
+                self.counts[side][name] = self.counts[side].get(name, 0) + value
+        stored = [0, 0]
+        self.state_bytes = self.segments = 0
+        for unit in report.units:
+            self.comparisons += unit["comparisons"]
+            self.expired_rows += unit["expired_rows"]
+            self.state_bytes += unit["stored_bytes"]
+            self.segments += unit["segments"]
+            for side in (0, 1):
+                self.late[side] += unit["late"][side]
+                stored[side] += unit["stored_rows"][side]
+            for role, rows in unit["received"].items():
+                self.received[role] = self.received.get(role, 0) + rows
+                size = unit["received_bytes"][role]
+                self.received_bytes[role] = self.received_bytes.get(role, 0) + size
+            self._add_unit(unit)
+        self.stored_rows = (stored[0], stored[1])
+        self.state_bytes_max = max(self.state_bytes_max, self.state_bytes)
+        for side, latest in report.latest_us.items():
+            self.latest_us[side] = max(latest, self.latest_us.get(side, latest))
+
+    def _add_unit(self, unit: dict[str, Any]) -> None:
+        known = self.units.setdefault(
+            unit["unit"],
+            {"unit": unit["unit"], "label": unit["label"], "comparisons": 0, "results": 0, "received": 0,
+             "stored_bytes_max": 0, "seconds": {"probe": 0.0, "store": 0.0, "expire": 0.0}},
+        )  # fmt: skip
+        known["comparisons"] += unit["comparisons"]
+        known["results"] += unit["results"]
+        known["received"] += sum(unit["received"].values())
+        known["stored_rows"] = sum(unit["stored_rows"])
+        known["stored_bytes"] = unit["stored_bytes"]
+        known["stored_bytes_max"] = max(known["stored_bytes_max"], unit["stored_bytes"])
+        known["segments"] = unit["segments"]
+        for name, seconds in unit["seconds"].items():
+            known["seconds"][name] += seconds
+
+
+OnBatch = Callable[[Progress, BatchReport], None]
+
+
+class Driver:
+    """Runs one job in a Spark session.
+
+    Args:
+        topics: by side, for the sides that Spark reads from Kafka.
+        on_batch: called after each committed batch, from another thread.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        job: Job,
+        sink: Sink,
+        topics: dict[int, Topic] | None = None,
+        on_batch: OnBatch | None = None,
+    ) -> None:
+        self.session = session
+        self.job = job
+        self.sink = sink
+        self.topics = topics or {}
+        self.on_batch = on_batch
+        self.progress = Progress()
+        self._failure: BaseException | None = None
+        self._begun: dict[int, float] = {}
+
+    def run(self, *, until_end: bool, stop: threading.Event | None = None) -> Progress:
+        """Join until the end of what is there, or until `stop`; holds the job's checkpoint meanwhile.
+
+        Raises:
+            InputError: the checkpoint is in use or belongs to another join.
+            RunError: a batch failed; the message is the first cause.
+        """
+        with checkpoint.opened(self.job):
+            query = self._start(until_end)
+            try:
+                self._wait(query, stop or threading.Event())
+            finally:
+                if query.isActive:
+                    query.stop()
+            self._take_durations(query)
+        return self.progress
+
+    def _routed(self) -> DataFrame:
+        frames = []
+        if self.job.sources or self.job.heartbeat_us:
+            frames.append(own_sources(self.session, self.job))
+        for side, topic in self.topics.items():
+            stream = self.job.plan.streams[side]
+            records = read_topic(self.session, topic, self.job.slots)
+            frames.append(
+                routed_dataframe(self.job, side, records, decode_records(stream.name, topic, stream.columns))
+            )
+        return reduce(DataFrame.unionAll, frames)
+
+    def _start(self, until_end: bool) -> StreamingQuery:
+        run = functools.partial(unit_reports, self.job, self.sink)
+        reports = units(self.job, self._routed(), run, REPORT_SCHEMA)
+        writer = reports.writeStream.option("checkpointLocation", str(self.job.offsets)).foreachBatch(self._commit)
+        return writer.trigger(availableNow=True).start() if until_end else writer.start()
+
+    def _commit(self, frame: DataFrame, batch: int) -> None:
+        try:
+            slots = [json.loads(row.report) for row in frame.collect()]
+            failpoint("batch.before_commit")
+            self.sink.commit(batch, [slot["part"] for slot in slots])
+            failpoint("batch.after_commit")
+            report = _batch_report(batch, slots)
+            self.progress.add(report)
+            if self.on_batch:
+                self.on_batch(self.progress, report)
+        except BaseException as failure:
+            self._failure = failure
+            raise
+
+    def _wait(self, query: StreamingQuery, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                if query.awaitTermination(POLL_S):
+                    return
+            except Exception as failure:
+                raise first_cause(self._failure or failure) from None
+
+    def _take_durations(self, query: StreamingQuery) -> None:
+        for entry in query.recentProgress:
+            batch = json.loads(entry.json)
+            if batch["numInputRows"] == 0 and not batch["durationMs"].get("addBatch"):
+                continue
+            begun = _epoch_s(batch["timestamp"])
+            self.progress.batch_ms.append(batch["batchDuration"])
+            if self.progress.first_begun_s is None:
+                self.progress.first_begun_s = begun
+            self.progress.last_done_s = begun + batch["batchDuration"] / 1000
+
+
+def _epoch_s(timestamp: str) -> float:
+    from datetime import datetime
+
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
+def _batch_report(batch: int, slots: Sequence[dict[str, Any]]) -> BatchReport:
+    intake: dict[int, dict[str, int]] = {}
+    latest: dict[int, int] = {}
+    for slot in slots:
+        for item in slot["intake"]:
+            counts = intake.setdefault(item["side"], {})
+            for name, value in item["counts"].items():
+                counts[name] = counts.get(name, 0) + value
+            if item["ts_max_us"] is not None:
+                latest[item["side"]] = max(item["ts_max_us"], latest.get(item["side"], item["ts_max_us"]))
+    return BatchReport(
+        batch,
+        sum(slot["part"]["rows"] for slot in slots),
+        [unit for slot in slots for unit in slot["units"]],
+        intake,
+        {"units": max((slot["seconds"]["all"] for slot in slots), default=0.0)},
+        latest,
+    )
+
+
+def first_cause(failure: BaseException) -> StreamJoinError:
+    """A failure of Spark's as one of ours: the first cause in one sentence, without stacks."""
+    if isinstance(failure, StreamJoinError):
+        return failure
+    text = str(failure)
+    for line in reversed(text.splitlines()):
+        for kind in ("StateError", "RunError", "InputError", "UnsupportedError"):
+            marker = f"streamjoin.errors.{kind}: "
+            if marker in line:
+                return RunError(line.split(marker, 1)[1].strip())
+    for line in text.splitlines():
+        if line.strip().startswith(("Caused by:", "org.apache", "pyspark.errors")) and "STREAM_FAILED" not in line:
+            return RunError(line.strip().removeprefix("Caused by:").strip()[:500])
+    first = next((line.strip() for line in text.splitlines() if line.strip()), type(failure).__name__)
+    return RunError(first[:500])
+
+

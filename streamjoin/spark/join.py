@@ -1,0 +1,142 @@
+"""`stream_join`: a join as a streaming DataFrame, for any sink or further transformation of Spark's.
+
+    intake -> repartitionById(slot) -> units
+
+One Spark job a batch: the source (or `mapInArrow` over a DataFrame) routes, a shuffle moves blocks, and a second stage
+runs the units.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (its usual name)
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from streamjoin.job import Job
+from streamjoin.operators.operator import Operator
+from streamjoin.query import RegisteredPredicate, plan_query
+from streamjoin.schema import StreamSchema
+from streamjoin.sources.columns import conform, stream_schema
+from streamjoin.spark.source import NAME, StreamJoinSource, pack
+from streamjoin.spark.tasks import Decode, SourceRows, intake_rows, unit_rows
+from streamjoin.spark.wire import ROUTED_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A streaming DataFrame as one side of a join.
+
+    Args:
+        rows: the DataFrame. Reading it again must give the same rows in the same partitions, as Spark's file and
+            Kafka sources do; then results are exactly-once.
+        time: its event-time column: a timestamp, a date, or an integer with `time_unit`; or `arrival`.
+        delay_us: D, the disorder inside which results are exact.
+    """
+
+    rows: DataFrame
+    time: str
+    delay_us: int = 0
+    time_unit: str = "us"
+
+
+def stream_join(
+    streams: Mapping[str, Stream],
+    query: str,
+    *,
+    operator: Operator,
+    checkpoint: str | Path,
+    slots: int,
+    predicates: Mapping[str, RegisteredPredicate] | None = None,
+) -> DataFrame:
+    """Join two streams.
+
+    Args:
+        streams: name -> stream, as the query names them.
+        query: a SELECT ONLINE.
+        operator: such as `Biclique(2, 2, Routing.HASH)`.
+        checkpoint: where the join keeps its state. Give the query that you start on the result a checkpoint of its
+            own, and keep or drop the two together.
+        slots: partitions of the unit stage; may differ from run to run.
+    Returns:
+        A streaming DataFrame of the query's output columns.
+    Raises:
+        InputError: the query, the streams or the operator do not fit together.
+
+    Example:
+        >>> pairs = stream_join(
+        ...     {"orders": Stream(orders, "ts"), "payments": Stream(payments, "ts", delay_us=2_000_000)},
+        ...     "SELECT ONLINE orders.id, payments.amount FROM orders, payments "
+        ...     "WHERE orders.id = payments.order_id WITHIN 10 SECONDS",
+        ...     operator=Biclique(2, 2, Routing.HASH), checkpoint="state/", slots=2,
+        ... )  # doctest: +SKIP
+    """
+    schemas = {
+        name: StreamSchema(name, dataframe_schema(stream.rows), stream.time, stream.time_unit, stream.delay_us)
+        for name, stream in streams.items()
+    }
+    plan = plan_query(query, schemas, predicates=predicates or {})
+    job = Job(plan, operator, slots, Path(checkpoint).absolute())
+    frames = [
+        routed_dataframe(job, side, streams[plan.streams[side].name].rows, _decode_dataframe(plan.streams[side]))
+        for side in (0, 1)
+    ]
+    routed = frames[0].unionAll(frames[1])
+    return units(job, routed, functools.partial(unit_rows, job), output_schema(plan.output))
+
+
+def dataframe_schema(rows: DataFrame) -> pa.Schema:
+    """The columns of a DataFrame that a stream can have."""
+    return stream_schema(to_arrow_schema(rows.schema))
+
+
+def output_schema(schema: pa.Schema) -> StructType:
+    """An Arrow schema as Spark's."""
+
+    return from_arrow_schema(schema, prefer_timestamp_ntz=False)
+
+
+def own_sources(session: SparkSession, job: Job) -> DataFrame:
+    """Routed blocks of the streams that StreamJoin reads itself, and the job's heartbeat."""
+    session.dataSource.register(StreamJoinSource)
+    return session.readStream.format(NAME).option("job", pack(job)).load()
+
+
+def routed_dataframe(job: Job, side: int, rows: DataFrame, decode: Decode) -> DataFrame:
+    """Routed blocks of a side that Spark reads. `decode` sees the frame's columns, then the batch's logged time."""
+    # current_timestamp() is the time in the offset log: the same in every attempt of a batch.
+    stamped = rows.select("*", F.current_timestamp().alias("__clock"))
+    return stamped.mapInArrow(_iterate(functools.partial(intake_rows, job, side, decode)), ROUTED_SCHEMA)
+
+
+def units(job: Job, routed: DataFrame, run: Any, schema: StructType | str) -> DataFrame:
+    """The unit stage behind routed blocks: one partition a slot."""
+    return routed.repartitionById(job.slots, F.col("slot")).mapInArrow(_iterate(run), schema)
+
+
+def _iterate(run: Any) -> Any:
+    # Spark wants a plain function of one iterator.
+    def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return run(batches)  # type: ignore[no-any-return]
+
+    return function
+
+
+def _decode_dataframe(stream: StreamSchema) -> Decode:
+    def decode(batch: pa.RecordBatch) -> Iterator[SourceRows]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        partition = f"{context.partitionId():06d}"
+        rows = conform(batch, stream.columns, stream.columns.names, f"stream {stream.name}")
+        yield SourceRows("all", partition, partition, rows, None, [])
+
+    return decode

@@ -1,0 +1,169 @@
+"""Running a join file: a session, a driver, progress, and the report."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from streamjoin.errors import InputError
+from streamjoin.job import Job
+from streamjoin.joinfile import JoinFile
+from streamjoin.operators import registry
+from streamjoin.plan import JoinPlan
+from streamjoin.prepare import Bound, bind
+from streamjoin.results.parts import Sink
+from streamjoin.spark.driver import BatchReport, Driver, Progress
+from streamjoin.spark.kafka import Topic
+from streamjoin.spark.memory import MemorySampler
+from streamjoin.spark.session import create_session
+
+Show = Callable[[str], None]
+
+
+def run_file(
+    file: JoinFile, *, until_end: bool, stop: threading.Event | None = None, show: Show | None = None
+) -> dict[str, Any]:
+    """Run a join file, and return the report.
+
+    Raises:
+        InputError: the file, query or data description is wrong.
+        RunError: the job failed while it was running.
+    """
+    begun = time.monotonic()
+    bound = bind(file)
+    if bound.operator == registry.SPARK:
+        from streamjoin.spark.baseline import run_baseline
+
+        return run_baseline(bound, until_end=until_end, stop=stop, show=show)
+    job = bound.job(heartbeat=not until_end)
+    if show:
+        show("starting Spark")
+    with MemorySampler() as memory:
+        session = open_session(file)
+        try:
+            progress = run_job(session, bound, job, bound.sink(), until_end=until_end, stop=stop, show=show)
+        finally:
+            session.stop()
+    return report(bound, job, progress, time.monotonic() - begun, memory.peak_bytes)
+
+
+def open_session(file: JoinFile) -> SparkSession:
+    """A session as the join file's `run:` asks for."""
+    return create_session(
+        file.slots, name=file.name, driver_memory_mib=file.run.driver_memory, settings=file.run.spark
+    )
+
+
+def topics_of(bound: Bound) -> dict[int, Topic]:
+    """The Kafka topics of a join, by side."""
+    found = {}
+    for side, schema in enumerate(bound.plan.streams):
+        stream = bound.file.streams[schema.name]
+        if stream.source == "kafka":
+            assert stream.servers and stream.topic and stream.format
+            found[side] = Topic(
+                stream.servers, stream.topic, stream.format, stream.starting, bound.file.run.offsets_per_batch,
+                _avro_schema(bound.file, stream.avro_schema, schema.name),
+            )  # fmt: skip
+    return found
+
+
+def _avro_schema(file: JoinFile, given: str | dict[str, Any] | None, stream: str) -> Any:
+    if isinstance(given, str) and not given.lstrip().startswith("{"):
+        try:
+            return file.resolve(given).read_text()
+        except OSError as cause:
+            raise InputError(f"{given} cannot be read: {cause}", field=f"streams.{stream}.avro_schema") from None
+    return given
+
+
+def run_job(
+    session: SparkSession,
+    bound: Bound,
+    job: Job,
+    sink: Sink,
+    *,
+    until_end: bool,
+    stop: threading.Event | None = None,
+    show: Show | None = None,
+) -> Progress:
+    """Run a job in a session that is there already."""
+    on_batch = _progress_text(bound.plan, show) if show else None
+    driver = Driver(session, job, sink, topics_of(bound), on_batch)
+    return driver.run(until_end=until_end, stop=stop)
+
+
+def _progress_text(plan: JoinPlan, show: Show) -> Callable[[Progress, BatchReport], None]:
+    times: list[tuple[float, int]] = [(time.monotonic(), 0)]
+
+    def on_batch(progress: Progress, batch: BatchReport) -> None:
+        now, count = time.monotonic(), sum(progress.tuples_in)
+        times.append((now, count))
+        del times[:-10]
+        elapsed = now - times[0][0]
+        rate = (count - times[0][1]) / elapsed if elapsed else 0.0
+        latest = min(progress.latest_us.values(), default=None)
+        lag_s = None if latest is None else time.time() - latest / 1e6
+        lag = f"lag {lag_s:,.1f} s  " if lag_s is not None and 0 <= lag_s < 86_400 else ""
+        show(
+            f"batch {batch.batch}  {rate:,.0f} tuples/s  {lag}live {sum(progress.stored_rows):,} tuples, "
+            f"{progress.state_bytes / 2**20:,.0f} MiB  results {progress.results:,}"
+            + (f"  late {sum(progress.late):,}" if any(progress.late) else "")
+        )
+
+    return on_batch
+
+
+def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, peak_bytes: int) -> dict[str, Any]:
+    """`report.json`: what docs/join-file.md describes."""
+    names = bound.plan.names
+    arrived = sum(progress.tuples_in)
+    seconds = (progress.last_done_s or 0.0) - (progress.first_begun_s or 0.0)
+    received = sum(progress.received.values())
+
+    def by_name(counts: Sequence[int]) -> dict[str, int]:
+        return dict(zip(names, counts, strict=True))
+
+    def counted(what: str) -> dict[str, int]:
+        return by_name([counts.get(what, 0) for counts in progress.counts])
+
+    return {
+        "operator": bound.operator,
+        "batches": progress.batches,
+        "tuples_in": by_name(progress.tuples_in),
+        "late": by_name(progress.late),
+        "null_keys": counted("null_keys"),
+        "dropped_by_selection": counted("dropped_by_selection"),
+        "dead_letters": counted("dead_letters"),
+        "dead_letter_folder": str(job.dead_letters),
+        "results": progress.results,
+        "comparisons": progress.comparisons,
+        "replication": received / arrived if arrived else 0.0,
+        "seconds": seconds,
+        "seconds_total": seconds_total,
+        "tuples_per_second": arrived / seconds if seconds else 0.0,
+        "batch_ms": quantiles(progress.batch_ms),
+        "state_bytes_max": progress.state_bytes_max,
+        "peak_rss_bytes": peak_bytes,
+        "shed": by_name([0, 0]),
+        "bytes_by_role": progress.received_bytes,
+        "expired_rows": progress.expired_rows,
+        "units": [progress.units[number] for number in sorted(progress.units)],
+    }
+
+
+def quantiles(values: Sequence[int]) -> dict[str, int]:
+    """p50, p95 and max; zeros where nothing was measured."""
+    if not values:
+        return {"p50": 0, "p95": 0, "max": 0}
+    if len(values) == 1:
+        return dict.fromkeys(("p50", "p95", "max"), values[0])
+    cuts = statistics.quantiles(values, n=100, method="inclusive")
+    return {"p50": round(cuts[49]), "p95": round(cuts[94]), "max": max(values)}
+
+

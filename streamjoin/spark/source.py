@@ -1,0 +1,132 @@
+"""StreamJoin's sources as one Spark data source: it reads and routes in the same task.
+
+Spark logs the offset of every batch before it runs, and gives the same offsets to a repeated batch; an offset carries
+the batch's clock, so a repeated batch also sees the same time.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from streamjoin.job import Job
+from streamjoin.sources import Read, Source
+from streamjoin.spark.tasks import heartbeat, read_piece
+from streamjoin.spark.wire import ROUTED_SCHEMA
+
+NAME = "streamjoin"
+
+
+def pack(job: Job) -> str:
+    """A job as an option of the data source."""
+    return base64.b64encode(cloudpickle.dumps(job)).decode()
+
+
+class StreamJoinSource(DataSource):
+    """Routed blocks of all the job's file and generator streams, and its heartbeat."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `readStream.format` takes."""
+        return NAME
+
+    def schema(self) -> str:
+        """Rows of `wire`."""
+        return ROUTED_SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
+        """A reader of the packed job."""
+        return StreamJoinReader(self.options["job"])
+
+
+class Task(InputPartition):
+    """What one Spark task reads."""
+
+    def __init__(self, now_us: int, reads: Sequence[tuple[int, Read]]) -> None:
+        super().__init__(None)
+        self.now_us = now_us
+        self.reads = reads
+
+
+class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans batches on the driver, and reads them in tasks."""
+
+    def __init__(self, packed: str) -> None:
+        self.packed = packed
+        self._sources: dict[int, Source] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"packed": self.packed, "_sources": None}
+
+    @property
+    def job(self) -> Job:
+        """The unpacked job."""
+        return _unpack(self.packed)
+
+    @property
+    def sources(self) -> dict[int, Source]:
+        """Opened sources, by side; opening reads their logs, so only the driver does."""
+        if self._sources is None:
+            self._sources = {side: self.job.open_source(side) for side in self.job.sources}
+        return self._sources
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Before the first row of every stream."""
+        return {"clock_us": 0, "streams": {str(side): source.initial() for side, source in self.sources.items()}}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Offer only what is there now."""
+        for source in self.sources.values():
+            source.freeze(_now_us())
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """How far the next batch goes; `start` where nothing arrived and no heartbeat is due."""
+        now_us = max(_now_us(), start["clock_us"])
+        streams = {
+            str(side): source.latest(start["streams"][str(side)], now_us) for side, source in self.sources.items()
+        }
+        due = self.job.heartbeat_us and now_us - start["clock_us"] >= self.job.heartbeat_us
+        if streams == start["streams"] and not due:
+            return start
+        return {"clock_us": now_us, "streams": streams}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The reads of a batch, dealt out to at most as many tasks as there are slots."""
+        tasks = -(-self.job.slots // max(len(self.sources), 1))
+        reads: list[tuple[int, Read]] = []
+        for side, source in self.sources.items():
+            span = start["streams"][str(side)], end["streams"][str(side)]
+            reads += [(side, read) for read in source.reads(*span, tasks)]
+        count = max(min(self.job.slots, len(reads)), 1)
+        return [Task(end["clock_us"], reads[number::count]) for number in range(count)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Rows of routed blocks."""
+        assert isinstance(partition, Task)
+        job = self.job
+        if not partition.reads:
+            yield from heartbeat(job, partition.now_us)
+        for side, read in partition.reads:
+            yield from read_piece(job, side, read, partition.now_us)
+
+
+_unpacked: dict[str, Job] = {}
+
+
+def _unpack(packed: str) -> Job:
+    if packed not in _unpacked:
+        _unpacked.clear()
+        _unpacked[packed] = cloudpickle.loads(base64.b64decode(packed))
+    return _unpacked[packed]
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000
