@@ -1,0 +1,103 @@
+"""Every operator gives the reference's pairs: over conditions, windows, times, keys, cuts, crashes and rescaling."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamjoin.operators.biclique import Biclique, Routing
+
+from .check import ANY, KEYED, RUNS, WINDOWS, check
+from .conditions import CONDITIONS
+from .histories import history
+
+WITH_EQUALITY = [name for name, (where, _) in CONDITIONS.items() if " = s." in where and " OR " not in where]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_every_condition_joins_exactly_in_every_window(condition: str, window: str) -> None:
+    for number, operator in enumerate(ANY.values()):
+        check(operator, history(number), condition, window)
+
+
+@pytest.mark.parametrize("operator", KEYED)
+@pytest.mark.parametrize("condition", WITH_EQUALITY)
+def test_routing_by_key_loses_nothing(condition: str, operator: str) -> None:
+    for number, window in enumerate(WINDOWS):
+        check(KEYED[operator], history(number), condition, window)
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("operator", [*ANY, *KEYED])
+def test_crashes_and_rescaling_change_nothing(operator: str, run: str) -> None:
+    chosen = {**ANY, **KEYED}[operator]
+    for number, window in enumerate(WINDOWS):
+        check(chosen, history(number, r=60, s=50), "equality, then band", window, run=RUNS[run], batches=6, pieces=2)
+
+
+@pytest.mark.parametrize("shape", ["in order", "all equal", "before 1970", "gaps of w", "far future"])
+@pytest.mark.parametrize("operator", [*ANY, *KEYED])
+def test_event_times_of_every_shape(operator: str, shape: str) -> None:
+    chosen = {**ANY, **KEYED}[operator]
+    # A far-future row makes everything after it late, so there it comes last.
+    check(chosen, history(3, time_shape=shape), "equality", "20 us", batches=5)
+
+
+@pytest.mark.parametrize("delay_us", [5, 40, 1000])
+@pytest.mark.parametrize("operator", [*ANY, *KEYED])
+def test_disorder_inside_the_allowed_delay_loses_nothing(operator: str, delay_us: int) -> None:
+    chosen = {**ANY, **KEYED}[operator]
+    disordered = history(5, r=80, s=70, time_shape="disordered", delay_us=delay_us)
+    for window in ("20 us", "only after", "same time"):
+        check(chosen, disordered, "equality", window, batches=9, period_us=7)
+
+
+@pytest.mark.parametrize("shape", ["uniform", "zipf", "one hot", "all distinct", "all null"])
+@pytest.mark.parametrize("operator", [*ANY, *KEYED])
+def test_keys_of_every_shape(operator: str, shape: str) -> None:
+    check({**ANY, **KEYED}[operator], history(7, key_shape=shape), "equality", "20 us")
+
+
+@pytest.mark.parametrize(("r", "s"), [(0, 0), (1, 0), (0, 1), (1, 1), (2, 50), (50, 2), (0, 50), (200, 200)])
+@pytest.mark.parametrize("operator", [*ANY, *KEYED])
+def test_streams_of_every_size_and_a_silent_one(operator: str, r: int, s: int) -> None:
+    for window in ("20 us", "7 rows", "full history"):
+        check({**ANY, **KEYED}[operator], history(11, r=r, s=s), "equality", window)
+
+
+@pytest.mark.parametrize("period_us", [1, 2, 20, 200, 10**9])
+def test_the_archive_period_changes_memory_and_not_results(period_us: int) -> None:
+    for window in ("20 us", "only after"):
+        check(Biclique(2, 2), history(13, r=150, s=150), "band", window, batches=12, period_us=period_us)
+
+
+@pytest.mark.parametrize("index", ["auto", "tree", "scan"])
+@pytest.mark.parametrize("condition", ["equality", "band", "two bands", "float inequality", "text inequality"])
+def test_every_index_gives_the_same_pairs(condition: str, index: str) -> None:
+    for window in WINDOWS:
+        check(Biclique(2, 2), history(17), condition, window, index=index)
+
+
+@pytest.mark.parametrize("batches", [1, 2, 5, 40])
+def test_cutting_into_batches_changes_nothing(batches: int) -> None:
+    for operator in ANY.values():
+        check(operator, history(19), "two bands", "20 us", batches=batches, pieces=3)
+
+
+def test_contrand_on_a_band_probes_every_subgroup_the_band_meets() -> None:
+    # Keys stand on and next to every boundary; a map that probes one subgroup alone loses pairs here.
+    operator = Biclique(4, 5, Routing.CONTRAND, 4, 3, bounds=((10, 20, 40), (15, 45)))
+    for seed in range(5):
+        check(operator, history(seed, r=120, s=120), "band", "full history")
+
+
+def test_a_probe_late_by_the_whole_delay_finds_its_partner_a_window_away() -> None:
+    from .histories import History, make_rows
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    # s@100 is stored; R then reaches 130, and its tuple at 120 comes 10 = D late, exactly w = 20 after s.
+    r = make_rows(rng, [90, 130, 120, 119], [1, 1, 1, 1])
+    s = make_rows(rng, [80, 100, 110, 111], [1, 1, 1, 1])
+    for operator in ANY.values():
+        check(operator, History(r, s, delay_us=10), "equality", "20 us", batches=4, period_us=1)
