@@ -129,7 +129,7 @@ def explain(bound: Bound) -> Explanation:
     options = []
     for name in registry.REGISTRY:
         options.append(_option(bound, name, statistics))
-    described = repr(bound.job().operator) if registry.entry(bound.operator).build else bound.operator
+    described = f"{bound.operator}, {bound.job().operator}" if registry.entry(bound.operator).build else bound.operator
     return Explanation(bound.plan, bound.operator, _reason(bound), described, statistics, tuple(options))
 
 

@@ -136,8 +136,9 @@ class Chain:
     def _fits(self, one: Sequence[Segment], other: Sequence[Segment]) -> bool:
         if self.archive_period_us is None:
             return _rows_of(one) + _rows_of(other) <= MERGED_ROWS_MAX
-        latest = [segment.info.ts_max_us for segment in (*one, *other)]
-        return max(latest) - min(latest) <= self.archive_period_us
+        infos = [segment.info for segment in (*one, *other)]
+        first_us, last_us = min(info.ts_first_us for info in infos), max(info.ts_max_us for info in infos)
+        return last_us - first_us <= self.archive_period_us
 
     def _merged(self, group: Sequence[Segment]) -> Segment:
         rows = pa.concat_batches([segment.rows for segment in group])
@@ -159,6 +160,7 @@ class Chain:
         info = SegmentInfo(
             "", rows.num_rows, rows.nbytes,
             min(info.ts_min_us for info in infos), max(info.ts_max_us for info in infos),
+            min(info.ts_first_us for info in infos),
             min(info.rank_min for info in infos), max(info.rank_max for info in infos),
         )  # fmt: skip
         return Segment.attach(rows, info, self.layout)

@@ -34,6 +34,8 @@ class SegmentInfo:
     Args:
         file: name in the state directory; empty for a segment that was never written.
         ts_min_us, ts_max_us: event times of its tuples, both ends included.
+        ts_first_us: the latest event time of the oldest batch merged into it. Segments are merged while `ts_max_us` is
+            within an archive period of this, so that merging step by step cannot stretch a segment without end.
         rank_min, rank_max: ranks of its tuples, or 0, -1 where ranks are not kept.
     """
 
@@ -42,6 +44,7 @@ class SegmentInfo:
     bytes: int
     ts_min_us: int
     ts_max_us: int
+    ts_first_us: int
     rank_min: int = 0
     rank_max: int = -1
 
@@ -143,6 +146,7 @@ def build(
         batch.num_rows,
         batch.nbytes,
         int(ts_us.min()),
+        int(ts_us.max()),
         int(ts_us.max()),
         int(ranks.min()) if ranks is not None else 0,
         int(ranks.max()) if ranks is not None else -1,

@@ -6,6 +6,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -55,8 +56,17 @@ def run_file(
 def open_session(file: JoinFile) -> SparkSession:
     """A session as the join file's `run:` asks for."""
     return create_session(
-        file.slots, name=file.name, driver_memory_mib=file.run.driver_memory, settings=file.run.spark
+        file.slots,
+        name=file.name,
+        driver_memory_mib=file.run.driver_memory,
+        settings=file.run.spark,
+        log=log_of(file),
     )
+
+
+def log_of(file: JoinFile) -> Path:
+    """Where a job's log is."""
+    return file.checkpoint / "spark.log"
 
 
 def topics_of(bound: Bound) -> dict[int, Topic]:

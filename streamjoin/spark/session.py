@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -65,6 +67,7 @@ def create_session(
     driver_memory_mib: int = 1024,
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
+    log: Path | None = None,
 ) -> SparkSession:
     """A session for jobs of `slots` slots.
 
@@ -72,6 +75,7 @@ def create_session(
         jars: the Kafka connector's, where a stream needs it.
         driver_memory_mib: Java heap; state is not in it, so it need not grow with the window.
         master: local by default, with as many threads as slots.
+        log: where Spark's errors go, stacks and all; nowhere by default.
     Raises:
         InputError: there is no usable Java.
     """
@@ -79,7 +83,9 @@ def create_session(
         raise InputError(problem)
     # Workers must be this interpreter, wherever the shell's `python3` points to.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("STREAMJOIN_DRIVER_PID", str(os.getpid()))
+    os.environ["STREAMJOIN_DRIVER_PID"] = str(os.getpid())
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = _submit_arguments(log)
     package_root = str(Path(__file__).resolve().parents[2])
     paths = [package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
@@ -93,6 +99,29 @@ def create_session(
         builder = builder.config(key, value)
     if jars:
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    with _java_speaks_to(log):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _java_speaks_to(log: Path | None) -> Iterator[None]:
+    """Java takes over our standard error when it starts; what it says there belongs into its log."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    target = os.open(log or os.devnull, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.dup2(target, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(target)
+
+
+def _submit_arguments(log: Path | None) -> str:
+    # Logging is set up while Java starts, before any setting of the session is read.
+    options = [f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"]
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        options.append(f"-Dstreamjoin.log={log}")
+    return f"--driver-java-options {shlex.quote(' '.join(options))} pyspark-shell"

@@ -28,6 +28,9 @@ class Matrix:
             if getattr(self, field) < 1:
                 raise InputError(f"a matrix has at least one of its {field}", field=f"operator.{field}")
 
+    def __str__(self) -> str:
+        return f"{self.rows} rows for R and {self.columns} columns for S"
+
     def cell(self, row: int, column: int) -> int:
         """The unit number of a cell."""
         return row * self.columns + column

@@ -1,0 +1,1 @@
+"""`make demo`: two live streams, joined while they arrive, and the result checked."""

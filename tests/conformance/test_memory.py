@@ -1,0 +1,160 @@
+"""State stays bounded, and nothing is stored twice or where it does not belong (BiStream, sections 3.1 to 3.3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamjoin.operators.biclique import Biclique, Routing
+from streamjoin.operators.matrix import Matrix
+from streamjoin.operators.operator import Operator
+from streamjoin.plan import JoinPlan
+from streamjoin.query import plan_query
+from streamjoin.schema import StreamSchema
+from streamjoin.state.store import StateStore
+
+from .histories import TIMESTAMP
+from .local import LocalRun
+
+COLUMNS = pa.schema([("id", pa.int64()), ("ts", TIMESTAMP), ("k", pa.int64())])
+WINDOW_US, DELAY_US = 10_000, 500
+
+
+def steady(first: int, rows: int, rng: np.random.Generator, keys: int = 1000) -> pa.RecordBatch:
+    """One row a microsecond, disordered inside the delay."""
+    numbers = np.arange(first, first + rows)
+    ts = numbers + rng.integers(0, DELAY_US, rows)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(numbers), pa.array(ts).view(TIMESTAMP), pa.array(rng.integers(0, keys, rows))], schema=COLUMNS
+    )
+
+
+def a_plan(where: str = "r.k = s.k", within: str = f"WITHIN {WINDOW_US} MICROSECONDS") -> JoinPlan:
+    streams = {name: StreamSchema(name, COLUMNS, "ts", delay_us=DELAY_US) for name in "rs"}
+    return plan_query(f"SELECT ONLINE r.id AS a, s.id AS b FROM r, s WHERE {where} {within}", streams)
+
+
+def stored(run: LocalRun) -> dict[int, list[tuple[int, int]]]:
+    """(side, id) of every tuple in each unit's newest state."""
+    store = StateStore(run.state)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for unit in run.operator.units:
+        state = store.load(unit.number, run.version)
+        found[unit.number] = [
+            (side, value)
+            for side, infos in state.segments.items()
+            for info in infos
+            for value in store.open_segment(unit.number, info).column("id").to_pylist()
+        ]
+    return found
+
+
+@pytest.mark.parametrize(
+    "operator", [Biclique(2, 3), Biclique(3, 2, Routing.HASH), Biclique(4, 4, Routing.CONTRAND, 2, 2)], ids=repr
+)
+def test_each_tuple_lies_in_exactly_one_unit_of_its_own_side(operator: Biclique, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    run = LocalRun(a_plan(within=""), operator, tmp_path)
+    for batch in range(5):
+        run.batch(([steady(batch * 400, 400, rng)], [steady(batch * 400, 400, rng)]))
+        units = stored(run)
+        everywhere = Counter(entry for entries in units.values() for entry in entries)
+        assert everywhere == Counter({(side, number): 1 for side in (0, 1) for number in range((batch + 1) * 400)})
+        for number, entries in units.items():
+            own = 0 if number < operator.r_units else 1
+            assert {side for side, _ in entries} <= {own}
+
+
+def test_the_matrix_stores_a_row_and_a_column_of_copies(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    run = LocalRun(a_plan(within=""), Matrix(2, 3), tmp_path)
+    run.batch(([steady(0, 500, rng)], [steady(0, 500, rng)]))
+    everywhere = Counter(side for entries in stored(run).values() for side, _ in entries)
+    assert everywhere == {0: 3 * 500, 1: 2 * 500}
+
+
+@pytest.mark.parametrize("rows", [200, 1_000, 7_000])
+@pytest.mark.parametrize("operator", [Biclique(2, 2, Routing.HASH), Biclique(1, 2), Matrix(1, 1)], ids=repr)
+def test_live_state_never_exceeds_window_delay_and_archive_period(
+    operator: Operator, rows: int, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(2)
+    plan = a_plan()
+    run = LocalRun(plan, operator, tmp_path)
+    assert plan.period_us == WINDOW_US // 10
+    # One row a microsecond and stream: spans are row counts. A batch is joined before it lets anything go.
+    bound = WINDOW_US + 2 * DELAY_US + plan.period_us + rows
+    highest = [0, 0]
+    for batch in range(5 * WINDOW_US // rows):
+        run.batch(([steady(batch * rows, rows, rng)], [steady(batch * rows, rows, rng)]))
+        for side in (0, 1):
+            live = sum(report.stored_rows[side] for report in run.reports[-1])
+            highest[side] = max(highest[side], live)
+            assert live <= bound
+    assert min(highest) >= WINDOW_US  # nothing inside the window was let go either
+
+
+def test_segments_stay_few_however_small_the_batches_are(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    run = LocalRun(a_plan(), Biclique(1, 1), tmp_path)
+    for batch in range(600):
+        run.batch(([steady(batch * 50, 50, rng)], [steady(batch * 50, 50, rng)]))
+    # Ten closed periods and one half, and about log2(20) small segments of the current one.
+    assert max(report.segments for report in run.reports[-1]) <= 11 + 2 + 6
+
+
+def test_memory_comes_back_when_only_the_other_stream_goes_on(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    run = LocalRun(a_plan(), Biclique(2, 2, Routing.HASH), tmp_path)
+    run.batch(([steady(0, 5_000, rng)], [steady(0, 5_000, rng)]))
+    for batch in range(1, 8):
+        run.batch(([], [steady(batch * 5_000, 5_000, rng)]))
+    # R is silent: its stored tuples fall by S's mark; S's cannot, because R may still bring their partners.
+    assert sum(report.stored_rows[0] for report in run.reports[-1]) == 0
+    assert sum(report.stored_rows[1] for report in run.reports[-1]) == 8 * 5_000
+
+
+def test_keys_the_other_stream_never_brings_expire_all_the_same(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    run = LocalRun(a_plan(), Biclique(4, 4, Routing.HASH), tmp_path)
+    for batch in range(8):
+        run.batch(([steady(batch * 5_000, 5_000, rng, keys=1)], [steady(batch * 5_000, 5_000, rng, keys=1)]))
+    # All tuples have one key, so three units of each side get no tuple ever; punctuations alone tell them the time.
+    for report in run.reports[-1]:
+        assert sum(report.stored_rows) <= WINDOW_US + 2 * DELAY_US + WINDOW_US // 10 + 5_000
+
+
+def test_a_count_window_keeps_the_last_rows_of_the_stream_not_of_the_unit(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    run = LocalRun(a_plan(within="WITHIN 100 ROWS"), Biclique(3, 3, Routing.HASH), tmp_path)
+    for batch in range(20):
+        run.batch(([steady(batch * 200, 200, rng, keys=3)], [steady(batch * 200, 200, rng, keys=3)]))
+    for side in (0, 1):
+        kept = sum(report.stored_rows[side] for report in run.reports[-1])
+        assert 100 <= kept <= 100 + 200
+
+
+def test_random_routing_spreads_one_hot_key_and_strictly_alternating_streams(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    run = LocalRun(a_plan(within=""), Biclique(4, 4), tmp_path)
+    run.batch(([steady(0, 100_000, rng, keys=1)], [steady(0, 100_000, rng, keys=1).slice(0, 10)]))
+    shares = [report.stored_rows[0] for report in run.reports[-1] if report.label.startswith("R")]
+    assert max(shares) / (sum(shares) / 4) <= 1.02
+
+
+def test_contrand_lowers_the_imbalance_that_zipf_keys_give_hash_routing(tmp_path: Path) -> None:
+    from streamjoin.generate import generator
+
+    rows = generator("zipf.r").rows(0, 50_000, seed=1, rate=1e6, options={"skew": 1.0, "keys": 1000})
+    rows = pa.RecordBatch.from_arrays([rows.column("id"), rows.column("ts"), rows.column("k")], schema=COLUMNS)
+    imbalance = {}
+    for name, operator in {"hash": Biclique(8, 1, Routing.HASH), "contrand": Biclique(8, 1, Routing.CONTRAND, 2)}.items():
+        run = LocalRun(a_plan(within=""), operator, tmp_path / name)
+        run.batch(([rows], []))
+        shares = [report.stored_rows[0] for report in run.reports[-1] if report.label.startswith("R")]
+        imbalance[name] = max(shares) / (sum(shares) / len(shares))
+    assert imbalance["contrand"] < imbalance["hash"] - 0.2
