@@ -89,7 +89,9 @@ def _join_file(broker: KafkaBroker | None) -> JoinFile:
                 "delay: 2s}"
             )
     text = "streams:\n" + "\n".join(streams) + f"\nquery: |\n{QUERY}"
-    text += "results: {parquet: results}\nrun: {checkpoint: checkpoint, files_per_batch: 100, offsets_per_batch: 1000000"
+    text += (
+        "results: {parquet: results}\nrun: {checkpoint: checkpoint, files_per_batch: 100, offsets_per_batch: 1000000"
+    )
     text += f", spark: {{spark.jars: '{spark_connector_jars()}'}}}}\n" if broker else "}\n"
     (FOLDER / "join.yaml").write_text(text)
     return parse(text, base=FOLDER.absolute(), name="demo")
@@ -149,15 +151,21 @@ class Live:
 
 
 def _show_rows() -> None:
-    rows = duckdb.execute(
-        f"SELECT * FROM '{FOLDER}/results/*.parquet' ORDER BY bid_at DESC LIMIT 5"
-    ).to_arrow_table() if list((FOLDER / "results").glob("*.parquet")) else None
+    rows = (
+        duckdb.execute(f"SELECT * FROM '{FOLDER}/results/*.parquet' ORDER BY bid_at DESC LIMIT 5").to_arrow_table()
+        if list((FOLDER / "results").glob("*.parquet"))
+        else None
+    )
     if rows is None:
         return
     print("the last five:")
-    print("  " + "".join(f"{name:>28}" if name in ("opened", "bid_at") else f"{name:>12}" for name in rows.column_names))
+    print(
+        "  " + "".join(f"{name:>28}" if name in ("opened", "bid_at") else f"{name:>12}" for name in rows.column_names)
+    )
     for row in rows.to_pylist():
-        cells = [f"{value:%H:%M:%S.%f}".rjust(28) if hasattr(value, "hour") else f"{value:>12,}" for value in row.values()]
+        cells = [
+            f"{value:%H:%M:%S.%f}".rjust(28) if hasattr(value, "hour") else f"{value:>12,}" for value in row.values()
+        ]
         print("  " + "".join(cells))
 
 

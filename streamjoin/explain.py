@@ -18,7 +18,7 @@ from streamjoin.operators.costs import Prediction, StreamStatistics
 from streamjoin.plan import JoinPlan
 from streamjoin.prepare import Bound, source_spec, with_operator
 from streamjoin.schema import ARRIVAL
-from streamjoin.window import R, CountWindow, S, TimeWindow, format_us
+from streamjoin.window import CountWindow, R, S, TimeWindow, format_us
 
 SAMPLE_ROWS = 20_000
 STORED_ENGINE_BYTES = 16  # event time and one key a stored tuple
@@ -91,8 +91,8 @@ class Explanation:
             for side in (R, S):
                 known = self.statistics[side]
                 lines.append(
-                    f"{'sampled' if side == R else '':<11} {plan.names[side]}: {known.rate_per_s:,.0f} tuples/s of event "
-                    f"time, {known.tuple_bytes:.0f} bytes each, {known.stored:,.0f} stored"
+                    f"{'sampled' if side == R else '':<11} {plan.names[side]}: {known.rate_per_s:,.0f} tuples/s of "
+                    f"event time, {known.tuple_bytes:.0f} bytes each, {known.stored:,.0f} stored"
                 )
         if registry.keeps_everything(plan):
             lines.append("note        full history: state grows without end; the costs below are after one hour")
@@ -158,10 +158,8 @@ def _reason(bound: Bound) -> str:
 
 
 def _statistics(bound: Bound) -> tuple[StreamStatistics, StreamStatistics] | None:
-    found = [_sample(bound.file, bound.plan, side) for side in (R, S)]
-    if found[R] is None or found[S] is None:
-        return None
-    return found[R], found[S]
+    r, s = (_sample(bound.file, bound.plan, side) for side in (R, S))
+    return None if r is None or s is None else (r, s)
 
 
 def _sample(file: JoinFile, plan: JoinPlan, side: int) -> StreamStatistics | None:
@@ -215,5 +213,7 @@ def _stored(plan: JoinPlan, side: int, rate_per_s: float) -> float:
 def summary(bound: Bound) -> str:
     """One line for `validate`."""
     plan = bound.plan
-    delays = ", ".join(f"{name} {format_us(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True))
+    delays = ", ".join(
+        f"{name} {format_us(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True)
+    )
     return f"{plan.names[R]} joins {plan.names[S]} {plan.window}, by {bound.operator}; allowed delay: {delays}"

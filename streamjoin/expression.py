@@ -106,6 +106,9 @@ _INFIX = {
 }
 
 
+_READS_NULL = {"and", "or", "is_null", "coalesce", "nullif", "case", "cast"}
+
+
 def walk(expression: Expression) -> Iterator[Expression]:
     """Every node of the tree, parents first."""
     yield expression
@@ -235,6 +238,9 @@ def _evaluate(
             return pa.scalar(value, kind)
         case Call(function, args, kind):
             values = [_evaluate(arg, columns, rows, predicates) for arg in args]
+            # Arrow has no kernels for NULL without a type; everything else gives NULL where an argument is one.
+            if function not in _READS_NULL and any(pa.types.is_null(value.type) for value in values):
+                return pa.scalar(None, kind)
             if function in FUNCTIONS:
                 return FUNCTIONS[function].compute(values, kind)
             return _registered(function, predicates, values, rows)
@@ -283,8 +289,10 @@ def call(function: str, *args: Expression) -> Call:
     if function in _COMPARISONS:
         common = comparison_type(*kinds)
         return Call(function, tuple(cast(arg, common) for arg in args), result)
+    if function == "multiply" and pa.types.is_decimal(result):
+        return Call(function, tuple(cast(arg, _as_decimal(arg.type)) for arg in args), result)
     if function in _ARITHMETIC and is_number(result):
-        return Call(function, tuple(cast(arg, result) if function != "divide" else cast(arg, FLOAT64) for arg in args), result)
+        return Call(function, tuple(cast(arg, result) for arg in args), result)
     return Call(function, args, result)
 
 
@@ -315,9 +323,24 @@ def _sign_logic(kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 def _sign_arithmetic(kinds: Sequence[pa.DataType]) -> pa.DataType:
     if len(kinds) == 2 and is_number(kinds[0]) and is_number(kinds[1]):
-        return number_type(*kinds)
+        result = number_type(*kinds)
+        # A decimal sum needs one digit more than its terms, and 38 is the most there is.
+        return FLOAT64 if pa.types.is_decimal(result) and result.precision == 38 else result
     _takes(2, "two numbers", kinds, is_number)
     return INT64
+
+
+def _sign_multiply(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    result = _sign_arithmetic(kinds)
+    if not pa.types.is_decimal(result):
+        return result
+    left, right = (_as_decimal(kind) for kind in kinds)
+    precision = left.precision + right.precision + 1
+    return pa.decimal128(precision, left.scale + right.scale) if precision <= 38 else FLOAT64
+
+
+def _as_decimal(kind: pa.DataType) -> pa.DataType:
+    return kind if pa.types.is_decimal(kind) else pa.decimal128(19, 0)
 
 
 def _sign_add(kinds: Sequence[pa.DataType]) -> pa.DataType:
@@ -415,7 +438,14 @@ def _sign_instant(kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def _compare(operator: str) -> Callable[[list[Any], pa.DataType], Value]:
-    plain = {"eq": pc.equal, "ne": pc.not_equal, "lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal}
+    plain = {
+        "eq": pc.equal,
+        "ne": pc.not_equal,
+        "lt": pc.less,
+        "le": pc.less_equal,
+        "gt": pc.greater,
+        "ge": pc.greater_equal,
+    }
 
     def compute(values: list[Any], _: pa.DataType) -> Value:
         left, right = values
@@ -448,7 +478,7 @@ def _arithmetic(checked: Callable[..., Any], wrapping: Callable[..., Any]) -> Ca
         left, right = values
         if not pa.types.is_integer(kind):
             result = wrapping(left, right)
-            return result if result.type == kind else result.cast(kind)
+            return _as(result, kind)
         try:
             return checked(left, right)
         except pa.ArrowInvalid:
@@ -514,7 +544,7 @@ def _cast(values: list[Any], kind: pa.DataType) -> Value:
         # Rare: some value has no counterpart, such as 'abc' as an integer. Only that one becomes NULL.
         if isinstance(value, pa.Scalar):
             return _cast_one(value, kind)
-        return pa.array([_cast_one(one, kind).as_py() for one in value], kind)
+        return pa.array([_cast_one(one, kind) for one in value], kind)
 
 
 def _cast_all(value: Value, kind: pa.DataType) -> Value:
@@ -557,7 +587,7 @@ def _abs(values: list[Any], kind: pa.DataType) -> Value:
 
 def _negate(values: list[Any], kind: pa.DataType) -> Value:
     (value,) = values
-    return _subtract([pa.scalar(0, kind) if not pa.types.is_decimal(kind) else pa.scalar(0).cast(kind), value], kind)
+    return pc.negate(value) if pa.types.is_decimal(kind) else _subtract([pa.scalar(0, kind), value], kind)
 
 
 def _unary(compute: Callable[..., Any]) -> Callable[[list[Any], pa.DataType], Value]:
@@ -638,7 +668,7 @@ FUNCTIONS: dict[str, Function] = {
     "is_null": Function(_sign_any, lambda values, _: pc.is_null(values[0])),
     "add": Function(_sign_add, _add),
     "subtract": Function(_sign_subtract, _subtract),
-    "multiply": Function(_sign_arithmetic, _arithmetic(pc.multiply_checked, pc.multiply)),
+    "multiply": Function(_sign_multiply, _arithmetic(pc.multiply_checked, pc.multiply)),
     "divide": Function(_sign_divide, _divide),
     "modulo": Function(_sign_modulo, _modulo),
     "negate": Function(_sign_same_number, _negate),
@@ -662,7 +692,8 @@ FUNCTIONS: dict[str, Function] = {
     "trim": Function(_sign_text(1, STRING), _unary(pc.utf8_trim_whitespace)),
     "reverse": Function(_sign_text(1, STRING), _unary(pc.utf8_reverse)),
     "concat": Function(
-        _sign_text((1, 64), STRING), lambda values, _: pc.binary_join_element_wise(*values, "", null_handling="emit_null")
+        _sign_text((1, 64), STRING),
+        lambda values, _: pc.binary_join_element_wise(*values, "", null_handling="emit_null"),
     ),
     "substring": Function(_sign_substring, _substring),
     "replace": Function(_sign_text(3, STRING), _replace),
@@ -692,5 +723,7 @@ PATTERN_ARGUMENTS = {
 }
 """Arguments that must be constants, by position: they are compiled once, not once a row."""
 
-PUBLIC_FUNCTIONS = sorted(FUNCTIONS.keys() - _COMPARISONS - _INFIX.keys() - {"not", "is_null", "negate", "case", "cast"})
+PUBLIC_FUNCTIONS = sorted(
+    FUNCTIONS.keys() - _COMPARISONS - _INFIX.keys() - {"not", "is_null", "negate", "case", "cast"}
+)
 """The names a query may write as a function call."""

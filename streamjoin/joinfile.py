@@ -186,7 +186,7 @@ def parse(
         InputError: it is wrong; YAML errors carry line and column.
     """
     try:
-        content = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (a SafeLoader)
+        content = yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as wrong:
         mark = wrong.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -219,7 +219,7 @@ class _StrictLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()
+            event = self.peek_event()  # type: ignore[no-untyped-call]
             raise yaml.MarkedYAMLError(problem="a join file has no aliases", problem_mark=event.start_mark)
         return super().compose_node(parent, index)
 

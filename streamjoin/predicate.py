@@ -3,8 +3,8 @@
     R.c = 'x' AND R.k = S.k AND ABS(R.y - S.y) <= 3 AND similar(R.v, S.v)
     selection    equality      range                 residual
 
-A conjunct is *separable* when it compares an expression over R with one over S; only such conjuncts can lead to an index.
-An index answer may be a superset: conjuncts it does not settle exactly are checked again on the pairs it found.
+A conjunct is *separable* when it compares an expression over R with one over S; only such conjuncts can lead to an
+index. An index answer may be a superset: conjuncts it does not settle exactly are checked again on the pairs it found.
 """
 
 from __future__ import annotations
@@ -233,9 +233,9 @@ def _constant(expression: Expression) -> float | int | None:
     if isinstance(expression, Call) and expression.function in ("cast", "negate"):
         inner = _constant(expression.args[0])
         return None if inner is None else -inner if expression.function == "negate" else inner
-    if isinstance(expression, Literal) and isinstance(expression.value, int | float):
-        if expression.type in (INT64, DURATION) or pa.types.is_floating(expression.type):
-            return expression.value
+    number = isinstance(expression, Literal) and isinstance(expression.value, int | float)
+    if number and (expression.type in (INT64, DURATION) or pa.types.is_floating(expression.type)):
+        return expression.value  # type: ignore[union-attr]
     return None
 
 
@@ -250,9 +250,7 @@ def _merge(ranges: Sequence[Range]) -> tuple[Range, ...]:
 def _intersect(one: Range, other: Range) -> Range:
     low, strict_low = _tighter(one.low, one.strict_low, other.low, other.strict_low, 1)
     high, strict_high = _tighter(one.high, one.strict_high, other.high, other.strict_high, -1)
-    return Range(
-        one.keys, low, high, strict_low, strict_high, one.exact and other.exact, one.sources + other.sources
-    )
+    return Range(one.keys, low, high, strict_low, strict_high, one.exact and other.exact, one.sources + other.sources)
 
 
 def _tighter(

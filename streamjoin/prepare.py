@@ -131,5 +131,3 @@ def source_spec(file: JoinFile, stream: StreamFile, schema: StreamSchema) -> Sou
     assert stream.path is not None
     settings = {"path": file.resolve(stream.path), "files_per_batch": file.run.files_per_batch}
     return SourceSpec(stream.source, settings, schema.columns)
-
-

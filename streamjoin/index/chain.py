@@ -66,10 +66,14 @@ class Chain:
         """
         order, cells, keys = self.layout.arrange(columns, coordinates, len(block))
         ts_us = block.ts_us[order]
-        kept = pa.RecordBatch.from_arrays(
-            [block.rows.column(name) for name in self.names],
-            schema=pa.schema([block.rows.schema.field(name) for name in self.names]),
-        ) if self.names else pa.RecordBatch.from_struct_array(pa.array([{}] * len(block), pa.struct([])))
+        kept = (
+            pa.RecordBatch.from_arrays(
+                [block.rows.column(name) for name in self.names],
+                schema=pa.schema([block.rows.schema.field(name) for name in self.names]),
+            )
+            if self.names
+            else pa.RecordBatch.from_struct_array(pa.array([{}] * len(block), pa.struct([])))
+        )
         rows = kept.take(pa.array(order)) if self.names else kept
         ranks = None if ranks is None else ranks[order]
         for part in self._periods(ts_us):

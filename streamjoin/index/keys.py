@@ -115,7 +115,7 @@ def shift_key(values: pa.Array, shift: float | int | None, *, upward: bool, stri
     if shift == 0:
         keys = order_key(values)
         return _saturating_add(keys, step) if step and is_exact(kind) else keys
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or isinstance(shift, float) and shift != int(shift):
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or (isinstance(shift, float) and shift != int(shift)):
         numbers = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy()
         if pa.types.is_decimal(kind) and is_exact(kind):
             return _decimal_bound(order_key(values), kind.scale, shift, upward)

@@ -25,7 +25,7 @@ from streamjoin.expression import Columns, Expression, evaluate
 from streamjoin.index.kernels import is_sorted, radix_order
 from streamjoin.index.keys import hash_key, is_exact, order_key, shift_key
 from streamjoin.predicate import JoinPredicate, Range
-from streamjoin.window import R, FullHistory, Window
+from streamjoin.window import FullHistory, R, Window
 
 INDEX_KINDS = ("auto", "hash", "tree", "scan")
 """What a user may ask for; `tree` is a grid where there are two bands to index."""
@@ -156,14 +156,13 @@ class IndexLayout:
         )
 
     def __str__(self) -> str:
-        words = {
-            "hash": lambda: "hash of " + ", ".join(str(pair[0]) for pair in self.equal),
-            "grid": lambda: f"grid over {self.grid.band.keys[0]} and {self.key.keys[0]}",  # type: ignore[union-attr]
-            "tree": lambda: f"tree over {self.key.keys[0]}",  # type: ignore[union-attr]
-            "scan": lambda: "scan of the window",
-        }
-        text = words[self.kind]()
-        return f"{text}, then {self.key.keys[0]}" if self.kind == "hash" and self.key else text
+        key = f"{self.key.keys[0]}" if self.key else ""
+        if self.equal:
+            text = "hash of " + ", ".join(str(pair[0]) for pair in self.equal)
+            return f"{text}, then {key}" if key else text
+        if self.grid:
+            return f"grid over {self.grid.band.keys[0]} and {key}"
+        return f"tree over {key}" if key else "scan of the window"
 
 
 def equality_cells(values: list[pa.Array]) -> np.ndarray:
@@ -218,9 +217,7 @@ def choose_layout(predicate: JoinPredicate, window: Window, stored: int, wanted:
     else:
         kind = "scan"
     window_is_key = windowed and key is None
-    return IndexLayout(
-        stored, kind, equal, grid, key, window, window_is_key, _recheck(predicate, kind, key)
-    )
+    return IndexLayout(stored, kind, equal, grid, key, window, window_is_key, _recheck(predicate, kind, key))
 
 
 def _as_range(predicate: JoinPredicate, stored: int) -> Range:

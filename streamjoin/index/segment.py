@@ -92,7 +92,9 @@ class Segment:
             return self.info.rank_min, self.info.rank_max
         return self.info.ts_min_us, self.info.ts_max_us
 
-    def probe(self, probes: Probes, layout: IndexLayout, counts: ProbeCounts) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def probe(
+        self, probes: Probes, layout: IndexLayout, counts: ProbeCounts
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs (row number in the probing block, row number in this segment), in parts of bounded size.
 
         Args:

@@ -18,8 +18,8 @@ from streamjoin.block import Block
 from streamjoin.errors import RunError
 from streamjoin.expression import TRUE, Columns, evaluate, filter_mask
 from streamjoin.failpoints import failpoint
-from streamjoin.index.keys import order_key, shift_key
 from streamjoin.index.kernels import mix
+from streamjoin.index.keys import order_key, shift_key
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
@@ -27,7 +27,7 @@ from streamjoin.operators.operator import Operator, Tuples
 from streamjoin.plan import JoinPlan
 from streamjoin.predicate import never_matches
 from streamjoin.punctuation import Punctuation
-from streamjoin.window import R, CountWindow
+from streamjoin.window import CountWindow, R
 
 BLOCK_ROWS = 1 << 18
 """Rows routed at a time: large enough that a block's fixed cost does not show, small enough for a worker's memory."""
@@ -126,8 +126,10 @@ class Intake:
         for slot in range(self.slots):
             # Counts go along once, or reports would add them up once a slot.
             counts = self._counts if slot == 0 else {}
-            yield slot, self._sent.get(slot, 0), Punctuation(
-                self.side, piece.router, piece.name, self._rows, self._ts_max_us, piece.now_us, counts
+            yield (
+                slot,
+                self._sent.get(slot, 0),
+                Punctuation(self.side, piece.router, piece.name, self._rows, self._ts_max_us, piece.now_us, counts),
             )
 
     def _stamped(self, rows: pa.RecordBatch, positions: np.ndarray, piece: Piece) -> tuple[Block, np.ndarray]:

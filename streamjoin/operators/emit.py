@@ -12,7 +12,6 @@ from streamjoin.expression import Column, columns_of, conjunction, evaluate, fil
 from streamjoin.index.segment import Segment
 from streamjoin.plan import JoinPlan
 
-
 ROWS_A_BATCH = 1 << 16
 """Result rows are handed on in batches of about this size, however few a segment gives."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -91,7 +92,7 @@ def split(codes: np.ndarray) -> list[tuple[int, np.ndarray]]:
     order = radix_order(codes, np.arange(codes.size, dtype=np.int64))
     ordered = codes[order]
     starts = np.concatenate(([0], np.nonzero(np.diff(ordered))[0] + 1, [codes.size]))
-    return [(int(ordered[a]), order[a:b]) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    return [(int(ordered[a]), order[a:b]) for a, b in pairwise(starts)]
 
 
 def even_groups(units: Sequence[int], count: int) -> tuple[tuple[int, ...], ...]:

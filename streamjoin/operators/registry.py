@@ -73,7 +73,7 @@ def _build_biclique(knobs: Knobs, plan: JoinPlan, slots: int) -> Operator:
 def _bounds(knobs: Knobs, plan: JoinPlan, d: int, e: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if not any(found.is_band for found in plan.predicate.ranges):
         raise UnsupportedError(
-            "contrand routing needs an equality or a band between the streams; for other predicates use routing: random",
+            "contrand routing needs an equality or a band between the streams; otherwise use routing: random",
             field="operator.routing",
         )
     found = []

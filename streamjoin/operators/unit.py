@@ -143,7 +143,9 @@ class UnitStep:
 
     def _gather(self, side: int, role: int) -> Block | None:
         chosen = [
-            (piece, block) for of, given, piece, block in self.given.blocks if of == side and given & role and len(block)
+            (piece, block)
+            for of, given, piece, block in self.given.blocks
+            if of == side and given & role and len(block)
         ]
         if not chosen:
             return None
@@ -235,7 +237,12 @@ class UnitStep:
         self._count(kept)
         self.report.seconds["expire"] += self.seconds() - begun
         self.state = UnitState(
-            self.before.version + 1, kept, clocks, self._totals(), tuple(dropped), ()  # type: ignore[arg-type]
+            self.before.version + 1,
+            kept,
+            clocks,
+            self._totals(),
+            tuple(dropped),
+            (),  # type: ignore[arg-type]
         )
 
     def _count(self, kept: Mapping[int, tuple[SegmentInfo, ...]]) -> None:
@@ -270,9 +277,7 @@ def _piece_starts(punctuations: Sequence[Punctuation]) -> dict[tuple[int, str], 
     return starts
 
 
-def _expiry(
-    plan: JoinPlan, side: int, clocks: tuple[StreamClock, ...]
-) -> Callable[[SegmentInfo], bool]:
+def _expiry(plan: JoinPlan, side: int, clocks: tuple[StreamClock, ...]) -> Callable[[SegmentInfo], bool]:
     """When a segment stored on `side` can be dropped (BiStream, Theorem 1).
 
     R falls by S's mark and `after`, S by R's mark and `before`: the next opposite tuple inside its allowed delay is at

@@ -55,10 +55,14 @@ def conform(rows: pa.RecordBatch, schema: pa.Schema, columns: Sequence[str], whe
         if values.type != kind:
             try:
                 # Nanoseconds are cut to microseconds; everything else must fit exactly.
-                values = values.cast(kind, safe=not (pa.types.is_timestamp(kind) and pa.types.is_timestamp(values.type)))
+                values = values.cast(
+                    kind, safe=not (pa.types.is_timestamp(kind) and pa.types.is_timestamp(values.type))
+                )
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
                 raise RunError(f'{where}, column "{name}": {cause}') from None
         arrays.append(values)
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([schema.field(name) for name in columns])) if columns else (
-        rows.select([])
+    return (
+        pa.RecordBatch.from_arrays(arrays, schema=pa.schema([schema.field(name) for name in columns]))
+        if columns
+        else (rows.select([]))
     )

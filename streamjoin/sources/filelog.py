@@ -57,9 +57,7 @@ class FileLog:
         new = [path for path in list_files(self.folder) if str(path) not in known]
         if not new:
             return
-        added = [
-            LoggedFile(len(self.files) + place, str(path), path.stat().st_size) for place, path in enumerate(new)
-        ]
+        added = [LoggedFile(len(self.files) + place, str(path), path.stat().st_size) for place, path in enumerate(new)]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with open(self.log, "a", encoding="utf-8") as file:
             file.writelines(json.dumps([entry.path, entry.bytes]) + "\n" for entry in added)

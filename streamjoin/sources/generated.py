@@ -78,7 +78,9 @@ class GeneratorSource:
         rows = end["rows"] - start["rows"]
         size = max(-(-rows // max(tasks, 1)), 1)
         return [
-            GeneratorRead(self.kind, first, min(first + size, end["rows"]), self.seed, self.rate_per_s, dict(self.options))
+            GeneratorRead(
+                self.kind, first, min(first + size, end["rows"]), self.seed, self.rate_per_s, dict(self.options)
+            )
             for first in range(start["rows"], end["rows"], size)
         ]
 

@@ -175,7 +175,9 @@ def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
             .option("maxFilesPerTrigger", bound.file.run.files_per_batch)
             .load(str(path if path.is_dir() else path.parent))
         )
-    frame = frame.withColumn(_TIME, _event_time(schema.columns.field(schema.time).type, schema.time, schema.time_unit_us))
+    frame = frame.withColumn(
+        _TIME, _event_time(schema.columns.field(schema.time).type, schema.time, schema.time_unit_us)
+    )
     frame = frame.withWatermark(_TIME, f"{schema.delay_us} microseconds").alias(plan.names[side])
     selection = plan.predicate.selections[side]
     return frame if isinstance(selection, Literal) else frame.where(spark_column(selection, plan))
@@ -244,5 +246,3 @@ def spark_column(expression: Expression, plan: JoinPlan) -> Column:
             if function in _FUNCTIONS:
                 return _FUNCTIONS[function](*values)
             raise UnsupportedError(f"{function.upper()} is not part of the comparison with Spark's own join")
-
-

@@ -1,10 +1,10 @@
 """The checkpoint directory of a job: one driver at a time, and always the same join.
 
-    job.json       what the checkpoint belongs to
-    lock           held by the running driver
-    offsets/       Spark's offsets and commits
-    state/         the units' state           sources/       file logs
-    dead-letters/  rows that cannot be joined
+job.json       what the checkpoint belongs to
+lock           held by the running driver
+offsets/       Spark's offsets and commits
+state/         the units' state           sources/       file logs
+dead-letters/  rows that cannot be joined
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def _check_identity(job: Job) -> None:
         try:
             theirs = json.loads(path.read_text())
         except ValueError:
-            raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one") from None
+            raise StateError(
+                f"{path} is damaged; restore the checkpoint from a copy or start with another one"
+            ) from None
         if changed := [name for name in mine if theirs.get(name) != mine[name]]:
             raise InputError(
                 f"checkpoint {job.checkpoint} belongs to another join: its {', '.join(changed)} differ"

@@ -55,7 +55,12 @@ def compare_file(
                     if name == registry.SPARK:
                         rows.append(
                             run_baseline(
-                                chosen, until_end=True, stop=stop, show=show_name, session=session, checkpoint=Path(folder)
+                                chosen,
+                                until_end=True,
+                                stop=stop,
+                                show=show_name,
+                                session=session,
+                                checkpoint=Path(folder),
                             )
                         )
                         continue

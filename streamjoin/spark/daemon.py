@@ -8,15 +8,15 @@ import gc
 
 import numpy  # noqa: F401
 import pandas  # noqa: F401
-import pyarrow  # noqa: F401
-import pyarrow.compute  # noqa: F401
-import pyarrow.csv  # noqa: F401
-import pyarrow.json  # noqa: F401
+import pyarrow
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.json
 import pyarrow.parquet  # noqa: F401
 import pyspark.daemon
-import pyspark.sql.pandas.serializers  # noqa: F401
-import pyspark.sql.worker.plan_data_source_read  # noqa: F401
-import pyspark.worker  # noqa: F401
+import pyspark.sql.pandas.serializers
+import pyspark.sql.worker.plan_data_source_read
+import pyspark.worker
 
 import streamjoin.spark.tasks
 

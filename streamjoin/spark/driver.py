@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from streamjoin.errors import RunError, StreamJoinError
 from streamjoin.failpoints import failpoint
@@ -162,9 +162,7 @@ class Driver:
         for side, topic in self.topics.items():
             stream = self.job.plan.streams[side]
             records = read_topic(self.session, topic, self.job.slots)
-            frames.append(
-                routed_dataframe(self.job, side, records, decode_records(stream.name, topic, stream.columns))
-            )
+            frames.append(routed_dataframe(self.job, side, records, decode_records(stream.name, topic, stream.columns)))
         return reduce(DataFrame.unionAll, frames)
 
     def _start(self, until_end: bool) -> StreamingQuery:
@@ -190,7 +188,7 @@ class Driver:
     def _wait(self, query: StreamingQuery, stop: threading.Event) -> None:
         while not stop.is_set():
             try:
-                if query.awaitTermination(POLL_S):
+                if query.awaitTermination(POLL_S):  # type: ignore[arg-type]  # it takes fractions
                     return
             except Exception as failure:
                 raise first_cause(self._failure or failure) from None
@@ -248,5 +246,3 @@ def first_cause(failure: BaseException) -> StreamJoinError:
             return RunError(line.strip().removeprefix("Caused by:").strip()[:500])
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(failure).__name__)
     return RunError(first[:500])
-
-

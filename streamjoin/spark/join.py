@@ -124,7 +124,7 @@ def units(job: Job, routed: DataFrame, run: Any, schema: StructType | str) -> Da
 def _iterate(run: Any) -> Any:
     # Spark wants a plain function of one iterator.
     def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return run(batches)  # type: ignore[no-any-return]
+        return run(batches)
 
     return function
 

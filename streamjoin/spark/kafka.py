@@ -81,7 +81,11 @@ def decode_records(stream: str, topic: Topic, schema: pa.Schema) -> Decode:
             source = f"{topic.topic}/{partition}"
             bad = [
                 DeadLetter(
-                    stream, source, int(offsets[item.position]), item.reason, chosen.column("value")[item.position].as_py()
+                    stream,
+                    source,
+                    int(offsets[item.position]),
+                    item.reason,
+                    chosen.column("value")[item.position].as_py(),
                 )
                 for item in decoded.bad
             ]

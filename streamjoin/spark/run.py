@@ -175,5 +175,3 @@ def quantiles(values: Sequence[int]) -> dict[str, int]:
         return dict.fromkeys(("p50", "p95", "max"), values[0])
     cuts = statistics.quantiles(values, n=100, method="inclusive")
     return {"p50": round(cuts[49]), "p95": round(cuts[94]), "max": max(values)}
-
-

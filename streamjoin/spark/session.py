@@ -48,7 +48,9 @@ def java_problem() -> str | None:
     """Why Spark cannot start on this machine, in one sentence; None if it can."""
     java = shutil.which("java", path=os.path.join(os.environ.get("JAVA_HOME", ""), "bin")) or shutil.which("java")
     if java is None:
-        return "Spark needs a Java runtime, version 17 or 21, and there is no `java` on PATH; install one or set JAVA_HOME"
+        return (
+            "Spark needs a Java runtime, version 17 or 21, and there is no `java` on PATH; install one or set JAVA_HOME"
+        )
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
         major = int(answer.split('"')[1].split(".")[0])

@@ -27,7 +27,7 @@ NAME = "streamjoin"
 
 def pack(job: Job) -> str:
     """A job as an option of the data source."""
-    return base64.b64encode(cloudpickle.dumps(job)).decode()
+    return base64.b64encode(cloudpickle.dumps(job)).decode()  # type: ignore[no-untyped-call]
 
 
 class StreamJoinSource(DataSource):

@@ -58,7 +58,11 @@ def _unit_text(unit: int, state: UnitState) -> str:
         mark = "none yet" if clock.mark_us is None else _time(clock.mark_us)
         lines.append(f"  {name}: {clock.rows:,} tuples so far, mark {mark}")
         for info in state.segments.get(side, ()):
-            age = "" if clock.mark_us is None else f", {max(clock.mark_us - info.ts_max_us, 0) / 1e6:,.1f} s behind the mark"
+            age = (
+                ""
+                if clock.mark_us is None
+                else f", {max(clock.mark_us - info.ts_max_us, 0) / 1e6:,.1f} s behind the mark"
+            )
             lines.append(
                 f"    {info.file:<16}{info.rows:>11,} rows{info.bytes / 2**20:>9.1f} MiB  "
                 f"{_time(info.ts_min_us)} .. {_time(info.ts_max_us)}{age}"

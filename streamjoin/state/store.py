@@ -28,7 +28,6 @@ KEPT_VERSIONS = 10
 """Versions kept behind the newest one; Spark never replays further back than the last batch."""
 
 
-
 class StateStore:
     """Reads and writes the state of one stage's units below a local directory.
 

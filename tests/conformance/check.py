@@ -76,7 +76,9 @@ def rescaled(run: LocalRun, batches: list[tuple[list[pa.RecordBatch], list[pa.Re
 RUNS: dict[str, Run] = {"straight": straight, "restored": restored, "rescaled": rescaled}
 
 
-def plan(history: History, condition: str, window: str, *, index: str = "auto", period_us: int | None = None) -> JoinPlan:
+def plan(
+    history: History, condition: str, window: str, *, index: str = "auto", period_us: int | None = None
+) -> JoinPlan:
     """The plan of a case."""
     where = CONDITIONS[condition][0]
     text = "SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s" + (f" WHERE {where}" if where else "")
@@ -97,9 +99,7 @@ def expected(history: History, condition: str, plan: JoinPlan, batches: int) -> 
 def pairs_of(results: list[pa.RecordBatch]) -> Pairs:
     """(r id, s id) of every result row."""
     return [
-        pair
-        for rows in results
-        for pair in zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True)
+        pair for rows in results for pair in zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True)
     ]
 
 
@@ -116,7 +116,7 @@ def check(
     period_us: int | None = None,
     slots: int = 2,
 ) -> LocalRun:
-    """Compare an operator with the reference, as multisets: a pair that is missing shows, and one that is there twice."""
+    """Compare an operator with the reference, as multisets: a missing pair shows, and one that is there twice."""
     found_plan = plan(history, condition, window, index=index, period_us=period_us)
     with tempfile.TemporaryDirectory() as folder:
         job = LocalRun(found_plan, operator, Path(folder), slots)

@@ -72,10 +72,7 @@ CONDITIONS: dict[str, tuple[str, Callable[[Row, Row], bool]]] = {
     "four conjuncts, one unindexed": (
         "r.k = s.k AND ABS(r.x - s.x) <= 20 AND r.y < s.y AND (r.x * s.x) % 3 <> 1",
         lambda r, s: (
-            sql_equal(r["k"], s["k"])
-            and abs(r["x"] - s["x"]) <= 20
-            and r["y"] < s["y"]
-            and (r["x"] * s["x"]) % 3 != 1
+            sql_equal(r["k"], s["k"]) and abs(r["x"] - s["x"]) <= 20 and r["y"] < s["y"] and (r["x"] * s["x"]) % 3 != 1
         ),
     ),
     "selection on both sides": (

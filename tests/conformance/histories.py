@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def cut(rows: Sequence[Row], parts: int) -> list[Sequence[Row]]:
 def split(rows: pa.RecordBatch, parts: int) -> list[pa.RecordBatch]:
     """A record batch in `parts` slices."""
     bounds = [part * rows.num_rows // parts for part in range(parts + 1)]
-    return [rows.slice(start, stop - start) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [rows.slice(start, stop - start) for start, stop in pairwise(bounds)]
 
 
 def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
@@ -114,7 +115,7 @@ def times(rng: np.random.Generator, shape: str, count: int, delay_us: int) -> li
             return np.cumsum(rng.choice([0, 19, 20, 21], count)).tolist()
         case "far future":
             ordered = sorted(rng.integers(0, 1_000, count).tolist())
-            return ordered[:-1] + [10**16] if count else []
+            return [*ordered[:-1], 10**16] if count else []
     raise ValueError(shape)
 
 

@@ -152,7 +152,10 @@ def test_contrand_lowers_the_imbalance_that_zipf_keys_give_hash_routing(tmp_path
     rows = generator("zipf.r").rows(0, 50_000, seed=1, rate=1e6, options={"skew": 1.0, "keys": 1000})
     rows = pa.RecordBatch.from_arrays([rows.column("id"), rows.column("ts"), rows.column("k")], schema=COLUMNS)
     imbalance = {}
-    for name, operator in {"hash": Biclique(8, 1, Routing.HASH), "contrand": Biclique(8, 1, Routing.CONTRAND, 2)}.items():
+    for name, operator in {
+        "hash": Biclique(8, 1, Routing.HASH),
+        "contrand": Biclique(8, 1, Routing.CONTRAND, 2),
+    }.items():
         run = LocalRun(a_plan(within=""), operator, tmp_path / name)
         run.batch(([rows], []))
         shares = [report.stored_rows[0] for report in run.reports[-1] if report.label.startswith("R")]

@@ -92,8 +92,9 @@ def test_contrand_on_a_band_probes_every_subgroup_the_band_meets() -> None:
 
 
 def test_a_probe_late_by_the_whole_delay_finds_its_partner_a_window_away() -> None:
-    from .histories import History, make_rows
     import numpy as np
+
+    from .histories import History, make_rows
 
     rng = np.random.default_rng(0)
     # s@100 is stored; R then reaches 130, and its tuple at 120 comes 10 = D late, exactly w = 20 after s.

@@ -65,7 +65,9 @@ class Biclique:
 
     def __str__(self) -> str:
         words = f"{self.routing} routing, {self.r_units} units store R and {self.s_units} store S"
-        return f"{words}, in {self.r_groups} and {self.s_groups} subgroups" if self.routing is Routing.CONTRAND else words
+        return (
+            f"{words}, in {self.r_groups} and {self.s_groups} subgroups" if self.routing is Routing.CONTRAND else words
+        )
 
     @cached_property
     def groups(self) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:

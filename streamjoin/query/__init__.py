@@ -1,0 +1,18 @@
+"""The online query language: text -> syntax tree -> bound plan.
+
+    parse(text)             syntax only; needs no streams
+    bind(parsed, streams)   names and types; gives the plan a join runs by
+    plan_query(text, ...)   both
+
+    text -> words (tokens) -> plain SELECT (online, within, refused) -> tree (parse) -> expressions (translate) -> plan
+
+User text reaches sqlglot's parser and nothing else: what runs is built from an allow-list of syntax nodes
+(`translate`) and an allow-list of functions (`streamjoin.expression`).
+"""
+
+from streamjoin.query.bind import bind, plan_query
+from streamjoin.query.parse import ParsedQuery, parse
+from streamjoin.query.source import UnsupportedQueryError
+from streamjoin.query.translate import RegisteredPredicate
+
+__all__ = ["ParsedQuery", "RegisteredPredicate", "UnsupportedQueryError", "bind", "parse", "plan_query"]

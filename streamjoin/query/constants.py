@@ -1,0 +1,60 @@
+"""Constants of a query: text to typed values. Every error here is without a place; the caller adds it."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from math import isfinite
+
+import pyarrow as pa
+
+from streamjoin.errors import QueryError
+from streamjoin.expression import DURATION, FLOAT64, INT64, TIMESTAMP, Literal
+from streamjoin.query.durations import parse_span_us
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?")
+_QUANTITY = re.compile(r"\s*([+-]?[\d.]+)\s*([A-Za-z]+)?\s*")
+
+
+def number(text: str) -> Literal:
+    """An integer is int64; a number with a point or an exponent is float64."""
+    if text.lstrip("-").isdecimal():
+        # The parser's limit on digits comes first: int() of a huge text is slow.
+        if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+            raise QueryError(f"{text[:30]} is outside int64; write it as a float, such as 1e20")
+        return Literal(int(text), INT64)
+    try:
+        value = float(text)
+    except ValueError:
+        raise QueryError(f'"{text[:30]}" is no number') from None
+    if not isfinite(value):
+        raise QueryError(f"{text[:30]} is outside float64")
+    return Literal(value, FLOAT64)
+
+
+def instant(text: str, kind: pa.DataType) -> Literal:
+    """A timestamp or date; without an offset it is UTC. A date may have a time only where `kind` is a timestamp."""
+    try:
+        if _DATE.fullmatch(text):
+            day = date.fromisoformat(text)
+            if pa.types.is_date(kind):
+                return Literal(day, pa.date32())
+            return Literal(datetime(day.year, day.month, day.day, tzinfo=UTC), TIMESTAMP)
+        if _TIMESTAMP.fullmatch(text) and not pa.types.is_date(kind):
+            moment = datetime.fromisoformat(text)
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+            return Literal(moment, TIMESTAMP)
+    except (ValueError, OverflowError) as bad:
+        raise QueryError(f"'{text[:40]}' is no moment of the calendar: {bad}") from None
+    form = "2024-05-01" if pa.types.is_date(kind) else "2024-05-01 13:30:00.5"
+    what = "date" if pa.types.is_date(kind) else "timestamp"
+    raise QueryError(f"'{text[:40]}' is no {what}; write it as '{form}'")
+
+
+def interval(text: str, unit: str | None) -> Literal:
+    """INTERVAL '5' SECOND, INTERVAL 5 SECONDS or INTERVAL '5 seconds'; one number and one unit."""
+    found = _QUANTITY.fullmatch(text)
+    if not found or (found[2] is None) == (unit is None):
+        raise QueryError("an interval is one number and one unit, such as INTERVAL '5' SECOND")
+    return Literal(parse_span_us(found[1], found[2] or str(unit)), DURATION)

@@ -1,0 +1,92 @@
+"""Syntax: query text to a checked syntax tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import TokenType, exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from streamjoin.errors import QueryError
+from streamjoin.query.limits import NESTING_MAX, check_nesting, check_text, room_to_recurse
+from streamjoin.query.online import take_online
+from streamjoin.query.refused import check_words
+from streamjoin.query.source import Range
+from streamjoin.query.tokens import DIALECT, Words, for_parser, read_words
+from streamjoin.query.within import take_within
+from streamjoin.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """A SELECT ONLINE whose syntax is right; no name and no type has been looked at.
+
+    Args:
+        text: the query as written.
+        window: what WITHIN asks for.
+        tree: the query without ONLINE and WITHIN.
+        words: the words the tree was made from; they give its places.
+    """
+
+    text: str
+    window: Window
+    tree: exp.Select
+    words: Words
+
+
+def parse(text: str) -> ParsedQuery:
+    """Read a query.
+
+    Raises:
+        QueryError: it is not a SELECT ONLINE, or too long or too deep; `span` says where.
+        UnsupportedQueryError: it has a clause this version cannot run.
+    Cost: linear in the text; a query of 64 KiB takes less than a second.
+    """
+    check_text(text)
+    words = read_words(text)
+    check_nesting(words.source, words.tokens)
+    words, window = take_within(take_online(words))
+    check_words(words)
+    return ParsedQuery(text, window, _tree(words), words)
+
+
+def _tree(words: Words) -> exp.Select:
+    try:
+        with room_to_recurse():
+            trees = DIALECT.parser().parse(for_parser(words), words.source.text)
+    except ParseError as failure:
+        raise _syntax_error(words, failure) from None
+    except RecursionError:
+        raise words.source.wrong(f"the query is nested more than {NESTING_MAX} levels deep", words.range(0)) from None
+    except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError) as failure:
+        # The parser stumbled over its own feet; the text is as wrong as if it had said so.
+        raise words.source.wrong(f"the query cannot be read: {type(failure).__name__}", _whole(words)) from None
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Select):
+        raise words.source.wrong("this is not one SELECT ONLINE query", _whole(words))
+    return tree
+
+
+def _whole(words: Words) -> Range:
+    return words.range(0, len(words.tokens) - 1)
+
+
+def _syntax_error(words: Words, failure: ParseError) -> QueryError:
+    first = failure.errors[0] if failure.errors else {}
+    last = len(words.tokens) - 1
+    ends = (first.get("line"), first.get("col"))
+    place = next((at for at, token in enumerate(words.tokens) if (token.line, token.col) == ends), last)
+    where = words.range(place)
+    description = str(first.get("description", ""))
+    if description.startswith("Expecting )"):
+        message = "a closing bracket is missing after this"
+    elif description.startswith("Required keyword"):
+        message = f'an operand is missing at "{words.source.snippet(where)}"'
+    elif place == last and "got" in description:
+        message = f'the query ends too early, after "{words.source.snippet(where)}"'
+    else:
+        message = f'"{words.source.snippet(where)}" cannot stand here'
+    strange = [token for token in words.tokens if token.token_type == TokenType.VAR and not token.text.isascii()]
+    if strange:
+        message += f'; "{words.text(strange[0])}" has letters that only look like Latin ones, or is a name to be quoted'
+    return words.source.wrong(message, where)

@@ -1,0 +1,132 @@
+"""What SQL has and this language has not, found on words: the message says what to write instead.
+
+It stands before the parser because the words carry exact places, and because the parser reads more than the language
+has: `a : b` as an alias, `@a` as ABS, an empty item in a list as nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import TokenType
+
+from streamjoin.query.tokens import Words
+
+_AGGREGATION = "aggregation is not supported yet; select the joined columns and aggregate the result stream"
+_ORDER = "a stream has no end to sort by, so ORDER BY, LIMIT and OFFSET are not supported; sort the result"
+_SETS = "UNION, INTERSECT and EXCEPT are not supported yet; run one query for each part"
+_SUBQUERY = "subqueries and WITH are not supported yet; register the inner query as a stream of its own"
+_OUTER = "outer, semi, anti and as-of joins are not supported yet; write FROM R JOIN S ON ... for pairs that match"
+_USING = "NATURAL and USING are not supported yet; write the condition, such as ON R.k = S.k"
+_WINDOW_FUNCTION = "window functions are not supported yet; the window of a join is its WITHIN clause"
+_TABLES = "only registered streams can stand in FROM, not LATERAL, PIVOT or table functions"
+
+KEYWORDS = {
+    TokenType.GROUP_BY: _AGGREGATION,
+    TokenType.HAVING: _AGGREGATION,
+    TokenType.ORDER_BY: _ORDER,
+    TokenType.LIMIT: _ORDER,
+    TokenType.UNION: _SETS,
+    TokenType.INTERSECT: _SETS,
+    TokenType.EXCEPT: _SETS,
+    TokenType.SELECT: _SUBQUERY,
+    TokenType.WITH: _SUBQUERY,
+    TokenType.NATURAL: _USING,
+    TokenType.USING: _USING,
+    TokenType.OVER: _WINDOW_FUNCTION,
+    TokenType.QUALIFY: _WINDOW_FUNCTION,
+    TokenType.LATERAL: _TABLES,
+    TokenType.PIVOT: _TABLES,
+    TokenType.UNPIVOT: _TABLES,
+}
+_JOIN_WORDS = ("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "ASOF", "POSITIONAL")
+
+SYMBOLS = frozenset(("(", ")", ",", ".", "=", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "::"))
+_INSTEAD = {
+    "==": "write =",
+    "<=>": "write a = b OR (a IS NULL AND b IS NULL)",
+    "^": "write POWER(a, b)",
+    "**": "write POWER(a, b)",
+    "//": "write FLOOR(a / b)",
+    "~": "write REGEXP_LIKE(text, pattern)",
+    "!": "write NOT",
+    "&&": "write AND",
+    "@": "write ABS(a)",
+    "->": "there are no lambdas and no nested values",
+    "[": "there are no lists and subscripts",
+    "{": "there are no nested values",
+    "?": "there are no parameters",
+    "$": "there are no parameters",
+}
+_NO_ITEM_BEFORE = (TokenType.COMMA, TokenType.SELECT, TokenType.L_PAREN, TokenType.FROM)
+_NO_ITEM_AFTER = (None, TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN, TokenType.WHERE)
+_WORD = re.compile(r"\w+(\s+\w+)*")
+_OPERANDS = {TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER}
+
+
+def check_words(words: Words) -> None:
+    """Refuse words and symbols outside the language.
+
+    Raises:
+        UnsupportedQueryError: a clause that a later version may have.
+        QueryError: anything else.
+    """
+    for place in range(1, len(words.tokens)):
+        _check_symbol(words, place)
+        _check_list(words, place)
+        _check_touching(words, place)
+        _check_type_length(words, place)
+        if words.kind(place - 1) == TokenType.DOT:
+            continue
+        kind = words.kind(place)
+        if kind in KEYWORDS:
+            raise words.source.unsupported(KEYWORDS[kind], words.range(place))
+        if words.is_word(place, *_JOIN_WORDS) and words.is_word(place + 1, "JOIN", *_JOIN_WORDS):
+            raise words.source.unsupported(_OUTER, words.range(place, place + 1))
+
+
+def _check_symbol(words: Words, place: int) -> None:
+    token = words.tokens[place]
+    written = words.text(token)
+    if token.token_type in (TokenType.NUMBER, TokenType.IDENTIFIER):
+        return
+    if token.token_type == TokenType.STRING and written.startswith("'"):
+        return
+    if written not in SYMBOLS and not _WORD.fullmatch(written):
+        instead = next((hint for symbol, hint in _INSTEAD.items() if written == symbol), None)
+        instead = instead or next((hint for symbol, hint in _INSTEAD.items() if written.startswith(symbol)), None)
+        raise words.source.wrong(
+            f'"{words.source.snippet(words.range(place))}" is not part of the query language'
+            + (f"; {instead}" if instead else ""),
+            words.range(place),
+        )
+
+
+def _check_list(words: Words, place: int) -> None:
+    """The parser reads `a,, b` and `a, FROM` as if the empty item were not there."""
+    if words.kind(place) != TokenType.COMMA:
+        return
+    if words.kind(place - 1) in _NO_ITEM_BEFORE or words.kind(place + 1) in _NO_ITEM_AFTER:
+        raise words.source.wrong("an item is missing beside this comma", words.range(place))
+
+
+def _check_touching(words: Words, place: int) -> None:
+    """The parser reads 0x1F as `0 AS x1F`, and a'b' as `a AS b`."""
+    one, other = words.tokens[place - 1], words.tokens[place]
+    if one.end + 1 != other.start or not {one.token_type, other.token_type} & _OPERANDS:
+        return
+    if words.text(one) not in SYMBOLS and words.text(other) not in SYMBOLS:
+        raise words.source.wrong(
+            f'"{words.source.snippet(words.range(place - 1, place))}" is no number, name or string; put a blank '
+            "between them, or quote it",
+            words.range(place - 1, place),
+        )
+
+
+def _check_type_length(words: Words, place: int) -> None:
+    """The parser drops the length of VARCHAR(3)."""
+    named = words.kind(place - 1) in (TokenType.ALIAS, TokenType.DCOLON)
+    plain = words.kind(place) in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.DECIMAL)
+    if named and not plain and words.kind(place + 1) == TokenType.L_PAREN:
+        written = words.text(words.tokens[place])
+        raise words.source.wrong(f"{written} takes no length here; lengths are not checked", words.range(place))

@@ -1,0 +1,101 @@
+"""Which column a name means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TypeVar
+
+from streamjoin.expression import Column
+from streamjoin.query.source import Range, Source
+from streamjoin.schema import StreamSchema
+
+Named = TypeVar("Named")
+
+_LISTED_MAX = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The two streams of a query under the names it gives them."""
+
+    source: Source
+    names: tuple[str, str]
+    streams: tuple[StreamSchema, StreamSchema]
+
+    def column(self, stream: tuple[str, Range] | None, name: tuple[str, Range]) -> Column:
+        """The column a name means, by case first, then without case where only one fits.
+
+        Args:
+            stream: the qualifier and its place, or None.
+        Raises:
+            QueryError: no column or two columns have that name.
+        """
+        written, where = name
+        sides = (self.side(*stream),) if stream else (0, 1)
+        found = [self._exact(side, written) for side in sides]
+        fits = [column for column in found if column] or [
+            column for side in sides if (column := self._any_case(side, written))
+        ]
+        if len(fits) == 1:
+            return fits[0]
+        if fits:
+            both = " or ".join(str(column) for column in fits)
+            raise self.source.wrong(f'"{written}" can be {both}; write which', where)
+        known: dict[str, str] = {}
+        for side in sides:
+            for column in self.streams[side].columns.names:
+                full = f"{self.names[side]}.{column}"
+                known[column] = f"{known[column]} or {full}" if column in known else full
+        wanted = f"{stream[0]}.{written}" if stream else written
+        raise self.source.wrong(f'there is no column "{wanted}"; {suggest(written, known)}', where)
+
+    def side(self, name: str, where: Range) -> int:
+        """0 or 1: the stream the query calls `name`."""
+        # Two names never differ by case only, so one look is enough.
+        for side, own in enumerate(self.names):
+            if own.lower() == name.lower():
+                return side
+        for side, stream in enumerate(self.streams):
+            if stream.name.lower() == name.lower():
+                raise self.source.wrong(f'here "{name}" is called "{self.names[side]}"; write that name', where)
+        raise self.source.wrong(
+            f'there is no stream "{name}" in FROM; the query reads "{self.names[0]}" and "{self.names[1]}"', where
+        )
+
+    def all_of(self, side: int) -> list[Column]:
+        """Every column of one side, in the stream's order."""
+        columns = self.streams[side].columns
+        return [Column(self.names[side], name, kind) for name, kind in zip(columns.names, columns.types, strict=True)]
+
+    def _exact(self, side: int, name: str) -> Column | None:
+        columns = self.streams[side].columns
+        return Column(self.names[side], name, columns.field(name).type) if name in columns.names else None
+
+    def _any_case(self, side: int, name: str) -> Column | None:
+        names = [own for own in self.streams[side].columns.names if own.lower() == name.lower()]
+        return self._exact(side, names[0]) if len(names) == 1 else None
+
+
+def look_up(name: str, table: Mapping[str, Named]) -> Named | None:
+    """What `name` means: by case first, then without case where only one entry fits."""
+    if name in table:
+        return table[name]
+    fits = [key for key in table if key.lower() == name.lower()]
+    return table[fits[0]] if len(fits) == 1 else None
+
+
+def suggest(wanted: str, known: Mapping[str, str]) -> str:
+    """What to write instead of `wanted`.
+
+    Args:
+        known: what people may have meant -> how to write it.
+    Returns:
+        The end of a sentence: the names that look alike, or else those there are.
+    """
+    lower = {name.lower(): written for name, written in known.items()}
+    if near := get_close_matches(wanted.lower(), lower, n=3, cutoff=0.6):
+        return f"did you mean {' or '.join(lower[name] for name in near)}?"
+    every = list(known.values())
+    return f"there are {', '.join(every[:_LISTED_MAX])}{', ...' if len(every) > _LISTED_MAX else ''}"

@@ -1,0 +1,95 @@
+"""The SELECT list: which columns a result has and what they are called.
+
+A column is called by its alias, else by the stream column it is, else `column_3` for the third item. Where two of these
+names would be the same, stream columns are called `stream_column` instead. What still collides is an error: a result
+never has two columns whose names differ by case only, as no stream may either.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from streamjoin.expression import Column, Expression
+from streamjoin.query.source import Range, Source
+from streamjoin.query.translate import Translator
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One output column before it has its final name."""
+
+    expression: Expression
+    alias: str | None
+    position: int
+    where: Range
+
+    @property
+    def short_name(self) -> str:
+        """What it is called where nothing else is called so."""
+        if self.alias is not None:
+            return self.alias
+        return self.expression.name if isinstance(self.expression, Column) else f"column_{self.position}"
+
+    @property
+    def long_name(self) -> str:
+        """What it is called otherwise."""
+        if self.alias is None and isinstance(self.expression, Column):
+            return f"{self.expression.stream}_{self.expression.name}"
+        return self.short_name
+
+
+def bind_select(tree: exp.Select, translator: Translator) -> tuple[tuple[str, Expression], ...]:
+    """The output columns of a query, (name, expression), in order.
+
+    Raises:
+        QueryError: an item cannot be bound, or two have one name.
+    """
+    items: list[Item] = []
+    for node in tree.expressions:
+        items.extend(_items(node, len(items), translator))
+    return _named(items, translator.words.source)
+
+
+def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
+    where = translator.place(node)
+    if type(node) is exp.Star and not any(node.args.values()):
+        columns = translator.scope.all_of(0) + translator.scope.all_of(1)
+        return [Item(column, None, before + place, where) for place, column in enumerate(columns, 1)]
+    if type(node) is exp.Column and type(node.this) is exp.Star and not any(node.this.args.values()):
+        table = node.args["table"]
+        columns = translator.scope.all_of(translator.scope.side(table.name, translator.place(table)))
+        return [Item(column, None, before + place, where) for place, column in enumerate(columns, 1)]
+    alias = None
+    if type(node) is exp.Alias:
+        alias = node.alias
+        if not alias.strip() or alias.startswith("__"):
+            raise translator.words.source.wrong(
+                f'"{alias}" cannot be the name of a column: names are not empty, and do not begin with two underscores',
+                where,
+            )
+        node = node.this
+    expression = translator.expression(node)
+    if pa.types.is_null(expression.type):
+        raise translator.words.source.wrong("NULL alone has no type; write CAST(NULL AS ...)", where)
+    return [Item(expression, alias, before + 1, where)]
+
+
+def _named(items: list[Item], source: Source) -> tuple[tuple[str, Expression], ...]:
+    short = Counter(item.short_name.lower() for item in items)
+    taken: dict[str, Item] = {}
+    select = []
+    for item in items:
+        name = item.short_name if short[item.short_name.lower()] == 1 else item.long_name
+        if twin := taken.get(name.lower()):
+            raise source.wrong(
+                f'two output columns are called "{name}": {source.snippet(twin.where)} and '
+                f"{source.snippet(item.where)}; give one another name with AS",
+                item.where,
+            )
+        taken[name.lower()] = item
+        select.append((name, item.expression))
+    return tuple(select)
