@@ -48,6 +48,8 @@ def order_key(values: pa.Array) -> np.ndarray:
         return np.asarray(values.cast(pa.int64()).to_numpy())
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return np.asarray(values.view(pa.int64()).to_numpy())
+    if pa.types.is_date32(kind):
+        values = values.cast(pa.int32())
     return np.asarray(values.cast(pa.int64()).to_numpy())
 
 
@@ -120,12 +122,15 @@ def shift_key(values: pa.Array, shift: float | int | None, *, upward: bool, stri
         if pa.types.is_decimal(kind) and is_exact(kind):
             return _decimal_bound(order_key(values), kind.scale, shift, upward)
         # Both the addition here and the subtraction in the query round; a few units in the last place cover it.
-        margin = 8 * np.finfo(np.float64).eps * (np.abs(numbers) + abs(shift))
-        bound = numbers + shift + (margin if upward else -margin)
+        # Infinite keys meet nothing inside a band, so what becomes of their bounds does not matter.
+        with np.errstate(over="ignore", invalid="ignore"):
+            margin = 8 * np.finfo(np.float64).eps * (np.abs(numbers) + abs(shift))
+            bound = numbers + shift + (margin if upward else -margin)
+            bound = np.nextafter(bound, np.inf if upward else -np.inf)
         if not pa.types.is_floating(kind):
             limit = float(2**63 - 1024)
             return np.clip(np.ceil(bound) if upward else np.floor(bound), -limit, limit).astype(np.int64)
-        return float_key(np.nextafter(bound, np.inf if upward else -np.inf))
+        return float_key(bound)
     return _saturating_add(order_key(values), int(shift) + step)
 
 

@@ -31,7 +31,9 @@ INDEX_KINDS = ("auto", "hash", "tree", "scan")
 """What a user may ask for; `tree` is a grid where there are two bands to index."""
 
 _EMPTY = np.zeros(0, np.int64)
-_CELL_LIMIT = 2.0**61
+_CELL_LIMIT = 2.0**40
+"""Keys so many slices from zero share the last one: out there rounding is as wide as a slice, and a band could span
+any number of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,10 @@ class Grid:
         if isinstance(self.width, int):
             keys = shift_key(values, shift, upward=upward, strict=False)
             return keys // np.int64(self.width)
-        numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy() + shift
-        margin = 8 * np.finfo(np.float64).eps * np.abs(numbers)
-        slices = np.floor((numbers + (0 if shift == 0 else margin if upward else -margin)) / self.width)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite keys meet nothing inside a band
+            numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy() + shift
+            margin = 8 * np.finfo(np.float64).eps * (np.abs(numbers) + abs(shift))
+            slices = np.floor((numbers + (0 if shift == 0 else margin if upward else -margin)) / self.width)
         # NaN meets nothing inside a band; any cell will do, because the band is checked again.
         return np.clip(np.nan_to_num(slices, nan=_CELL_LIMIT), -_CELL_LIMIT, _CELL_LIMIT).astype(np.int64)
 

@@ -79,7 +79,7 @@ class UnitReport:
     segments: int = 0
     comparisons: int = 0
     results: int = 0
-    late: tuple[int, int] = (0, 0)
+    late: list[int] = field(default_factory=lambda: [0, 0])
     expired_rows: int = 0
     seconds: dict[str, float] = field(default_factory=lambda: {"probe": 0.0, "store": 0.0, "expire": 0.0})
 
@@ -168,9 +168,7 @@ class UnitStep:
         if isinstance(self.plan.window, TimeWindow):
             coordinates = block.ts_us
         if side in self.unit.counts and (mark_us := self.before.clocks[side].mark_us) is not None:
-            late = int(np.count_nonzero(block.ts_us < mark_us))
-            self.report.late = (self.report.late[R] + late, self.report.late[S]) if side == R else (
-                self.report.late[R], self.report.late[S] + late)  # fmt: skip
+            self.report.late[side] += int(np.count_nonzero(block.ts_us < mark_us))
         chain.store(block, self._columns(side, block), coordinates, ranks)
         self.report.seconds["store"] += self.seconds() - begun
 
@@ -214,14 +212,7 @@ class UnitStep:
 
     def _finish(self) -> None:
         begun = self.seconds()
-        clocks = tuple(
-            self.before.clocks[side].advance(
-                [item for item in self.given.punctuations if item.side == side],
-                self.plan.streams[side].delay_us,
-                self.given.now_us,
-            )
-            for side in (R, S)
-        )
+        clocks = (self._clock(R), self._clock(S))
         dropped: list[str] = []
         kept: dict[int, tuple[SegmentInfo, ...]] = {}
         for side, chain in self._chains.items():
@@ -236,13 +227,13 @@ class UnitStep:
             )
         self._count(kept)
         self.report.seconds["expire"] += self.seconds() - begun
-        self.state = UnitState(
-            self.before.version + 1,
-            kept,
-            clocks,
-            self._totals(),
-            tuple(dropped),
-            (),  # type: ignore[arg-type]
+        self.state = UnitState(self.before.version + 1, kept, clocks, self._totals(), tuple(dropped))
+
+    def _clock(self, side: int) -> StreamClock:
+        return self.before.clocks[side].advance(
+            [item for item in self.given.punctuations if item.side == side],
+            self.plan.streams[side].delay_us,
+            self.given.now_us,
         )
 
     def _count(self, kept: Mapping[int, tuple[SegmentInfo, ...]]) -> None:

@@ -51,6 +51,10 @@ CONDITIONS: dict[str, tuple[str, Callable[[Row, Row], bool]]] = {
         "ABS(r.y - s.y) <= 0.3 AND r.x < s.x",
         lambda r, s: abs(r["y"] - s["y"]) <= 0.3 and r["x"] < s["x"],
     ),
+    "bands of extreme floats": (
+        "ABS(r.f - s.f) <= 0.5 AND r.x < s.x",
+        lambda r, s: r["f"] is not None and s["f"] is not None and abs(r["f"] - s["f"]) <= 0.5 and r["x"] < s["x"],
+    ),
     "between": (
         "r.x BETWEEN s.x - 5 AND s.x + 7",
         lambda r, s: s["x"] - 5 <= r["x"] <= s["x"] + 7,

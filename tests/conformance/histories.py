@@ -27,7 +27,7 @@ COLUMNS = pa.schema(
     ]
 )
 NAMES = ("", "a", "ab", "b", "ä", "a\u0308", "abcdefgh", "abcdefghi", "abcdefghj", "A")
-FLOATS = (0.0, -0.0, 1.0, 1.5, float("nan"), float("inf"), -1e300, 2.0**53)
+FLOATS = (0.0, -0.0, 1.0, 1.5, float("nan"), float("inf"), -1e300, 2.0**53, 1e17, 1e30)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,130 @@
+"""State on disk: versions, damage, collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamjoin.errors import StateError
+from streamjoin.index.segment import SegmentInfo, build
+from streamjoin.operators.unit import UnitReport, UnitState
+from streamjoin.state.store import KEPT_VERSIONS, StateStore
+
+EMPTY = np.zeros(0, np.int64)
+
+
+def a_segment(rows: int = 5) -> tuple[pa.RecordBatch, SegmentInfo]:
+    columns = pa.RecordBatch.from_arrays([pa.array(range(rows))], ["id"])
+    return build(columns, np.arange(rows), None, EMPTY, EMPTY)
+
+
+def write(store: StateStore, version: int, *, unit: int = 0, dropped: tuple[str, ...] = ()) -> UnitState:
+    writer = store.writer(unit, version)
+    info = writer.save(*a_segment())
+    writer.finish()
+    state = UnitState(version, {0: (info,)}, dropped=dropped)
+    store.commit(unit, state, UnitReport(unit, "R0"))
+    return state
+
+
+def test_a_committed_state_is_read_back(tmp_path: Path) -> None:
+    state = write(StateStore(tmp_path), 1)
+    fresh = StateStore(tmp_path)
+    assert fresh.load(0, 1) == state
+    assert fresh.open_segment(0, state.segments[0][0]).column("id").to_pylist() == list(range(5))
+
+
+def test_version_zero_is_empty_and_needs_no_file(tmp_path: Path) -> None:
+    assert StateStore(tmp_path).load(3, 0) == UnitState(0, {})
+
+
+def test_a_missing_version_says_that_offsets_and_state_do_not_belong_together(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="version 4.*do not belong together"):
+        StateStore(tmp_path).load(0, 4)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"format": 99}', b'{"format": 1}', b"\xff\xfe"])
+def test_a_damaged_manifest_is_named(tmp_path: Path, damage: bytes) -> None:
+    write(StateStore(tmp_path), 1)
+    (tmp_path / "0" / "0" / "1.json").write_bytes(damage)
+    with pytest.raises(StateError, match=r"1\.json"):
+        StateStore(tmp_path).load(0, 1)
+
+
+def test_a_lost_segment_is_an_error_and_not_a_silent_hole(tmp_path: Path) -> None:
+    state = write(StateStore(tmp_path), 1)
+    (tmp_path / "0" / "0" / state.segments[0][0].file).unlink()
+    with pytest.raises(StateError, match="is lost"):
+        StateStore(tmp_path).open_segment(0, state.segments[0][0])
+
+
+@pytest.mark.parametrize("keep", [0, 10, 300])
+def test_a_torn_segment_is_an_error(tmp_path: Path, keep: int) -> None:
+    state = write(StateStore(tmp_path), 1)
+    path = tmp_path / "0" / "0" / state.segments[0][0].file
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(StateError, match="damaged"):
+        StateStore(tmp_path).open_segment(0, state.segments[0][0])
+
+
+def test_a_segment_with_other_rows_than_its_manifest_says_is_an_error(tmp_path: Path) -> None:
+    state = write(StateStore(tmp_path), 1)
+    info = state.segments[0][0]
+    wrong = SegmentInfo(**{**info.to_json(), "rows": 6})
+    with pytest.raises(StateError, match="holds 5 rows where its manifest says 6"):
+        StateStore(tmp_path).open_segment(0, wrong)
+
+
+def test_writing_a_version_again_changes_nothing(tmp_path: Path) -> None:
+    store = StateStore(tmp_path)
+    first = write(store, 1)
+    names = sorted(path.name for path in (tmp_path / "0" / "0").iterdir())
+    assert write(StateStore(tmp_path), 1) == first
+    assert sorted(path.name for path in (tmp_path / "0" / "0").iterdir()) == names
+
+
+def test_nothing_is_visible_before_the_manifest(tmp_path: Path) -> None:
+    store = StateStore(tmp_path)
+    writer = store.writer(0, 1)
+    writer.save(*a_segment())
+    assert store.versions(0) == []
+    writer.finish()
+    assert store.versions(0) == []
+
+
+def test_old_versions_and_their_last_segments_are_collected(tmp_path: Path) -> None:
+    store = StateStore(tmp_path)
+    before = ""
+    for version in range(1, KEPT_VERSIONS + 6):
+        state = write(store, version, dropped=(before,) if before else ())
+        before = state.segments[0][0].file
+        store.collect(0, version)
+    assert store.versions(0) == list(range(6, KEPT_VERSIONS + 6))
+    for version in store.versions(0):  # whatever is kept can still be read in full
+        for info in StateStore(tmp_path).load(0, version).segments[0]:
+            StateStore(tmp_path).open_segment(0, info)
+    assert len(list((tmp_path / "0" / "0").glob("*.arrow"))) <= KEPT_VERSIONS + 1
+
+
+def test_a_sweep_removes_what_no_manifest_names_and_nothing_else(tmp_path: Path) -> None:
+    store = StateStore(tmp_path)
+    write(store, 1)
+    write(store, 2)
+    folder = tmp_path / "0" / "0"
+    for name in ("7-0.arrow", ".2-1.arrow.123", ".3.json.9"):
+        (folder / name).write_bytes(b"left behind")
+    assert StateStore(tmp_path).sweep() == 3
+    assert sorted(path.name for path in folder.iterdir()) == ["1-0.arrow", "1.json", "2-0.arrow", "2.json"]
+
+
+def test_two_processes_share_one_copy_of_a_segment(tmp_path: Path) -> None:
+    state = write(StateStore(tmp_path), 1)
+    rows = StateStore(tmp_path).open_segment(0, state.segments[0][0])
+    # Memory-mapped: Arrow's own pool holds nothing of it.
+    before = pa.total_allocated_bytes()
+    StateStore(tmp_path).open_segment(0, state.segments[0][0])
+    assert pa.total_allocated_bytes() - before < 1_000
+    assert rows.num_rows == 5
