@@ -60,7 +60,7 @@ class Grid:
     band: Range
     width: float | int
 
-    def cells(self, values: pa.Array, shift: float | int | None = 0, upward: bool = False) -> np.ndarray:
+    def cells(self, values: pa.Array, shift: float | int = 0, upward: bool = False) -> np.ndarray:
         """The slice each of `values + shift` lies in."""
         if isinstance(self.width, int):
             keys = shift_key(values, shift, upward=upward, strict=False)
@@ -71,6 +71,11 @@ class Grid:
             slices = np.floor((numbers + (0 if shift == 0 else margin if upward else -margin)) / self.width)
         # NaN meets nothing inside a band; any cell will do, because the band is checked again.
         return np.clip(np.nan_to_num(slices, nan=_CELL_LIMIT), -_CELL_LIMIT, _CELL_LIMIT).astype(np.int64)
+
+    def met(self, values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+        """(first, last) slice that the band of each probing value meets."""
+        assert self.band.low is not None and self.band.high is not None
+        return self.cells(values, self.band.low), self.cells(values, self.band.high, upward=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +147,8 @@ class IndexLayout:
             cells = self.cells_of(columns, rows, 1)
         elif self.grid:
             values = evaluate(self.grid.band.keys[1], columns, rows)
-            first = self.grid.cells(values, self.grid.band.low)
-            counts = self.grid.cells(values, self.grid.band.high, upward=True) - first + 1
+            first, last = self.grid.met(values)
+            counts = last - first + 1
             numbers = np.repeat(numbers, counts)
             starts = np.cumsum(counts) - counts
             cells = first[numbers] + (np.arange(numbers.size) - starts[numbers])

@@ -42,7 +42,7 @@ def test_version_zero_is_empty_and_needs_no_file(tmp_path: Path) -> None:
 
 
 def test_a_missing_version_says_that_offsets_and_state_do_not_belong_together(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match="version 4.*do not belong together"):
+    with pytest.raises(StateError, match=r"version 4.*do not belong together"):
         StateStore(tmp_path).load(0, 4)
 
 
