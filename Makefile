@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONUNBUFFERED = 1
 
-.PHONY: setup demo test check bench lock clean help
+.PHONY: setup demo test check lint bench lock clean help
 
 help:
 	@echo "make setup   the virtual environment, and Java where it can be installed"
@@ -25,11 +25,13 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest
 
-check: setup
+lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check: lint
 	$(BIN)/python -m pytest -q tests/unit tests/conformance -m "not spark and not services and not slow"
 
 bench: setup

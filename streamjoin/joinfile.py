@@ -8,7 +8,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Hashable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,38 +23,70 @@ from streamjoin.schema import parse_schema
 from streamjoin.window import format_us
 
 FILE_BYTES_MAX = 1 << 20
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|sec|min|m|h|d)")
+SLOTS_MAX = 4096
+_COUNT_MAX = 2**53
+_SPAN = re.compile(r"(-?[0-9]{1,30}(?:\.[0-9]{1,30})?)\s*(us|ms|s|sec|min|m|h|d)")
 _SPAN_US = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "min": 60_000_000, "m": 60_000_000,
     "h": 3_600_000_000, "d": 86_400_000_000,
 }  # fmt: skip
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(s|min|h)")
+_SPAN_US_MAX = 100 * 366 * 86_400_000_000
+_RATE = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*/\s*(s|min|h)")
+_RATE_S = {"s": 1, "min": 60, "h": 3600}
+RATE_MAX = 1e12
 
 
 def parse_span(value: object) -> int:
     """A span such as `2s`, `1.5 min` or `0s`, in us."""
+    shown = _shown(value)
     match = _SPAN.fullmatch(str(value).strip())
     if match is None:
-        raise ValueError(f'"{value}" is no span of time; write a number and us, ms, s, min, h or d, such as 2s')
-    exact = float(match[1]) * _SPAN_US[match[2]]
-    if exact != int(exact) or exact > 100 * 366 * 86_400_000_000:
-        raise ValueError(f'"{value}" is not a whole number of microseconds below 100 years')
+        raise ValueError(f"{shown} is no span of time; write a number and us, ms, s, min, h or d, such as 2s")
+    exact = Decimal(match[1]) * _SPAN_US[match[2]]
+    if exact < 0:
+        raise ValueError(f"{shown} is negative; a span is 0s or longer")
+    if exact != int(exact) or exact > _SPAN_US_MAX:
+        raise ValueError(f"{shown} is not a whole number of microseconds below 100 years")
     return int(exact)
 
 
 def parse_rate(value: object) -> float:
     """A rate such as `1000/s` or 1000, a second."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-        return float(value)
-    match = _RATE.fullmatch(str(value).strip())
-    if match is None or float(match[1]) <= 0:
-        raise ValueError(f'"{value}" is no rate; write 1000/s')
-    return float(match[1]) / {"s": 1, "min": 60, "h": 3600}[match[2]]
+    shown = _shown(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        rate = float(value) if abs(value) <= RATE_MAX else RATE_MAX * 2
+    elif match := _RATE.fullmatch(str(value).strip()):
+        rate = float(match[1]) / _RATE_S[match[2]]
+    else:
+        raise ValueError(f"{shown} is no rate; write 1000/s")
+    if not 0 < rate <= RATE_MAX:
+        raise ValueError(f"{shown} is no rate; it must be above 0 and at most {RATE_MAX:g}/s, such as 1000/s")
+    return rate
+
+
+def _setting(value: object) -> object:
+    """Spark's settings are texts; numbers and truth values mean the text that Spark reads."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _knob(value: Any) -> Any:
+    is_list = isinstance(value, list)
+    if is_list and not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+        raise ValueError(f"{_shown(value)} is no list of whole numbers")
+    if not is_list and not isinstance(value, str | int | float):
+        raise ValueError(f"{_shown(value)} is neither a text nor a number nor a list of numbers")
+    return value
 
 
 Span = Annotated[int, BeforeValidator(parse_span)]
 Rate = Annotated[float, BeforeValidator(parse_rate)]
-Count = Annotated[int, Field(ge=1, strict=True)]
+Count = Annotated[int, Field(ge=1, le=_COUNT_MAX, strict=True)]
+Slots = Annotated[int, Field(ge=1, le=SLOTS_MAX, strict=True)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+Setting = Annotated[str, BeforeValidator(_setting)]
 
 
 class Model(BaseModel):
@@ -74,7 +108,7 @@ class StreamFile(Model):
     kind: str | None = None
     rate: Rate = 10_000.0
     rows: Count | None = None
-    seed: int = 1
+    seed: Seed = 1
     options: dict[str, float] = Field(default_factory=dict)
     schema_: dict[str, str] | None = Field(default=None, alias="schema")
     time: str
@@ -92,6 +126,7 @@ class OperatorFile(BaseModel):
     """`operator:`; knobs are checked by the operator itself."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Annotated[Any, BeforeValidator(_knob)]] = Field(init=False)
     name: str = "auto"
     archive_period: Span | None = None
     index: str = "auto"
@@ -107,7 +142,7 @@ class ResultsFile(Model):
 
     parquet: str | None = None
     jsonl: str | None = None
-    discard: bool | None = None
+    discard: Flag | None = None
     store: str | None = None
     path: str | None = None
     snapshot: dict[str, Any] | None = None
@@ -116,14 +151,14 @@ class ResultsFile(Model):
 class RunFile(Model):
     """`run:`."""
 
-    slots: Count | None = None
+    slots: Slots | None = None
     files_per_batch: Count = 1
     offsets_per_batch: Count = 100_000
     checkpoint: str | None = None
-    driver_memory: Annotated[int, Field(ge=256, strict=True)] = 1024
+    driver_memory: Annotated[int, Field(ge=256, le=2**20, strict=True)] = 1024  # MiB
     heartbeat: Span = 1_000_000
-    strict: bool = False
-    spark: dict[str, str] = Field(default_factory=dict)
+    strict: Flag = False
+    spark: dict[str, Setting] = Field(default_factory=dict)
 
 
 class JoinFile(Model):
@@ -167,13 +202,21 @@ def load(path: Path, overrides: Mapping[str, str] | None = None) -> JoinFile:
         InputError: it cannot be read or is wrong.
     """
     try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            raise InputError(f"{path} is larger than 1 MiB; a join file is a short text")
-        text = path.read_text(encoding="utf-8")
+        # Before it is opened: opening a pipe waits, and a device has no end.
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is {'a folder' if path.is_dir() else 'no file'}; a join file is a short text")
+        with open(path, "rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError) as cause:
-        raise InputError(f"{path} cannot be read: {cause}") from None
+    except (OSError, ValueError) as cause:
+        raise InputError(f"{_shown(str(path))} cannot be read: {_reason(cause)}") from None
+    if len(content) > FILE_BYTES_MAX:
+        raise InputError(f"{path} is larger than 1 MiB; a join file is a short text")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as cause:
+        raise InputError(f"{path} is no text: byte {cause.start} is not UTF-8") from None
     return parse(text, base=path.absolute().parent, name=path.stem, overrides=overrides)
 
 
@@ -185,18 +228,16 @@ def parse(
     Raises:
         InputError: it is wrong; YAML errors carry line and column.
     """
-    try:
-        content = yaml.load(text, Loader=_StrictLoader)
-    except yaml.MarkedYAMLError as wrong:
-        mark = wrong.problem_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise InputError(f"{where}{wrong.problem or 'this is not YAML'}") from None
-    except (yaml.YAMLError, RecursionError) as wrong:
-        raise InputError(f"this is not YAML: {wrong}") from None
+    content = _yaml(text)
+    if content is None:
+        raise InputError(f"the join file is empty; it needs {_SECTIONS}")
     if not isinstance(content, dict):
-        raise InputError("a join file is a mapping with streams, query, operator, results and run")
+        raise InputError(f"a join file is a mapping with {_SECTIONS}, not {_shown(content)}")
     for field, value in (overrides or {}).items():
         _override(content, field, value)
+    for own in ("base", "name"):  # where the file is, and what it is called: not for the file to say
+        if own in content:
+            raise InputError(f"there is no such field; fields here are {', '.join(_fields_at([]))}", field=own)
     try:
         file = JoinFile.model_validate({**content, "base": base, "name": name})
     except ValidationError as wrong:
@@ -205,17 +246,49 @@ def parse(
     return file
 
 
+_SECTIONS = "streams and query, and may have operator, results and run"
+
+
+def _yaml(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_StrictLoader)
+    except yaml.MarkedYAMLError as wrong:
+        mark = wrong.problem_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise InputError(f"{where}{wrong.problem or 'this is not YAML'}") from None
+    except yaml.reader.ReaderError as wrong:
+        before = text[: wrong.position]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        code = wrong.character if isinstance(wrong.character, int) else ord(wrong.character)
+        raise InputError(f"line {line}, column {column}: a text file has no character U+{code:04X}") from None
+    except RecursionError:
+        raise InputError("this is nested too deeply for a join file") from None
+    except yaml.YAMLError as wrong:
+        raise InputError(f"this is not YAML: {wrong}") from None
+
+
 class _StrictLoader(yaml.SafeLoader):
     """YAML in which a key cannot stand twice and aliases cannot multiply."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
+        seen: set[Hashable] = set()
         for key_node, _ in node.value:
             key = key_node.value
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a name is a plain text", problem_mark=key_node.start_mark)
             if key in seen:
                 raise yaml.MarkedYAMLError(problem=f'"{key}" stands here twice', problem_mark=key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, TypeError, OverflowError) as wrong:  # such as the date 2026-02-30
+            raise yaml.MarkedYAMLError(
+                problem=f"{_shown(node.value)} cannot be read: {wrong}; put a text into quotes",
+                problem_mark=node.start_mark,
+            ) from None
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -225,34 +298,94 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _override(content: dict[str, Any], field: str, value: str) -> None:
-    *parents, last = field.split(".")
+    # Spark's settings have dots of their own.
+    path = field.split(".", 2 if field.startswith("run.spark.") else -1)
+    if not all(path):
+        raise InputError(f"--set takes FIELD=VALUE with a field such as operator.name, not {_shown(field)}")
     place: Any = content
-    for parent in parents:
-        place = place.setdefault(parent, {}) if isinstance(place, dict) else None
+    for depth, parent in enumerate(path[:-1]):
+        if path[:depth] == ["streams"] and isinstance(place, dict) and parent not in place:
+            raise InputError(f"there is no such stream; streams are {', '.join(map(str, place))}", field=_cut(field))
+        if isinstance(place, dict) and place.get(parent) is None:  # also where a section is there, but empty
+            place[parent] = {}
+        place = place[parent] if isinstance(place, dict) else None
     if not isinstance(place, dict):
-        raise InputError("there is no such field to set", field=field)
+        raise InputError("there is no such field to set", field=_cut(field))
     try:
-        place[last] = yaml.safe_load(value)
-    except yaml.YAMLError:
-        place[last] = value
+        place[path[-1]] = _yaml(value)
+    except InputError:  # a query need not look like YAML
+        place[path[-1]] = value
 
 
 def _first_error(wrong: ValidationError) -> InputError:
     # A misspelt field is also a missing one; what stands there tells more than what does not.
     error = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")
     place = [str(part) for part in error["loc"]]
-    field = ".".join(place)
-    if error["type"] == "extra_forbidden":
-        known = _fields_at(place[:-1])
-        near = difflib.get_close_matches(place[-1], known, 1)
-        hint = f'did you mean "{near[0]}"?' if near else f"fields here are {', '.join(known)}"
-        return InputError(f"there is no such field; {hint}", field=field)
-    if error["type"] == "missing":
-        return InputError("is missing", field=field)
-    if error["type"] == "value_error":
-        return InputError(str(error["ctx"]["error"]), field=field)
-    got = error.get("input")
-    return InputError(f"{error['msg'].lower()}, not {got!r}", field=field)
+    if place[-1] == "[key]":
+        return InputError(f"{_shown(error['input'])} is no name; names are texts, so put it into quotes",
+                          field=_cut(".".join(place[:-2])))  # fmt: skip
+    field = _cut(".".join(place))
+    match error["type"]:
+        case "extra_forbidden":
+            known = _fields_at(place[:-1])
+            near = difflib.get_close_matches(place[-1], known, 1)
+            hint = f'did you mean "{near[0]}"?' if near else f"fields here are {', '.join(known)}"
+            return InputError(f"there is no such field; {hint}", field=field)
+        case "missing":
+            return InputError(f"is missing{_MEANT.get(place[-1], '')}", field=field)
+        case "value_error":
+            return InputError(_not_empty(error["input"]) or str(error["ctx"]["error"]), field=field)
+        case "model_type" | "dict_type":
+            needed = f"needs a mapping{_MEANT.get(place[-1], '')}"
+        case "string_type":
+            needed = "needs a text"
+        case "int_type" | "int_parsing" | "int_from_float" | "int_parsing_size":
+            needed = "needs a whole number"
+        case "float_type" | "float_parsing":
+            needed = "needs a number"
+        case "bool_type" | "bool_parsing":
+            needed = "needs true or false"
+        case "greater_than_equal":
+            needed = f"must be at least {error['ctx']['ge']}"
+        case "less_than_equal" | "less_than":
+            needed = f"must be at most {error['ctx'].get('le', error['ctx'].get('lt'))}"
+        case "literal_error":
+            needed = f"must be {error['ctx']['expected']}"
+        case _:
+            needed = error["msg"]
+    got = error["input"]
+    return InputError(_not_empty(got) or f"{needed}, not {_shown(got)}", field=field)
+
+
+_MEANT = {
+    "streams": ": a name and a description for each stream",
+    "time": '; it names the column of the event time, or is "arrival" for data without one',
+    "source": "; it is parquet, csv, jsonl, arrow, kafka or generator",
+    "operator": " such as {name: matrix}",
+    "results": " such as {parquet: out/pairs}",
+    "run": " such as {slots: 2}",
+    "schema": " such as {ts: timestamp, k: int64}",
+}
+
+
+def _not_empty(value: object) -> str | None:
+    return "is empty; give it a value or leave the field out" if value is None else None
+
+
+def _shown(value: object) -> str:
+    """A value of the file in a message: short, and as YAML has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{_cut(value)}"' if isinstance(value, str) else _cut(reprlib.repr(value))
+
+
+def _cut(text: str) -> str:
+    printable = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:101])
+    return printable if len(text) <= 100 else f"{printable[:97]}..."
+
+
+def _reason(cause: Exception) -> str:
+    return str(getattr(cause, "strerror", None) or cause)
 
 
 def _fields_at(place: list[str]) -> list[str]:
@@ -268,6 +401,15 @@ _NEEDED = {
     "parquet": ("path",), "csv": ("path",), "jsonl": ("path",), "arrow": ("path",),
     "kafka": ("servers", "topic", "format"), "generator": ("kind",),
 }  # fmt: skip
+_FOR_FILES = frozenset({"path", "schema_"})
+_OF_SOURCE = {
+    "parquet": _FOR_FILES, "csv": _FOR_FILES, "jsonl": _FOR_FILES, "arrow": _FOR_FILES,
+    "kafka": frozenset({"servers", "topic", "format", "avro_schema", "starting", "schema_"}),
+    "generator": frozenset({"kind", "rate", "rows", "seed", "options"}),
+}  # fmt: skip
+"""The fields of a stream that mean something to one kind of source only."""
+
+_KNOBS_TO_COME = ("unit_capacity", "ordering", "main")
 
 
 def _check(file: JoinFile) -> None:
@@ -276,32 +418,74 @@ def _check(file: JoinFile) -> None:
             raise UnsupportedError(f"{what} are not supported by this version", field=section)
     if not file.query:
         raise InputError("is missing; write a SELECT ONLINE", field="query")
+    if not file.streams:
+        raise InputError("is empty; name the streams of the query", field="streams")
+    names: dict[str, str] = {}
     for name, stream in file.streams.items():
-        place = f"streams.{name}"
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name):
-            raise InputError("a stream's name is a letter or _, then letters, digits and _, 63 at most", field=place)
-        for field in _NEEDED[stream.source]:
-            if getattr(stream, field) is None:
-                raise InputError(f"is missing; a {stream.source} stream needs it", field=f"{place}.{field}")
-        for field in ("punctuate", "shed"):
-            if getattr(stream, field) is not None:
-                raise UnsupportedError(f"{field} is not supported by this version", field=f"{place}.{field}")
-        if stream.source == "kafka" and stream.schema_ is None:
-            raise InputError("is missing; Kafka records do not carry one", field=f"{place}.schema")
-        if stream.format == "avro" and stream.avro_schema is None:
-            raise InputError("is missing; Avro records are read with the schema they were written with",
-                             field=f"{place}.avro_schema")  # fmt: skip
-        try:
-            stream.arrow_schema()
-        except InputError as wrong:
-            raise InputError(wrong.message, field=f"{place}.schema") from None
-    results = file.results
+        _check_stream(name, stream)
+        if twin := names.get(name.lower()):
+            raise InputError(f'differs from "{twin}" by case only; rename one', field=f"streams.{name}")
+        names[name.lower()] = name
+    for knob in _KNOBS_TO_COME:
+        if knob in file.operator.knobs:
+            raise UnsupportedError(f"{knob} is not supported by this version", field=f"operator.{knob}")
+    _check_results(file.results)
+    if file.run.checkpoint is not None:
+        _check_path(file.run.checkpoint, "run.checkpoint")
+
+
+def _check_stream(name: str, stream: StreamFile) -> None:
+    place = f"streams.{_cut(name)}"
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name):
+        raise InputError("a stream's name is a letter or _, then letters, digits and _, 63 at most", field=place)
+    for field in _NEEDED[stream.source]:
+        if getattr(stream, field) is None:
+            raise InputError(f"is missing; a {stream.source} stream needs it", field=f"{place}.{field}")
+    for field in ("punctuate", "shed"):
+        if getattr(stream, field) is not None:
+            raise UnsupportedError(f"{field} is not supported by this version", field=f"{place}.{field}")
+    special = frozenset().union(*_OF_SOURCE.values())
+    for field in stream.model_fields_set & special - _OF_SOURCE[stream.source]:
+        takers = " and ".join(source for source, fields in _OF_SOURCE.items() if field in fields)
+        raise InputError(
+            f"a {stream.source} stream takes no such field; it is for {takers}",
+            field=f"{place}.{field.rstrip('_')}",
+        )
+    if stream.path is not None:
+        _check_path(stream.path, f"{place}.path")
+    if stream.source == "kafka" and stream.schema_ is None:
+        raise InputError("is missing; Kafka records do not carry one", field=f"{place}.schema")
+    if stream.format == "avro" and stream.avro_schema is None:
+        raise InputError("is missing; Avro records are read with the schema they were written with",
+                         field=f"{place}.avro_schema")  # fmt: skip
+    try:
+        stream.arrow_schema()
+    except InputError as wrong:
+        raise InputError(wrong.message, field=f"{place}.schema") from None
+
+
+def _check_results(results: ResultsFile) -> None:
     chosen = [name for name in ("parquet", "jsonl", "discard", "store") if getattr(results, name) is not None]
     if len(chosen) != 1:
         raise InputError("name exactly one of parquet, jsonl, discard and store", field="results")
     if chosen == ["store"]:
         raise UnsupportedError("result stores are not supported by this version; use parquet or jsonl",
                                field="results.store")  # fmt: skip
+    for field in ("path", "snapshot"):
+        if getattr(results, field) is not None:
+            raise InputError("is for result stores only", field=f"results.{field}")
+    if results.discard is False:
+        raise InputError("is true or left out; to keep results, name parquet or jsonl", field="results.discard")
+    for field in ("parquet", "jsonl"):
+        if (target := getattr(results, field)) is not None:
+            _check_path(target, f"results.{field}")
+
+
+def _check_path(path: str, field: str) -> None:
+    if not path.strip():
+        raise InputError("is empty; name a file or folder", field=field)
+    if not path.isprintable():
+        raise InputError(f"{_shown(path)} has characters that no path should have", field=field)
 
 
 def describe(file: JoinFile) -> str:

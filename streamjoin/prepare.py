@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from streamjoin.errors import InputError
+import pyarrow as pa
+
+from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.generate import generator
 from streamjoin.job import Job, SourceSpec
 from streamjoin.joinfile import JoinFile, StreamFile
@@ -16,6 +19,7 @@ from streamjoin.plan import JoinPlan
 from streamjoin.query import RegisteredPredicate, plan_query
 from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink
 from streamjoin.schema import StreamSchema, check_schema
+from streamjoin.sources.filelog import list_files
 from streamjoin.sources.files import first_schema
 
 
@@ -66,6 +70,7 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     Raises:
         InputError: a stream or the query is wrong.
     """
+    _check_places(file)
     schemas = {name: _stream_schema(file, name, stream) for name, stream in file.streams.items()}
     assert file.query is not None
     plan = plan_query(
@@ -79,8 +84,57 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     found = registry.entry(name)
     if found.build is not None:  # so that wrong knobs show before anything starts
         registry.build(name, file.operator.knobs, plan, file.slots)
+    else:
+        _check_without_units(found, file, plan)
     plan.layout(0)
     return Bound(file, plan, found.name)
+
+
+def _check_without_units(found: registry.Entry, file: JoinFile, plan: JoinPlan) -> None:
+    for knob in file.operator.knobs:
+        raise InputError(f"{found.name} has no knobs", field=f"operator.{knob}")
+    if reason := found.refuses(plan):
+        raise UnsupportedError(reason, field="operator.name")
+
+
+def _check_places(file: JoinFile) -> None:
+    """Refuse, before anything runs, places that nothing can be written to, and results that would be read again."""
+    results = file.results
+    if results.parquet is not None:
+        folder = file.resolve(results.parquet)
+        if _is(folder.exists) and not _is(folder.is_dir):
+            raise InputError(f"{folder} is a file; Parquet results are a folder of files", field="results.parquet")
+        for name, stream in file.streams.items():
+            if stream.path is not None and _same(folder, file.resolve(stream.path)):
+                raise InputError(
+                    f"{folder} is where stream {name} comes from; results in it would be read as its tuples",
+                    field="results.parquet",
+                )
+    if results.jsonl not in (None, "-"):
+        target = file.resolve(results.jsonl)
+        if _is(target.is_dir):
+            raise InputError(f"{target} is a folder; JSON lines results are one file, or - for standard output",
+                             field="results.jsonl")  # fmt: skip
+        for name, stream in file.streams.items():
+            if stream.path is not None and file.resolve(stream.path) in (target, target.parent):
+                raise InputError(
+                    f"{target} is among the files of stream {name}; results in it would be read as its tuples",
+                    field="results.jsonl",
+                )
+    checkpoint = file.checkpoint
+    if _is(checkpoint.exists) and not _is(checkpoint.is_dir):
+        raise InputError(f"{checkpoint} is a file; a checkpoint is a folder", field="run.checkpoint")
+
+
+def _is(question: Callable[[], bool]) -> bool:
+    try:
+        return question()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def with_operator(bound: Bound, name: str) -> Bound:
@@ -99,19 +153,33 @@ def _span(us: int | None) -> Any:
 
 def _stream_schema(file: JoinFile, name: str, stream: StreamFile) -> StreamSchema:
     place = f"streams.{name}"
-    try:
-        columns = stream.arrow_schema()
-        if columns is None:
-            if stream.source == "generator":
-                assert stream.kind is not None
-                columns = generator(stream.kind).schema
-            else:
+    if stream.source == "generator":
+        columns = _generated(stream, place)
+    else:
+        try:
+            if stream.path is not None:  # although the schema may be given: what is not there cannot be read
+                list_files(file.resolve(stream.path))
+            columns = stream.arrow_schema()
+            if columns is None:
                 assert stream.path is not None
                 columns = first_schema(stream.source, file.resolve(stream.path))
-        check_schema(columns)
-    except InputError as wrong:
-        raise wrong if wrong.field else InputError(wrong.message, field=place) from None
+            check_schema(columns)
+        except InputError as wrong:
+            raise wrong if wrong.field else InputError(wrong.message, field=f"{place}.path") from None
     return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay)
+
+
+def _generated(stream: StreamFile, place: str) -> pa.Schema:
+    assert stream.kind is not None
+    try:
+        made = generator(stream.kind)
+    except InputError as wrong:
+        raise InputError(wrong.message, field=f"{place}.kind") from None
+    try:
+        made.check_options(stream.options)
+    except InputError as wrong:
+        raise InputError(wrong.message, field=f"{place}.options") from None
+    return made.schema
 
 
 def source_spec(file: JoinFile, stream: StreamFile, schema: StreamSchema) -> SourceSpec:

@@ -7,7 +7,7 @@ written in a join file, and which column is the event time.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,7 +33,14 @@ _SIMPLE_TYPES: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
-_DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
+_DECIMAL = re.compile(r"decimal\(([0-9]{1,2}),\s*([0-9]{1,2})\)")
+_OTHER_NAMES = {
+    "int": "int32", "integer": "int32", "bigint": "int64", "long": "int64", "smallint": "int16", "tinyint": "int8",
+    "float": "float32", "real": "float32", "double": "float64", "str": "string", "text": "string",
+    "varchar": "string", "utf8": "string", "bytes": "binary", "boolean": "bool", "datetime": "timestamp",
+    "timestamptz": "timestamp", "date32": "date",
+}  # fmt: skip
+"""What others call our types."""
 _TIME_UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -49,7 +56,13 @@ def parse_type(name: str) -> pa.DataType:
         precision, scale = int(match[1]), int(match[2])
         if 1 <= precision <= 38 and scale <= precision:
             return pa.decimal128(precision, scale)
-    raise InputError(f'"{name}" is no column type; types are {", ".join(_SIMPLE_TYPES)} and decimal(precision, scale)')
+    lower = name.strip().lower()
+    meant = lower if lower in _SIMPLE_TYPES else _OTHER_NAMES.get(lower)
+    hint = f"did you mean {meant}? types" if meant else "types"
+    raise InputError(
+        f'"{name[:60]}" is no column type; {hint} are {", ".join(_SIMPLE_TYPES)} and decimal(precision, scale), '
+        "where 1 <= precision <= 38 and scale <= precision"
+    )
 
 
 def type_name(data_type: pa.DataType) -> str:
@@ -64,7 +77,15 @@ def type_name(data_type: pa.DataType) -> str:
 
 def parse_schema(fields: Mapping[str, str]) -> pa.Schema:
     """A schema as a join file writes it: column name -> type name, in column order."""
-    schema = pa.schema([pa.field(name, parse_type(str(kind))) for name, kind in fields.items()])
+    columns = []
+    for name, kind in fields.items():
+        if not name.strip():
+            raise InputError("a column needs a name")
+        try:
+            columns.append(pa.field(name, parse_type(str(kind))))
+        except InputError as wrong:
+            raise InputError(f'column "{name[:60]}": {wrong.message}') from None
+    schema = pa.schema(columns)
     check_schema(schema)
     return schema
 
@@ -80,8 +101,14 @@ def check_schema(schema: pa.Schema) -> None:
         if name.startswith("__"):
             raise InputError(f'column "{name}": names that begin with two underscores are reserved')
         if twin := seen.get(name.lower()):
+            if twin == name:
+                raise InputError(f'column "{name}" is there twice; rename one')
             raise InputError(f'columns "{twin}" and "{name}" differ by case only; rename one')
         seen[name.lower()] = name
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +141,7 @@ class StreamSchema:
             return
         if self.time not in self.columns.names:
             raise InputError(
-                f'there is no column "{self.time}"; columns are {", ".join(self.columns.names)}',
+                f'there is no column "{self.time}"; columns are {_listed(self.columns.names)}',
                 field=f"streams.{self.name}.time",
             )
         kind = self.columns.field(self.time).type

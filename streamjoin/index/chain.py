@@ -25,8 +25,8 @@ from streamjoin.index.segment import CELL, KEY, RANK, Segment, SegmentInfo, buil
 
 SMALL_ROWS = 4096
 """A period's share of a batch smaller than this is kept with the next period's."""
-MERGED_ROWS_MAX = 1 << 23
-"""Without an archive period (full history, count windows), segments stop growing here."""
+MERGED_ROWS_MAX = 1 << 22
+"""Segments stop growing here, so that merging needs a bounded amount of memory."""
 
 Save = Callable[[pa.RecordBatch, SegmentInfo], SegmentInfo]
 Open = Callable[[SegmentInfo], pa.RecordBatch]
@@ -138,8 +138,10 @@ class Chain:
         return merged_away
 
     def _fits(self, one: Sequence[Segment], other: Sequence[Segment]) -> bool:
+        if _rows_of(one) + _rows_of(other) > MERGED_ROWS_MAX:
+            return False
         if self.archive_period_us is None:
-            return _rows_of(one) + _rows_of(other) <= MERGED_ROWS_MAX
+            return True
         infos = [segment.info for segment in (*one, *other)]
         first_us, last_us = min(info.ts_first_us for info in infos), max(info.ts_max_us for info in infos)
         return last_us - first_us <= self.archive_period_us

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,12 +85,20 @@ class FileLog:
 def list_files(folder: Path) -> list[Path]:
     """The files of a folder in name order, or the one file; names that begin with . or _ are not finished yet.
 
+    Folders in the folder are not looked into.
+
     Raises:
-        InputError: there is no such file or folder, or it is neither.
+        InputError: there is no such file or folder, it is neither, or it may not be read.
     """
-    if folder.is_dir():
-        return sorted(path for path in folder.iterdir() if path.name[0] not in "._" and path.is_file())
-    if folder.is_file():
+    try:
+        mode = folder.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return sorted(path for path in folder.iterdir() if path.name[0] not in "._" and path.is_file())
+    except FileNotFoundError:
+        hint = "; name a file or a folder, patterns are not expanded" if set("*?[") & set(folder.name) else ""
+        raise InputError(f"{folder} does not exist{hint}") from None
+    except (OSError, ValueError) as cause:
+        raise InputError(f"{str(folder)[:200]} cannot be read: {getattr(cause, 'strerror', None) or cause}") from None
+    if stat.S_ISREG(mode):
         return [folder]
-    what = "is neither a file nor a folder" if folder.exists() else "does not exist"
-    raise InputError(f"{folder} {what}")
+    raise InputError(f"{folder} is neither a file nor a folder")

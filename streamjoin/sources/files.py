@@ -85,7 +85,7 @@ def first_schema(format: str, path: Path) -> pa.Schema:
     """
     files = list_files(path)
     if not files:
-        raise InputError(f"{path} has no files yet, so its columns are unknown; give a schema")
+        raise InputError(f"{path} has no files yet, so its columns are unknown; give a schema{_hint(path)}")
     first = files[0]
     try:
         match format:
@@ -98,6 +98,11 @@ def first_schema(format: str, path: Path) -> pa.Schema:
                 return stream_schema(infer_schema(first, format))
     except (pa.ArrowInvalid, OSError) as cause:
         raise InputError(f"{first} cannot be read as {format}: {cause}") from None
+
+
+def _hint(folder: Path) -> str:
+    found = next((path for path in folder.iterdir() if path.is_dir() and path.name[0] not in "._"), None)
+    return f" (files in its folders, such as {found.name}, are not read)" if found else ""
 
 
 def _row_groups(whole: FileRead, parts: int) -> list[Read]:
@@ -191,7 +196,10 @@ class FileRead:
                 )
                 for bad in decoded.bad
             ]  # fmt: skip
-            yield decoded.rows.select(list(columns)), letters
+            rows = decoded.rows.select(list(columns))
+            yield rows.slice(0, BLOCK_ROWS), letters
+            for start in range(BLOCK_ROWS, rows.num_rows, BLOCK_ROWS):
+                yield rows.slice(start, BLOCK_ROWS), ()
 
 
 def _opened(path: str, open_it: Any) -> Any:

@@ -13,52 +13,135 @@ import pyarrow.csv
 import pyarrow.json
 
 from streamjoin.errors import InputError, RunError
+from streamjoin.intake.records.cells import Bytes, Longs
+from streamjoin.intake.records.kernel import kernel
 
 CHUNK_BYTES = 16 << 20
-RECORD_BYTES_MAX = 256 << 20
+RECORD_BYTES_MAX = 64 << 20
+_HEAD_BYTES = 1 << 20
+_BOM = b"\xef\xbb\xbf"
+
+_LF = ord("\n")
+_QUOTE = ord('"')
+_COMMA = ord(",")
+_CR = ord("\r")
 
 
 def records_of(path: str, *, quoted: bool) -> Iterator[tuple[int, pa.Array]]:
     """(number of the first record, records) chunk by chunk; blank lines are skipped, a CSV header too.
 
+    Where the quotes of a CSV record are wrong, or the closing one never comes, the record ends with its line: it
+    costs itself and no other. A mark of byte order at the file's beginning belongs to no record.
+
     Args:
         quoted: double quotes protect line breaks, and the first record is a header.
     Raises:
-        RunError: the file cannot be read, or a record is larger than 256 MiB.
+        RunError: the file cannot be read, or a record is larger than 64 MiB.
     """
     number = 0
     header = quoted
+    for data, ends in _cut(path, quoted):
+        records = _records(data, ends)
+        if header and len(records):
+            records, header = records.slice(1), False
+        if len(records):
+            yield number, records
+        number += len(records)
+
+
+def _cut(path: str, quoted: bool) -> Iterator[tuple[bytes, np.ndarray]]:
+    """Pieces of the file that begin and end with whole records, and where the records in them end."""
     rest = b""
+    for data, is_last in _chunks(path):
+        data = rest + data
+        ends = _ends(data, quoted, is_last)
+        if is_last:
+            if len(data) > (int(ends[-1]) + 1 if ends.size else 0):
+                ends = np.append(ends, len(data))  # no line break at the end of the file
+            rest = b""
+        elif not ends.size and len(data) > RECORD_BYTES_MAX:
+            ends = _ends(data, quoted, True)[:1]  # a quote that stays open for so long protects nothing
+            if not ends.size:
+                raise RunError(f"{path}: a record is larger than {RECORD_BYTES_MAX >> 20} MiB")
+        if ends.size and not is_last:
+            rest = data[int(ends[-1]) + 1 :]
+        elif not is_last:
+            rest = data
+        if ends.size:
+            yield data, ends
+
+
+def _chunks(path: str) -> Iterator[tuple[bytes, bool]]:
+    """The file's bytes without its mark of byte order, and which are the last."""
     try:
         with open(path, "rb") as file:
-            while chunk := file.read(CHUNK_BYTES):
-                data = rest + chunk
-                ends = _ends(data, quoted)
-                if not ends.size:
-                    rest = data
-                    if len(rest) > RECORD_BYTES_MAX:
-                        raise RunError(f"{path}: a record is larger than 256 MiB")
-                    continue
-                rest = data[int(ends[-1]) + 1 :]
-                records = _records(data, ends)
-                if header:
-                    records, header = records.slice(1), False
-                number, first = number + len(records), number
-                yield first, records
+            chunk = file.read(len(_BOM)).removeprefix(_BOM) + file.read(CHUNK_BYTES)
+            while chunk:
+                following = file.read(CHUNK_BYTES)
+                yield chunk, not following
+                chunk = following
     except OSError as cause:
         raise RunError(f"{path} cannot be read: {cause}") from None
-    if rest and not header:
-        yield number, _records(rest, np.array([len(rest)]))
 
 
-def _ends(data: bytes, quoted: bool) -> np.ndarray:
+def _ends(data: bytes, quoted: bool, is_last: bool) -> np.ndarray:
+    """Where records end: at a line break, the last also at the end of `data` if there is nothing after it."""
     view = np.frombuffer(data, np.uint8)
-    breaks = np.flatnonzero(view == ord("\n"))
+    breaks = np.flatnonzero(view == _LF)
     if quoted and b'"' in data:
-        # A break ends a record where an even number of quotes came before it.
-        quotes = np.cumsum(view == ord('"'), dtype=np.int64)
-        breaks = breaks[quotes[breaks] % 2 == 0]
+        breaks = breaks[: _csv_ends(view, breaks, is_last)]
     return breaks
+
+
+@kernel
+def _csv_ends(data: Bytes, breaks: Longs, is_last: bool) -> int:
+    """Move those of `breaks` that end a CSV record to the front, and count them."""
+    count = 0
+    begin = 0  # of the record
+    next_break = 0  # the first of `breaks` inside it
+    while next_break < len(breaks):
+        end = _csv_end(data, begin)
+        if end == len(data) or (end > len(data) and not is_last):
+            break
+        if end < 0 or end > len(data):
+            end = breaks[next_break]
+        while next_break < len(breaks) and breaks[next_break] <= end:
+            next_break += 1
+        breaks[count] = end
+        count += 1
+        begin = end + 1
+    return count
+
+
+@kernel
+def _csv_end(data: Bytes, at: int) -> int:
+    """The line break that ends the record at `at`.
+
+    -1 where its quotes are wrong; len(data) where `data` ends before it does; one more where a quote is open by then.
+    """
+    size = len(data)
+    while at < size:
+        if data[at] == _QUOTE:
+            at += 1
+            while True:
+                while at < size and data[at] != _QUOTE:
+                    at += 1
+                if at >= size:
+                    return size + 1
+                at += 1
+                if at >= size:
+                    return size
+                if data[at] != _QUOTE:
+                    break
+                at += 1
+            if data[at] != _COMMA and data[at] != _CR and data[at] != _LF:
+                return -1
+        while at < size and data[at] != _COMMA and data[at] != _LF:
+            at += 1
+        if at < size and data[at] == _LF:
+            return at
+        at += 1
+    return size
 
 
 def _records(data: bytes, ends: np.ndarray) -> pa.Array:
@@ -68,7 +151,7 @@ def _records(data: bytes, ends: np.ndarray) -> pa.Array:
     records = pa.Array.from_buffers(pa.binary(), ends.size, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     view = np.frombuffer(data, np.uint8)
     starts = offsets[:-1].astype(np.int64)
-    bare = ends - ((ends > starts) & (view[np.maximum(ends - 1, 0)] == ord("\r")))
+    bare = ends - ((ends > starts) & (view[np.maximum(ends - 1, 0)] == _CR))
     filled = bare > starts
     return records if filled.all() else records.filter(pa.array(filled))
 
@@ -77,16 +160,24 @@ def read_header(path: str | Path) -> list[str]:
     """The column names in a CSV file's first record.
 
     Raises:
-        RunError: the file is empty or cannot be read.
+        RunError: the file is empty or cannot be read, or its names are no text.
     """
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            names = next(csv.reader(file), None)
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES).removeprefix(_BOM)
+        record = _first_record(head)
+        names = next(csv.reader([record.decode()], strict=True), None) if record else None
     except (OSError, UnicodeDecodeError, csv.Error) as cause:
-        raise RunError(f"{path} cannot be read: {cause}") from None
+        raise RunError(f"{path} cannot be read: its line of column names: {cause}") from None
     if not names:
         raise RunError(f"{path} is empty; a CSV file begins with a line of column names")
     return names
+
+
+def _first_record(head: bytes) -> bytes:
+    ends = _ends(head, True, True)
+    records = _records(head, ends if ends.size else np.array([len(head)]))
+    return records[0].as_py().rstrip(b"\r\n") if head and len(records) else b""
 
 
 def infer_schema(path: Path, format: str) -> pa.Schema:
@@ -96,13 +187,19 @@ def infer_schema(path: Path, format: str) -> pa.Schema:
         InputError: it is empty, or its beginning is not of that format.
     """
     with open(path, "rb") as file:
-        head = file.read(1 << 20)
-    head = head[: head.rfind(b"\n") + 1] or head
+        head = file.read(_HEAD_BYTES)
+    if len(head) == _HEAD_BYTES and (ends := _ends(head, format == "csv", False)).size:
+        head = head[: int(ends[-1]) + 1]
     if not head.strip():
         raise InputError(f"{path} is empty, so its columns are unknown; give a schema")
     try:
         if format == "csv":
-            return pyarrow.csv.read_csv(io.BytesIO(head)).schema
-        return pyarrow.json.read_json(io.BytesIO(head)).schema
+            options = pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda row: "skip")
+            found = pyarrow.csv.read_csv(io.BytesIO(head), parse_options=options).schema
+            # A time of day is no type of a stream's column; its text is.
+            return pa.schema([
+                field.with_type(pa.string()) if pa.types.is_time(field.type) else field for field in found
+            ])  # fmt: skip
+        return pyarrow.json.read_json(io.BytesIO(head.removeprefix(_BOM))).schema
     except pa.ArrowInvalid as cause:
         raise InputError(f"{path} does not begin as {format}: {cause}; give a schema") from None

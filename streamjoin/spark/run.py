@@ -21,7 +21,7 @@ from streamjoin.results.parts import Sink
 from streamjoin.spark.driver import BatchReport, Driver, Progress
 from streamjoin.spark.kafka import Topic
 from streamjoin.spark.memory import MemorySampler
-from streamjoin.spark.session import create_session
+from streamjoin.spark.session import create_session, start_workers
 
 Show = Callable[[str], None]
 
@@ -55,13 +55,15 @@ def run_file(
 
 def open_session(file: JoinFile) -> SparkSession:
     """A session as the join file's `run:` asks for."""
-    return create_session(
+    session = create_session(
         file.slots,
         name=file.name,
         driver_memory_mib=file.run.driver_memory,
         settings=file.run.spark,
         log=log_of(file),
     )
+    start_workers(session, file.slots)
+    return session
 
 
 def log_of(file: JoinFile) -> Path:

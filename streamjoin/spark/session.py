@@ -7,9 +7,11 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -103,6 +105,21 @@ def create_session(
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
     with _java_speaks_to(log):
         return builder.getOrCreate()
+
+
+def start_workers(session: SparkSession, slots: int) -> None:
+    """Start the Python workers in the background: they import for seconds, while Spark plans the first batch."""
+
+    def run() -> None:
+        # A failure here shows again, with its cause, in the first batch.
+        with suppress(Exception):
+            session.range(slots).mapInArrow(_nothing, "id long").collect()
+
+    threading.Thread(target=run, name="start-workers", daemon=True).start()
+
+
+def _nothing(batches: Iterator[Any]) -> Iterator[Any]:
+    yield from batches
 
 
 @contextmanager
