@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -10,11 +11,11 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import cyclopts
 
-from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.errors import InputError, RunError, StreamJoinError
 from streamjoin.joinfile import load
 
 app = cyclopts.App(name="streamjoin", help="Exact online joins of data streams.", version_flags=["--version"])
@@ -31,7 +32,7 @@ def _overrides(pairs: list[str] | None) -> dict[str, str]:
     for pair in pairs or []:
         field, equals, value = pair.partition("=")
         if not equals:
-            raise InputError(f'--set takes FIELD=VALUE, not "{pair}"')
+            raise InputError(f'--set takes FIELD=VALUE, such as operator.name=matrix, not "{pair}"')
         found[field.strip()] = value
     return found
 
@@ -55,10 +56,18 @@ def run(
     """
     from streamjoin.spark.run import run_file
 
+    _check_report(report)
     stop = threading.Event()
     _stop_on_signals(stop)
     join = load(file, _overrides(set))
-    figures = run_file(join, until_end=until_end, stop=stop, show=None if quiet else _progress_line())
+    try:
+        figures = run_file(join, until_end=until_end, stop=stop, show=None if quiet else _progress_line())
+    except StreamJoinError as failure:
+        _clear_line()
+        log = join.checkpoint / "spark.log"
+        if isinstance(failure, InputError) or not log.exists():
+            raise
+        raise RunError(f"{failure}; the log is {log}") from None
     if report:
         _write_json(report, figures)
     if not quiet:
@@ -103,9 +112,12 @@ def compare(
     """
     from streamjoin.spark.compare import compare_file
 
+    _check_report(report)
     stop = threading.Event()
     _stop_on_signals(stop)
     names = [name.strip() for name in operators.split(",") if name.strip()]
+    if not names:
+        raise InputError("--operators takes names, separated by commas, such as biclique,matrix")
     rows = compare_file(load(file, _overrides(set)), names, stop=stop, show=None if quiet else _progress_line())
     _clear_line()
     if report:
@@ -136,7 +148,7 @@ def generate(
     from streamjoin.generate.files import write_files
 
     files = write_files(kind, out, rows=rows, seed=seed, rate=rate, rows_per_file=rows_per_file, format=format)
-    print(f"{rows:,} rows of {kind} in {len(files)} files in {out}")
+    print(f"{_counted(rows, 'row')} of {kind} in {_counted(len(files), 'file')} in {out}")
 
 
 @state_app.command(name="ls")
@@ -153,6 +165,10 @@ def state_show(directory: Path, *, unit: int | None = None) -> None:
     from streamjoin.state.show import show_units
 
     print(show_units(directory, unit))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _stop_on_signals(stop: threading.Event) -> None:
@@ -182,6 +198,12 @@ def _progress_line() -> Any:
 def _clear_line() -> None:
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
+
+
+def _check_report(path: Path | None) -> None:
+    """Before the run: afterwards its figures would be lost."""
+    if path is not None and path.is_dir():
+        raise InputError(f"{path} is a folder; --report takes the name of a file")
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -239,16 +261,32 @@ def main() -> None:
     """The entry point; exit status 2 for wrong input, 1 for a failure while running."""
     try:
         app(exit_on_error=False, print_error=True)
+        sys.stdout.flush()
     except cyclopts.CycloptsError:
         sys.exit(2)
     except InputError as wrong:
-        print(f"streamjoin: {wrong}", file=sys.stderr)
-        sys.exit(2)
+        _fail(str(wrong), 2)
     except StreamJoinError as failure:
-        print(f"streamjoin: {failure}", file=sys.stderr)
+        _fail(str(failure), 1)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as failure:
+        place = f"{failure.filename}: " if failure.filename else ""
+        _fail(f"{place}{failure.strerror or failure}", 1)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as mistake:
+        if os.environ.get("STREAMJOIN_TRACEBACK"):
+            raise
+        kind = type(mistake).__name__
+        _fail(f"this is a mistake in StreamJoin: {kind}: {mistake} (STREAMJOIN_TRACEBACK=1 shows where)", 1)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    _clear_line()
+    print(f"streamjoin: {message}", file=sys.stderr)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from streamjoin.operators import registry
 from streamjoin.operators.costs import Prediction, StreamStatistics
 from streamjoin.plan import JoinPlan
 from streamjoin.prepare import Bound, source_spec, with_operator
-from streamjoin.schema import ARRIVAL
+from streamjoin.schema import ARRIVAL, type_name
 from streamjoin.window import CountWindow, R, S, TimeWindow, format_us
 
 SAMPLE_ROWS = 20_000
@@ -34,6 +35,14 @@ class Option:
     system: str
     prediction: Prediction | None
     refusal: str | None
+
+    def refusal_text(self, is_blind: bool) -> str:
+        """Why there are no figures; `is_blind` where nothing could be sampled."""
+        if self.refusal:
+            return f"cannot: {self.refusal}"
+        if self.name == registry.SPARK:
+            return "can run it; no formula tells its costs"
+        return "can run it; its costs need the streams' rates, not known yet" if is_blind else "can run it; no formula"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,50 +84,79 @@ class Explanation:
     def __str__(self) -> str:
         plan = self.plan
         lines = [
-            f"join        {plan.names[R]} with {plan.names[S]}, {plan.window}",
-            f"output      {', '.join(f'{field.name} {field.type}' for field in plan.output)}",
+            ("join", f"{plan.names[R]} with {plan.names[S]}, {plan.window}"),
+            ("output", ", ".join(f"{field.name} {type_name(field.type)}" for field in plan.output)),
         ]
         for side in (R, S):
             selection = plan.predicate.selections[side]
-            words = f"keep {', '.join(plan.routed_columns(side)) or 'no column'}"
-            lines.append(f"{plan.names[side]:<11} {words}" + ("" if selection == TRUE else f" where {selection}"))
-        for side in (R, S):
-            lines.append(f"{'index' if side == R else '':<11} {plan.names[side]} by {plan.layout(side)}")
+            words = f"{plan.names[side]}: {', '.join(plan.routed_columns(side)) or 'no column'}"
+            lines.append(("keep" if side == R else "", words + ("" if selection == TRUE else f" where {selection}")))
+        lines += [("index" if side == R else "", f"{plan.names[side]} by {plan.layout(side)}") for side in (R, S)]
         checks = plan.layout(R).recheck
-        lines.append(f"then check  {' AND '.join(map(str, checks)) if checks else 'nothing: the index settles it'}")
-        lines.append(f"operator    {self.operator}: {self.reason}")
+        lines.append(("then check", " AND ".join(map(str, checks)) if checks else "nothing: the index settles it"))
+        lines.append(("delay", ", ".join(f"{stream.name} {_span(stream.delay_us)}" for stream in plan.streams)))
+        lines += [("operator", self.operator), ("", self.reason)]
         if self.statistics is not None:
             for side in (R, S):
                 known = self.statistics[side]
-                lines.append(
-                    f"{'sampled' if side == R else '':<11} {plan.names[side]}: {known.rate_per_s:,.0f} tuples/s of "
-                    f"event time, {known.tuple_bytes:.0f} bytes each, {known.stored:,.0f} stored"
-                )
+                rate, stored = _figure(known.rate_per_s), _figure(known.stored)
+                words = f"{plan.names[side]}: {rate} tuples/s of event time, {known.tuple_bytes:.0f} bytes each, "
+                lines.append(("sampled" if side == R else "", f"{words}{stored} stored"))
         if registry.keeps_everything(plan):
-            lines.append("note        full history: state grows without end; the costs below are after one hour")
-        lines += ["", f"{'operator':<11}{'memory':>12}{'replication':>13}{'comparisons/s':>17}{'bytes sent/s':>15}"]
+            costs = "; the costs below are after one hour" if self.statistics else ""
+            lines.append(("note", f"full history: state grows without end{costs}"))
+        text = "\n".join(f"{label:<11} {words}" for label, words in lines)
+        return f"{text}\n\n{self._table()}"
+
+    def _table(self) -> str:
+        """What every operator would cost, as wide as its figures."""
+        head = ("operator", "memory", "replication", "comparisons/s", "bytes sent/s")
+        rows = [head, *(_cells(option) for option in self.options if option.prediction)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        widths[0] = max(11, *(len(option.name) for option in self.options))
+        lines = [_padded(head, widths)]
         for option in self.options:
-            lines.append(_row(option))
-        lines += ["", "comparisons are those of a nested loop; an index needs a small part of them"]
+            if option.prediction:
+                lines.append(_padded(_cells(option), widths))
+            else:
+                lines.append(f"{option.name:<{widths[0]}}  {option.refusal_text(self.statistics is None)}")
+        if len(rows) > 1:
+            lines += ["", "comparisons are those of a nested loop; an index needs a small part of them"]
         return "\n".join(lines)
 
 
-def _row(option: Option) -> str:
-    if option.refusal:
-        return f"{option.name:<11} cannot: {option.refusal}"
-    if option.prediction is None:
-        return f"{option.name:<11}{'no formula' if option.name == registry.SPARK else 'not known':>12}"
-    found = option.prediction
-    return (
-        f"{option.name:<11}{_bytes(found.memory_bytes):>12}{found.replication:>13.2f}"
-        f"{found.comparisons_per_s:>17,.0f}{_bytes(found.bytes_per_s):>15}"
+def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = cells
+    return f"{first:<{widths[0]}}  " + "  ".join(
+        f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)
     )
+
+
+def _cells(option: Option) -> tuple[str, ...]:
+    found = option.prediction
+    assert found is not None
+    return (
+        option.name,
+        _bytes(found.memory_bytes),
+        f"{found.replication:,.2f}",
+        _figure(found.comparisons_per_s),
+        _bytes(found.bytes_per_s),
+    )
+
+
+def _figure(value: float) -> str:
+    """Two digits at least: a stream of one tuple a minute has a rate too."""
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+
+
+def _span(us: int) -> str:
+    return format_us(us) if us else "none"
 
 
 def _bytes(size: float) -> str:
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if size < 1024 or unit == "TiB":
-            return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"
+            return f"{size:,.1f} {unit}" if unit != "B" else f"{size:.0f} B"
         size /= 1024
     raise AssertionError
 
@@ -202,7 +240,7 @@ def _first_rows(source: Any, columns: pa.Schema) -> pa.RecordBatch | None:
 def _stored(plan: JoinPlan, side: int, rate_per_s: float) -> float:
     match plan.window:
         case TimeWindow() as window:
-            kept_us = window.keeps_us(side) + plan.streams[1 - side].delay_us + (plan.period_us or 0)
+            kept_us = window.keeps_us(side) + plan.streams[1 - side].delay_us + (plan.archive_period or 0)
             return rate_per_s * kept_us / 1e6
         case CountWindow(rows):
             return float(rows)
@@ -214,6 +252,6 @@ def summary(bound: Bound) -> str:
     """One line for `validate`."""
     plan = bound.plan
     delays = ", ".join(
-        f"{name} {format_us(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True)
+        f"{name} {_span(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True)
     )
     return f"{plan.names[R]} joins {plan.names[S]} {plan.window}, by {bound.operator}; allowed delay: {delays}"

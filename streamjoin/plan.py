@@ -12,7 +12,7 @@ from streamjoin.expression import Expression, columns_of
 from streamjoin.index.layout import IndexLayout, choose_layout
 from streamjoin.predicate import JoinPredicate, Range, equality_keys
 from streamjoin.schema import StreamSchema
-from streamjoin.window import TimeWindow, Window
+from streamjoin.window import CountWindow, FullHistory, TimeWindow, Window
 
 ARCHIVE_PERIODS_A_WINDOW = 10
 """P is a tenth of the window unless set, as in BiStream, section 6.2."""
@@ -29,7 +29,7 @@ class JoinPlan:
         window: WITHIN.
         select: output columns, (name, expression), in order.
         index: the index the user insists on, or auto.
-        archive_period_us: P, or None for the default.
+        archive_period_us: P of a time window, or None for the default.
         predicates: registered vectorised predicates by name.
         text: the query as written.
     """
@@ -76,13 +76,16 @@ class JoinPlan:
         return next((found for found in self.predicate.ranges if found.is_band), self.predicate.ranges[0])
 
     @property
-    def period_us(self) -> int | None:
-        """P, the archive period; None where neither the user nor a time window sets one."""
-        if self.archive_period_us is not None:
-            return self.archive_period_us
-        if isinstance(self.window, TimeWindow):
-            return max((self.window.before_us + self.window.after_us) // 2 // ARCHIVE_PERIODS_A_WINDOW, 1)
-        return None
+    def archive_period(self) -> int | None:
+        """P in the window's coordinate: us, or rows for a count window; None for full history."""
+        match self.window:
+            case TimeWindow(before_us, after_us):
+                tenth = (before_us + after_us) // 2 // ARCHIVE_PERIODS_A_WINDOW
+                return self.archive_period_us or max(tenth, 1)
+            case CountWindow(rows):
+                return max(rows // ARCHIVE_PERIODS_A_WINDOW, 1)
+            case FullHistory():
+                return None
 
     @property
     def output(self) -> pa.Schema:

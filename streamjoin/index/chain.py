@@ -38,13 +38,13 @@ class Chain:
 
     Args:
         segments: in order of construction; the last ones may still be merged with what comes.
-        archive_period_us: P; None where the window does not tell one.
+        archive_period: P, in the window's coordinate: us, or rows; None without a window.
         names: the columns that results and rechecks read, and so are kept.
     """
 
     layout: IndexLayout
     names: tuple[str, ...]
-    archive_period_us: int | None
+    archive_period: int | None
     segments: list[Segment]
 
     @property
@@ -76,28 +76,28 @@ class Chain:
         )
         rows = kept.take(pa.array(order)) if self.names else kept
         ranks = None if ranks is None else ranks[order]
-        for part in self._periods(ts_us):
+        for part in self._periods(ts_us if ranks is None else ranks):
             batch, info = build(
                 _rows(rows, part), ts_us[part], None if ranks is None else ranks[part],
                 cells[part] if cells.size else cells, keys[part] if keys.size else keys,
             )  # fmt: skip
             self.segments.append(Segment.attach(batch, info, self.layout))
 
-    def _periods(self, ts_us: np.ndarray) -> Iterator[np.ndarray | slice]:
+    def _periods(self, coordinates: np.ndarray) -> Iterator[np.ndarray | slice]:
         """Row numbers for each new segment, oldest period first; each keeps the rows' order."""
-        period = self.archive_period_us
-        newest, oldest = int(ts_us.max()), int(ts_us.min())
+        period = self.archive_period
+        newest, oldest = int(coordinates.max()), int(coordinates.min())
         if period is None or newest - oldest <= period:
-            yield slice(0, ts_us.size)
+            yield slice(0, coordinates.size)
             return
         # Counted back from the newest tuple, so that one far tuple cannot make a million empty periods.
-        ages = (newest - ts_us) // period
+        ages = (newest - coordinates) // period
         numbers, shares = np.unique(ages, return_counts=True)
         large = numbers[shares >= SMALL_ROWS]
         if large.size <= 1:
-            yield slice(0, ts_us.size)
+            yield slice(0, coordinates.size)
             return
-        # A tuple goes with the youngest large period that is at least as old as it, so it never leaves too early.
+        # A tuple of a small period goes with the next younger large one, so that nothing leaves too early.
         owner = np.searchsorted(large, ages, side="right") - 1
         for group in range(large.size - 1, -1, -1):
             members = np.nonzero(np.maximum(owner, 0) == group)[0]
@@ -140,11 +140,11 @@ class Chain:
     def _fits(self, one: Sequence[Segment], other: Sequence[Segment]) -> bool:
         if _rows_of(one) + _rows_of(other) > MERGED_ROWS_MAX:
             return False
-        if self.archive_period_us is None:
+        if self.archive_period is None:
             return True
-        infos = [segment.info for segment in (*one, *other)]
-        first_us, last_us = min(info.ts_first_us for info in infos), max(info.ts_max_us for info in infos)
-        return last_us - first_us <= self.archive_period_us
+        both = (*one, *other)
+        latest = max(segment.span[1] for segment in both)
+        return latest - min(segment.info.first for segment in both) <= self.archive_period
 
     def _merged(self, group: Sequence[Segment]) -> Segment:
         rows = pa.concat_batches([segment.rows for segment in group])
@@ -166,7 +166,7 @@ class Chain:
         info = SegmentInfo(
             "", rows.num_rows, rows.nbytes,
             min(info.ts_min_us for info in infos), max(info.ts_max_us for info in infos),
-            min(info.ts_first_us for info in infos),
+            min(info.first for info in infos),
             min(info.rank_min for info in infos), max(info.rank_max for info in infos),
         )  # fmt: skip
         return Segment.attach(rows, info, self.layout)

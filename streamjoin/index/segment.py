@@ -34,8 +34,8 @@ class SegmentInfo:
     Args:
         file: name in the state directory; empty for a segment that was never written.
         ts_min_us, ts_max_us: event times of its tuples, both ends included.
-        ts_first_us: the latest event time of the oldest batch merged into it. Segments are merged while `ts_max_us` is
-            within an archive period of this, so that merging step by step cannot stretch a segment without end.
+        first: the latest window coordinate of the oldest batch merged into it. Segments are merged while their latest
+            coordinate is within an archive period of this, so that merging step by step cannot stretch one without end.
         rank_min, rank_max: ranks of its tuples, or 0, -1 where ranks are not kept.
     """
 
@@ -44,7 +44,7 @@ class SegmentInfo:
     bytes: int
     ts_min_us: int
     ts_max_us: int
-    ts_first_us: int
+    first: int
     rank_min: int = 0
     rank_max: int = -1
 
@@ -86,11 +86,13 @@ class Segment:
         keys = coordinates if layout.window_is_key else view(KEY)
         return Segment(info, rows, view(CELL), keys, coordinates)
 
-    def span(self, layout: IndexLayout) -> tuple[int, int]:
-        """(lowest, highest) window coordinate of the rows."""
-        if isinstance(layout.window, CountWindow):
-            return self.info.rank_min, self.info.rank_max
-        return self.info.ts_min_us, self.info.ts_max_us
+    @property
+    def span(self) -> tuple[int, int]:
+        """(lowest, highest) window coordinate of the rows; event times where there is no window."""
+        info = self.info
+        if info.rank_min <= info.rank_max:  # ranks are kept for count windows only
+            return info.rank_min, info.rank_max
+        return info.ts_min_us, info.ts_max_us
 
     def probe(
         self, probes: Probes, layout: IndexLayout, counts: ProbeCounts
@@ -102,7 +104,7 @@ class Segment:
         """
         bounds = layout.window.bounds(layout.stored)
         window = np.array(bounds, np.int64) if bounds else _EMPTY
-        low, high = self.span(layout)
+        low, high = self.span
         span = np.array([low, high, self.info.rows], np.int64)
         # Where the window is the key, the search has tested it already.
         tested = _EMPTY if layout.window_is_key else self.coordinates
@@ -149,7 +151,7 @@ def build(
         batch.nbytes,
         int(ts_us.min()),
         int(ts_us.max()),
-        int(ts_us.max()),
+        int((ts_us if ranks is None else ranks).max()),
         int(ranks.min()) if ranks is not None else 0,
         int(ranks.max()) if ranks is not None else -1,
     )

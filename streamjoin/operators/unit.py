@@ -122,7 +122,7 @@ class UnitStep:
     def _attach(self, side: int, open_segment: Open) -> Chain:
         layout = self.plan.layout(side)
         segments = [Segment.attach(open_segment(info), info, layout) for info in self.before.segments.get(side, ())]
-        return Chain(layout, self.plan.stored_columns(side), self.plan.period_us, segments)
+        return Chain(layout, self.plan.stored_columns(side), self.plan.archive_period, segments)
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """The batch's result rows, in parts of bounded size; afterwards `state` is the unit's next state."""

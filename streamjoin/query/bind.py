@@ -18,6 +18,7 @@ from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
 from streamjoin.query.translate import RegisteredPredicate, Translator
 from streamjoin.schema import StreamSchema
+from streamjoin.window import TimeWindow
 
 _SELECT_READS = {"expressions", "from_", "joins", "where"}
 _TABLE_READS = {"this", "alias"}
@@ -60,6 +61,11 @@ def bind(
         raise InputError(f'predicate "{hidden[0]}" has the name of a built-in function; register it under another')
     if archive_period_us is not None and archive_period_us < 1:
         raise InputError("the archive period is at least 1 us", field="operator.archive_period")
+    if archive_period_us is not None and not isinstance(parsed.window, TimeWindow):
+        raise InputError(
+            f"an archive period is a span of time, and this join is {parsed.window}; leave it out",
+            field="operator.archive_period",
+        )
     tree, words = parsed.tree, parsed.words
     _check_parts(tree, words)
     scope = Scope(words.source, *_streams(tree, words, streams))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.schema import parse_type, type_name
@@ -26,6 +28,8 @@ def stream_type(kind: pa.DataType) -> pa.DataType | None:
         return pa.decimal128(20, 0) if kind.bit_width == 64 else pa.int64()
     if pa.types.is_float16(kind):
         return pa.float32()
+    if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= 38:
+        return pa.decimal128(kind.precision, kind.scale)
     try:
         return parse_type(type_name(kind))
     except InputError:
@@ -54,11 +58,8 @@ def conform(rows: pa.RecordBatch, schema: pa.Schema, columns: Sequence[str], whe
             values = values.dictionary_decode()
         if values.type != kind:
             try:
-                # Nanoseconds are cut to microseconds; everything else must fit exactly.
-                values = values.cast(
-                    kind, safe=not (pa.types.is_timestamp(kind) and pa.types.is_timestamp(values.type))
-                )
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
+                values = _converted(values, kind)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as cause:
                 raise RunError(f'{where}, column "{name}": {cause}') from None
         arrays.append(values)
     return (
@@ -66,3 +67,54 @@ def conform(rows: pa.RecordBatch, schema: pa.Schema, columns: Sequence[str], whe
         if columns
         else (rows.select([]))
     )
+
+
+def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """`values` as `kind`, exactly; of times, what is finer than a microsecond is cut off.
+
+    Raises:
+        ValueError: one does not fit, or the types mean different things.
+    """
+    given = values.type
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(kind):
+        return _microseconds(values).view(kind)
+    if _means(given) != _means(kind) and {_means(given), _means(kind)} & {"truth", "time", "bytes"}:
+        of_text = pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given)
+        if not of_text and not pa.types.is_null(given):
+            is_clock = pa.types.is_integer(given) and pa.types.is_timestamp(kind)
+            hint = "; declare it as it is and give time_unit" if is_clock else ""
+            raise ValueError(f"it is {type_name(given)} here, and {type_name(kind)} in the stream{hint}")
+    found = values.cast(kind)
+    if pa.types.is_floating(given) and (pa.types.is_decimal(kind) or kind == pa.float32() != given != pa.float16()):
+        # Arrow rounds these without a word.
+        back = found.cast(given)
+        same = pc.or_(pc.equal(back, values), pc.and_(pc.is_nan(back), pc.is_nan(values)))
+        if (wrong := pc.index(same, False).as_py()) >= 0:
+            raise ValueError(f"{values[wrong]} does not fit {type_name(kind)} exactly")
+    return found
+
+
+def _means(kind: pa.DataType) -> str:
+    if pa.types.is_boolean(kind):
+        return "truth"
+    if pa.types.is_temporal(kind):
+        return "time"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return "bytes"
+    return "text or number"
+
+
+_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_INT64_MAX = 2**63 - 1
+
+
+def _microseconds(times: pa.Array) -> pa.Array:
+    """int64; earlier and later times than int64 holds become its ends, which intake refuses as event times."""
+    raw = np.asarray(times.view(pa.int64()).fill_null(0).to_numpy())
+    if times.type.unit == "ns":
+        us = raw // 1_000
+    else:
+        factor = _US[times.type.unit]
+        limit = _INT64_MAX // factor
+        us = np.where(raw > limit, _INT64_MAX, np.where(raw < -limit, -_INT64_MAX, raw * np.int64(factor)))
+    return pa.array(us, mask=times.is_null().to_numpy(zero_copy_only=False))

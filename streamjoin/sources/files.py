@@ -175,7 +175,8 @@ class FileRead:
                     yield rows.slice(first, BLOCK_ROWS)
 
     def _text(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
-        wanted = pa.schema([self.schema.field(name) for name in columns])
+        # A decoder needs a column, also where the query needs nothing but that there is a row.
+        wanted = pa.schema([self.schema.field(name) for name in columns or self.schema.names[:1]])
         if self.format == "csv":
             header = read_header(self.path)
             if missing := [name for name in columns if name not in header]:

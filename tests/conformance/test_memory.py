@@ -85,9 +85,9 @@ def test_live_state_never_exceeds_window_delay_and_archive_period(
     rng = np.random.default_rng(2)
     plan = a_plan()
     run = LocalRun(plan, operator, tmp_path)
-    assert plan.period_us == WINDOW_US // 10
+    assert plan.archive_period == WINDOW_US // 10
     # One row a microsecond and stream: spans are row counts. A batch is joined before it lets anything go.
-    bound = WINDOW_US + 2 * DELAY_US + plan.period_us + rows
+    bound = WINDOW_US + 2 * DELAY_US + plan.archive_period + rows
     highest = [0, 0]
     for batch in range(5 * WINDOW_US // rows):
         run.batch(([steady(batch * rows, rows, rng)], [steady(batch * rows, rows, rng)]))
@@ -136,6 +136,17 @@ def test_a_count_window_keeps_the_last_rows_of_the_stream_not_of_the_unit(tmp_pa
     for side in (0, 1):
         kept = sum(report.stored_rows[side] for report in run.reports[-1])
         assert 100 <= kept <= 100 + 200
+
+
+def test_count_windows_let_go_by_a_tenth_of_the_window_however_small_the_batches(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    run = LocalRun(a_plan(within="WITHIN 4000 ROWS"), Biclique(1, 1), tmp_path)
+    for batch in range(120):
+        run.batch(([steady(batch * 100, 100, rng)], [steady(batch * 100, 100, rng)]))
+        for side in (0, 1):
+            live = sum(report.stored_rows[side] for report in run.reports[-1])
+            assert live <= 4000 + 400 + 100
+    assert min(sum(report.stored_rows[side] for report in run.reports[-1]) for side in (0, 1)) >= 4000
 
 
 def test_random_routing_spreads_one_hot_key_and_strictly_alternating_streams(tmp_path: Path) -> None:
