@@ -77,7 +77,13 @@ def run(
 
 @app.command
 def validate(file: Path, *, set: Set = None) -> None:
-    """Check a join file, its streams and its query, without running anything."""
+    """Check a join file, its streams and its query, without running anything.
+
+    Parameters
+    ----------
+    file
+        The join file.
+    """
     from streamjoin.explain import summary
     from streamjoin.prepare import bind
 
@@ -86,7 +92,15 @@ def validate(file: Path, *, set: Set = None) -> None:
 
 @app.command
 def explain(file: Path, *, set: Set = None, output: Literal["text", "json"] = "text") -> None:
-    """Show how a join would be run, and what every operator would cost."""
+    """Show how a join would be run, and what every operator would cost.
+
+    Parameters
+    ----------
+    file
+        The join file.
+    output
+        Text for people, JSON for programs.
+    """
     from streamjoin.explain import explain as explain_bound
     from streamjoin.prepare import bind
 
@@ -107,8 +121,14 @@ def compare(
 
     Parameters
     ----------
+    file
+        The join file.
     operators
         Names, separated by commas.
+    report
+        Write the figures of all runs to this file, as JSON.
+    quiet
+        No progress line.
     """
     from streamjoin.spark.compare import compare_file
 
@@ -142,8 +162,18 @@ def generate(
     ----------
     kind
         Such as band.r, zipf.s, nexmark.bid or tpch.lineitem.
+    out
+        The folder; it is made if it is not there.
+    rows
+        How many.
+    seed
+        The same seed gives the same rows.
     rate
         Rows a second of event time.
+    rows_per_file
+        Files are 00000, 00001 and so on.
+    format
+        Of the files.
     """
     from streamjoin.generate.files import write_files
 
@@ -153,7 +183,13 @@ def generate(
 
 @state_app.command(name="ls")
 def state_ls(directory: Path) -> None:
-    """List the units of a checkpoint: versions, rows, bytes, segments."""
+    """List the units of a checkpoint: versions, rows, bytes, segments.
+
+    Parameters
+    ----------
+    directory
+        A join's run.checkpoint.
+    """
     from streamjoin.state.show import list_units
 
     print(list_units(directory))
@@ -161,7 +197,15 @@ def state_ls(directory: Path) -> None:
 
 @state_app.command(name="show")
 def state_show(directory: Path, *, unit: int | None = None) -> None:
-    """Show the segments of a checkpoint's units: rows, bytes, event times, ages."""
+    """Show the segments of a checkpoint's units: rows, bytes, event times, ages.
+
+    Parameters
+    ----------
+    directory
+        A join's run.checkpoint.
+    unit
+        Only this one.
+    """
     from streamjoin.state.show import show_units
 
     print(show_units(directory, unit))

@@ -83,7 +83,8 @@ def write_files(
     Returns:
         The files in order; none where `rows` is 0.
     Raises:
-        InputError: the kind, an option or the format is unknown, the stream has fewer rows, or the names run out.
+        InputError: the kind, an option or the format is unknown, the stream has fewer rows, the names run out, or
+            `out` is a file.
     """
     source = generator(kind)
     if format not in _WRITERS:
@@ -97,7 +98,10 @@ def write_files(
     end = source.length(options)
     if end is not None and rows > end:
         raise InputError(f"{kind} has {end} rows with these options, not {rows}; ask for fewer or change the options")
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{out} is a file, or lies below one; files are written to a folder") from None
     paths = []
     for start in range(0, rows, rows_per_file):
         stop = min(start + rows_per_file, rows)

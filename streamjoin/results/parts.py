@@ -234,5 +234,5 @@ def json_lines(table: pa.Table) -> list[str]:
     if table.num_rows == 0:
         return []
     with duckdb.connect(config={"TimeZone": "UTC"}) as connection:
-        connection.register("rows", table)
-        return [line for (line,) in connection.execute("SELECT to_json(rows)::VARCHAR FROM rows").fetchall()]
+        connection.register("result", table)
+        return [line for (line,) in connection.execute("SELECT to_json(result)::VARCHAR FROM result").fetchall()]

@@ -67,9 +67,14 @@ def test_an_empty_part_leaves_no_file(tmp_path: Path) -> None:
 
 def test_a_part_that_fails_leaves_no_file(tmp_path: Path) -> None:
     sink = ParquetSink(tmp_path / "out")
-    with pytest.raises(RuntimeError), sink.part(0, 0, SCHEMA) as part:
-        part.write(rows(1))
-        raise RuntimeError
+
+    def fail_half_way() -> None:
+        with sink.part(0, 0, SCHEMA) as part:
+            part.write(rows(1))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
     assert list((tmp_path / "out" / ".staged").glob("*")) == []
 
 
