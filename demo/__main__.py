@@ -57,7 +57,7 @@ def main() -> int:
     with ExitStack() as stack:
         broker = None if options.files else _broker(stack)
         file = _join_file(broker)
-        print(f"\n{(FOLDER / 'join.yaml').read_text()}")
+        print(f"\nthe join, {FOLDER}/join.yaml:\n\n{(FOLDER / 'join.yaml').read_text().partition('results:')[0]}")
         return _run(file, broker, options.rate, options.check, stop)
 
 
@@ -151,22 +151,16 @@ class Live:
 
 
 def _show_rows() -> None:
-    rows = (
-        duckdb.execute(f"SELECT * FROM '{FOLDER}/results/*.parquet' ORDER BY bid_at DESC LIMIT 5").to_arrow_table()
-        if list((FOLDER / "results").glob("*.parquet"))
-        else None
-    )
-    if rows is None:
+    if not list((FOLDER / "results").glob("*.parquet")):
         return
+    rows = duckdb.sql(f"SELECT * FROM '{FOLDER}/results/*.parquet' ORDER BY bid_at DESC LIMIT 5")
     print("the last five:")
-    print(
-        "  " + "".join(f"{name:>28}" if name in ("opened", "bid_at") else f"{name:>12}" for name in rows.column_names)
-    )
-    for row in rows.to_pylist():
-        cells = [
-            f"{value:%H:%M:%S.%f}".rjust(28) if hasattr(value, "hour") else f"{value:>12,}" for value in row.values()
-        ]
-        print("  " + "".join(cells))
+    print("  " + "".join(f"{name:>18}" for name in rows.columns))
+    for row in rows.fetchall():
+        print(
+            "  "
+            + "".join(f"{value:%H:%M:%S.%f}".rjust(18) if hasattr(value, "hour") else f"{value:>18,}" for value in row)
+        )
 
 
 def _compare(progress: Progress) -> int:

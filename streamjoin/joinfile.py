@@ -23,6 +23,7 @@ from streamjoin.schema import parse_schema
 from streamjoin.window import format_us
 
 FILE_BYTES_MAX = 1 << 20
+_NODES_MAX = 50_000
 SLOTS_MAX = 4096
 _COUNT_MAX = 2**53
 _SPAN = re.compile(r"(-?[0-9]{1,30}(?:\.[0-9]{1,30})?)\s*(us|ms|s|sec|min|m|h|d)")
@@ -268,7 +269,9 @@ def _yaml(text: str) -> Any:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML in which a key cannot stand twice and aliases cannot multiply."""
+    """YAML in which a key cannot stand twice, aliases cannot multiply and the number of values is bounded."""
+
+    nodes = 0
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Hashable] = set()
@@ -291,6 +294,12 @@ class _StrictLoader(yaml.SafeLoader):
             ) from None
 
     def compose_node(self, parent: Any, index: Any) -> Any:
+        self.nodes += 1
+        if self.nodes > _NODES_MAX:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(
+                problem=f"more than {_NODES_MAX} names and values are too many for a join file", problem_mark=mark
+            )
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()  # type: ignore[no-untyped-call]
             raise yaml.MarkedYAMLError(problem="a join file has no aliases", problem_mark=event.start_mark)
@@ -312,8 +321,8 @@ def _override(content: dict[str, Any], field: str, value: str) -> None:
     if not isinstance(place, dict):
         raise InputError("there is no such field to set", field=_cut(field))
     try:
-        place[path[-1]] = _yaml(value)
-    except InputError:  # a query need not look like YAML
+        place[path[-1]] = value if path == ["query"] else _yaml(value)
+    except InputError:  # a text that is no YAML
         place[path[-1]] = value
 
 

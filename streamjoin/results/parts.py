@@ -17,6 +17,7 @@ from typing import Any, Protocol, TextIO
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamjoin.failpoints import failpoint
@@ -230,9 +231,20 @@ class JsonLinesSink:
 
 
 def json_lines(table: pa.Table) -> list[str]:
-    """Each row as a JSON object, as DuckDB writes them; times in UTC."""
+    """Each row as a JSON object: times as ISO 8601 in UTC, spans as microseconds, bytes as DuckDB writes them.
+
+    NaN and infinities become null.
+    """
     if table.num_rows == 0:
         return []
-    with duckdb.connect(config={"TimeZone": "UTC"}) as connection:
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            table = table.set_column(place, field.name, pc.strftime(table[place], format="%Y-%m-%dT%H:%M:%SZ"))
+        elif pa.types.is_floating(field.type):  # JSON has no NaN and no infinity
+            finite = pc.if_else(pc.is_finite(table[place]), table[place], pa.scalar(None, field.type))
+            table = table.set_column(place, field.name, finite)
+        elif pa.types.is_duration(field.type):
+            table = table.set_column(place, field.name, table[place].cast(pa.int64()))
+    with duckdb.connect() as connection:
         connection.register("result", table)
         return [line for (line,) in connection.execute("SELECT to_json(result)::VARCHAR FROM result").fetchall()]

@@ -94,7 +94,7 @@ def stream_join(
 
 def dataframe_schema(rows: DataFrame) -> pa.Schema:
     """The columns of a DataFrame that a stream can have."""
-    return stream_schema(to_arrow_schema(rows.schema))
+    return stream_schema(to_arrow_schema(rows.schema, timezone="UTC"))
 
 
 def output_schema(schema: pa.Schema) -> StructType:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink
+from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink, json_lines
 
 SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
 
@@ -113,6 +113,21 @@ def test_json_lines_go_to_standard_output(tmp_path: Path, capsys: pytest.Capture
     sink = JsonLinesSink("-", tmp_path / "staged")
     sink.commit(0, write(sink, 0, {0: [rows(7)]}))
     assert json.loads(capsys.readouterr().out)["id"] == 7
+
+
+def test_json_lines_are_json_whatever_the_values_are() -> None:
+    table = pa.table(
+        {
+            "number": pa.array([2**62, None]),
+            "float": [float("nan"), float("-inf")],
+            "at": pa.array([0, 1_500_000], pa.timestamp("us", tz="UTC")),
+            "span": pa.array([None, 7], pa.duration("us")),
+            "text": ['"\n', "ä"],
+        }
+    )
+    first, second = (json.loads(line) for line in json_lines(table))
+    assert first == {"number": 2**62, "float": None, "at": "1970-01-01T00:00:00.000000Z", "span": None, "text": '"\n'}
+    assert second == {"number": None, "float": None, "at": "1970-01-01T00:00:01.500000Z", "span": 7, "text": "ä"}
 
 
 def test_discarded_results_are_counted(tmp_path: Path) -> None:
