@@ -153,10 +153,10 @@ class Live:
 def _show_rows() -> None:
     if not list((FOLDER / "results").glob("*.parquet")):
         return
-    rows = duckdb.sql(f"SELECT * FROM '{FOLDER}/results/*.parquet' ORDER BY bid_at DESC LIMIT 5")
+    found = duckdb.execute(f"SELECT * FROM '{FOLDER}/results/*.parquet' ORDER BY bid_at DESC LIMIT 5")
     print("the last five:")
-    print("  " + "".join(f"{name:>18}" for name in rows.columns))
-    for row in rows.fetchall():
+    print("  " + "".join(f"{column[0]:>18}" for column in found.description or ()))
+    for row in found.fetchall():
         print(
             "  "
             + "".join(f"{value:%H:%M:%S.%f}".rjust(18) if hasattr(value, "hour") else f"{value:>18,}" for value in row)

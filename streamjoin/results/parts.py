@@ -237,14 +237,14 @@ def json_lines(table: pa.Table) -> list[str]:
     """
     if table.num_rows == 0:
         return []
-    for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            table = table.set_column(place, field.name, pc.strftime(table[place], format="%Y-%m-%dT%H:%M:%SZ"))
-        elif pa.types.is_floating(field.type):  # JSON has no NaN and no infinity
-            finite = pc.if_else(pc.is_finite(table[place]), table[place], pa.scalar(None, field.type))
-            table = table.set_column(place, field.name, finite)
-        elif pa.types.is_duration(field.type):
-            table = table.set_column(place, field.name, table[place].cast(pa.int64()))
+    for place, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type):
+            table = table.set_column(place, column.name, pc.strftime(table[place], format="%Y-%m-%dT%H:%M:%SZ"))
+        elif pa.types.is_floating(column.type):  # JSON has no NaN and no infinity
+            finite = pc.if_else(pc.is_finite(table[place]), table[place], pa.scalar(None, column.type))
+            table = table.set_column(place, column.name, finite)
+        elif pa.types.is_duration(column.type):
+            table = table.set_column(place, column.name, table[place].cast(pa.int64()))
     with duckdb.connect() as connection:
         connection.register("result", table)
         return [line for (line,) in connection.execute("SELECT to_json(result)::VARCHAR FROM result").fetchall()]
