@@ -6,6 +6,7 @@ is a number of lines of the log, so a replay reads the same files, whatever the 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -38,6 +39,11 @@ class FileLog:
         self.files = self._load()
 
     def _load(self) -> list[LoggedFile]:
+        """The logged files.
+
+        Raises:
+            RunError: the log is damaged.
+        """
         if not self.log.exists():
             return []
         text = self.log.read_bytes()
@@ -45,8 +51,18 @@ class FileLog:
         if torn:  # a crash while appending: no offset can name a line that was not finished
             with open(self.log, "rb+") as file:
                 file.truncate(len(text) - len(torn))
-        lines = whole.decode().splitlines()
-        return [LoggedFile(number, *json.loads(line)) for number, line in enumerate(lines)]
+        return [self._entry(number, line) for number, line in enumerate(whole.split(b"\n") if whole else [])]
+
+    def _entry(self, number: int, line: bytes) -> LoggedFile:
+        try:
+            path, size = json.loads(line)
+            if isinstance(path, str) and isinstance(size, int):
+                return LoggedFile(number, path, size)
+        except (ValueError, TypeError):
+            pass
+        raise RunError(
+            f"{self.log} is damaged in line {number + 1}; restore the checkpoint from a copy or start with another one"
+        )
 
     def refresh(self) -> None:
         """Append the files that appeared since the last call.
@@ -58,7 +74,10 @@ class FileLog:
         new = [path for path in list_files(self.folder) if str(path) not in known]
         if not new:
             return
-        added = [LoggedFile(len(self.files) + place, str(path), path.stat().st_size) for place, path in enumerate(new)]
+        added: list[LoggedFile] = []
+        for path in new:
+            with contextlib.suppress(FileNotFoundError):  # gone since it was listed
+                added.append(LoggedFile(len(self.files) + len(added), str(path), path.stat().st_size))
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with open(self.log, "a", encoding="utf-8") as file:
             file.writelines(json.dumps([entry.path, entry.bytes]) + "\n" for entry in added)

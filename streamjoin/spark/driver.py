@@ -187,11 +187,17 @@ class Driver:
 
     def _wait(self, query: StreamingQuery, stop: threading.Event) -> None:
         while not stop.is_set():
+            self._note_begin(query)
             try:
                 if query.awaitTermination(POLL_S):  # type: ignore[arg-type]  # it takes fractions
                     return
             except Exception as failure:
                 raise first_cause(self._failure or failure) from None
+
+    def _note_begin(self, query: StreamingQuery) -> None:
+        # Spark keeps the progress of the last thousand batches only, so the first must be looked at in time.
+        if self.progress.first_begun_s is None and self.progress.batches and query.recentProgress:
+            self.progress.first_begun_s = _epoch_s(json.loads(query.recentProgress[0].json)["timestamp"])
 
     def _take_durations(self, query: StreamingQuery) -> None:
         for entry in query.recentProgress:

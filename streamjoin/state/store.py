@@ -51,9 +51,15 @@ class StateStore:
         """A unit's state at `version`; version 0 is empty and needs no file.
 
         Raises:
-            StateError: the version is missing or damaged.
+            StateError: the version is missing or damaged, or the job begins anew over state of an earlier run.
         """
         if version == 0:
+            # The first batch may be repeated, but nothing comes after it before it is committed.
+            if (self.directory(unit) / "2.json").exists():
+                raise StateError(
+                    f"unit {unit} has later state below {self.root}, but its offsets begin anew; keep or remove the two "
+                    "together"
+                )
             return UnitState(0, {})
         path = self.directory(unit) / f"{version}.json"
         try:

@@ -41,6 +41,13 @@ def test_version_zero_is_empty_and_needs_no_file(tmp_path: Path) -> None:
     assert StateStore(tmp_path).load(3, 0) == UnitState(0, {})
 
 
+def test_beginning_anew_over_old_state_is_refused(tmp_path: Path) -> None:
+    for version in (1, 2, 3):
+        write(StateStore(tmp_path), version)
+    with pytest.raises(StateError, match="offsets begin anew"):
+        StateStore(tmp_path).load(0, 0)
+
+
 def test_a_missing_version_says_that_offsets_and_state_do_not_belong_together(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"version 4.*do not belong together"):
         StateStore(tmp_path).load(0, 4)
