@@ -211,8 +211,8 @@ def state_show(directory: Path, *, unit: int | None = None) -> None:
     print(show_units(directory, unit))
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _stop_on_signals(stop: threading.Event) -> None:
@@ -260,8 +260,9 @@ def _write_json(path: Path, value: Any) -> None:
 def _summary(figures: dict[str, Any]) -> str:
     sides = ", ".join(f"{name} {count:,}" for name, count in figures["tuples_in"].items())
     parts = [
-        f"{figures['results']:,} results from {sides} tuples in {figures['seconds']:.1f} s "
-        f"({figures['tuples_per_second']:,.0f} tuples/s, {figures['batches']} batches, {figures['operator']})"
+        f"{_counted(figures['results'], 'result')} from {sides} tuples in {figures['seconds']:.1f} s "
+        f"({figures['tuples_per_second']:,.{0 if figures['tuples_per_second'] >= 10 else 1}f} tuples/s, "
+        f"{_counted(figures['batches'], 'batch', 'batches')}, {figures['operator']})"
     ]
     for what in ("late", "dead_letters", "null_keys"):
         counted = {name: count for name, count in figures[what].items() if count}
@@ -304,7 +305,7 @@ def _mebibytes(size: int | None) -> str:
 def main() -> None:
     """The entry point; exit status 2 for wrong input, 1 for a failure while running."""
     try:
-        app(exit_on_error=False, print_error=True)
+        app(sys.argv[1:], exit_on_error=False, print_error=True)
         sys.stdout.flush()
     except cyclopts.CycloptsError:
         sys.exit(2)

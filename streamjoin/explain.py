@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin.errors import InputError, StreamJoinError, UnsupportedError
-from streamjoin.expression import TRUE
+from streamjoin.expression import TRUE, filter_mask
 from streamjoin.intake.event_time import event_times
 from streamjoin.joinfile import JoinFile
 from streamjoin.operators import registry
@@ -19,6 +19,7 @@ from streamjoin.operators.costs import Prediction, StreamStatistics
 from streamjoin.plan import JoinPlan
 from streamjoin.prepare import Bound, source_spec, with_operator
 from streamjoin.schema import ARRIVAL, type_name
+from streamjoin.sources import Source
 from streamjoin.window import CountWindow, R, S, TimeWindow, format_us
 
 SAMPLE_ROWS = 20_000
@@ -181,8 +182,8 @@ def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, StreamS
         operator = with_operator(bound, name).job().operator
     except UnsupportedError as refused:
         return Option(name, entry.system, None, refused.message)
-    delay_s = max(stream.delay_us for stream in bound.plan.streams) / 1e6
-    return Option(name, entry.system, registry.predict(operator, *statistics, delay_s), None)
+    # Batches are the ordering protocol's signals here, so no tuple waits for it: D is 0 in the formulas.
+    return Option(name, entry.system, registry.predict(operator, *statistics, 0.0), None)
 
 
 def _reason(bound: Bound) -> str:
@@ -217,33 +218,35 @@ def _sample(file: JoinFile, plan: JoinPlan, side: int) -> StreamStatistics | Non
     ts_us, missing, wrong = event_times(rows, schema, 0)
     ts_us = ts_us[~(missing | wrong)]
     span_s = (int(ts_us.max()) - int(ts_us.min())) / 1e6 if ts_us.size else 0.0
-    rate = rows.num_rows / span_s if span_s else float(rows.num_rows)
+    share = _selected_share(rows, plan, side)
+    rate = share * (rows.num_rows / span_s if span_s else float(rows.num_rows))
     kept = rows.select(list(plan.stored_columns(side)))
     size = kept.nbytes / rows.num_rows + STORED_ENGINE_BYTES
-    return StreamStatistics(size, rate, _stored(plan, side, rate))
+    return StreamStatistics(size, rate, _stored(plan, side, rate, share))
 
 
-def _first_rows(source: Any, columns: pa.Schema) -> pa.RecordBatch | None:
-    if hasattr(source, "kind"):
-        source.rows_per_batch = SAMPLE_ROWS
-        reads = source.reads({"rows": 0}, {"rows": min(SAMPLE_ROWS, source.rows or SAMPLE_ROWS)}, 1)
-    else:
-        source.freeze(0)
-        reads = source.reads({"files": 0}, {"files": min(1, len(source.log.files))}, 1)
-    for read in reads:
-        for rows, _ in read.rows(columns.names):
-            if rows.num_rows:
-                return rows.slice(0, SAMPLE_ROWS)
+def _first_rows(source: Source, columns: pa.Schema) -> pa.RecordBatch | None:
+    read = source.sample(SAMPLE_ROWS)
+    for rows, _ in read.rows(columns.names) if read else ():
+        if rows.num_rows:
+            return rows.slice(0, SAMPLE_ROWS)
     return None
 
 
-def _stored(plan: JoinPlan, side: int, rate_per_s: float) -> float:
+def _selected_share(rows: pa.RecordBatch, plan: JoinPlan, side: int) -> float:
+    """The share of rows that the query's conditions on this stream alone let through."""
+    columns = {(plan.names[side], name): rows.column(name) for name in rows.schema.names}
+    keep = filter_mask(plan.predicate.selections[side], columns, rows.num_rows, plan.predicates)
+    return float(keep.mean()) if keep.size else 1.0
+
+
+def _stored(plan: JoinPlan, side: int, rate_per_s: float, share: float) -> float:
     match plan.window:
         case TimeWindow() as window:
             kept_us = window.keeps_us(side) + plan.streams[1 - side].delay_us + (plan.archive_period or 0)
             return rate_per_s * kept_us / 1e6
         case CountWindow(rows):
-            return float(rows)
+            return rows * share
         case _:
             return rate_per_s * FULL_HISTORY_S
 

@@ -324,15 +324,17 @@ def _sign_logic(kinds: Sequence[pa.DataType]) -> pa.DataType:
 def _sign_arithmetic(kinds: Sequence[pa.DataType]) -> pa.DataType:
     if len(kinds) == 2 and is_number(kinds[0]) and is_number(kinds[1]):
         result = number_type(*kinds)
+        if not pa.types.is_decimal(result):
+            return result
         # A decimal sum needs one digit more than its terms, and 38 is the most there is.
-        return FLOAT64 if pa.types.is_decimal(result) and result.precision == 38 else result
+        return pa.decimal128(result.precision + 1, result.scale) if result.precision < 38 else FLOAT64
     _takes(2, "two numbers", kinds, is_number)
     return INT64
 
 
 def _sign_multiply(kinds: Sequence[pa.DataType]) -> pa.DataType:
     result = _sign_arithmetic(kinds)
-    if not pa.types.is_decimal(result):
+    if not all(pa.types.is_decimal(kind) or pa.types.is_integer(kind) for kind in kinds) or result == INT64:
         return result
     left, right = (_as_decimal(kind) for kind in kinds)
     precision = left.precision + right.precision + 1
@@ -511,13 +513,21 @@ def _modulo(values: list[Any], _: pa.DataType) -> Value:
 def _add(values: list[Any], kind: pa.DataType) -> Value:
     if is_number(kind):
         return _arithmetic(pc.add_checked, pc.add)(values, kind)
-    return pc.add(*[_instant(value) for value in values])
+    return _time_arithmetic(pc.add_checked, pc.add, values, kind)
 
 
 def _subtract(values: list[Any], kind: pa.DataType) -> Value:
     if is_number(kind):
         return _arithmetic(pc.subtract_checked, pc.subtract)(values, kind)
-    return pc.subtract(*[_instant(value) for value in values])
+    return _time_arithmetic(pc.subtract_checked, pc.subtract, values, kind)
+
+
+def _time_arithmetic(
+    checked: Callable[..., Any], wrapping: Callable[..., Any], values: list[Any], kind: pa.DataType
+) -> Value:
+    # As microseconds, so that what leaves int64 is NULL here too.
+    microseconds = [_instant(value).cast(INT64) for value in values]
+    return _arithmetic(checked, wrapping)(microseconds, INT64).cast(kind)
 
 
 def _instant(value: Value) -> Value:
@@ -611,6 +621,17 @@ def _round(values: list[Any], kind: pa.DataType) -> Value:
     return _as(pc.round(value, round_mode="half_towards_infinity"), kind)
 
 
+def _extreme(operator: str) -> Callable[[list[Any], pa.DataType], Value]:
+    def compute(values: list[Any], kind: pa.DataType) -> Value:
+        best, *others = _common(values, kind)
+        for other in others:
+            # NULL where either is; NaN has its place in the order.
+            best = pc.if_else(_compare(operator)([best, other], BOOL), best, other)
+        return best
+
+    return compute
+
+
 def _common(values: list[Any], kind: pa.DataType) -> list[Any]:
     return [_as(value, kind) for value in values]
 
@@ -679,10 +700,8 @@ FUNCTIONS: dict[str, Function] = {
     "round": Function(_sign_to_integer, _round),
     "sqrt": Function(_sign_to_float(1), _float_argument(pc.sqrt)),
     "power": Function(_sign_to_float(2), _float_argument(pc.power)),
-    "least": Function(_sign_common, lambda values, kind: pc.min_element_wise(*_common(values, kind), skip_nulls=False)),
-    "greatest": Function(
-        _sign_common, lambda values, kind: pc.max_element_wise(*_common(values, kind), skip_nulls=False)
-    ),
+    "least": Function(_sign_common, _extreme("le")),
+    "greatest": Function(_sign_common, _extreme("ge")),
     "coalesce": Function(_sign_common, lambda values, kind: pc.coalesce(*_common(values, kind))),
     "nullif": Function(_sign_common, _nullif),
     "case": Function(_sign_case, _case),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,9 @@ from streamjoin.errors import InputError
 from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
 from streamjoin.sources import FileSource, GeneratorSource, Source
+
+IDENTITY_FILE = "job.json"
+"""Says what a checkpoint belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +93,12 @@ class Job:
         wanted |= {name for _, name in columns_of(self.plan.predicate.selections[side])}
         wanted.add(stream.time)
         return tuple(name for name in stream.columns.names if name in wanted)
+
+
+def recorded_slots(checkpoint: Path) -> int | None:
+    """How many slots a checkpoint's job had when it was first started; None where it never was."""
+    try:
+        slots = json.loads((checkpoint / IDENTITY_FILE).read_text())["slots"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # whoever opens the checkpoint looks closer
+    return slots if isinstance(slots, int) else None

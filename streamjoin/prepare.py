@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.generate import generator
-from streamjoin.job import Job, SourceSpec
+from streamjoin.job import Job, SourceSpec, recorded_slots
 from streamjoin.joinfile import JoinFile, StreamFile
 from streamjoin.operators import registry
 from streamjoin.plan import JoinPlan
@@ -38,12 +38,14 @@ class Bound:
     def job(self, checkpoint: Path | None = None, *, heartbeat: bool = True) -> Job:
         """The job for an operator with units."""
         file = self.file
-        knobs = file.operator.knobs
+        checkpoint = checkpoint or file.checkpoint
+        # Knobs that were not set follow the slots of the first start: later ones may have other slots, not other units.
+        first_slots = recorded_slots(checkpoint) or file.slots
         return Job(
             self.plan,
-            registry.build(self.operator, knobs, self.plan, file.slots),
+            registry.build(self.operator, file.operator.knobs, self.plan, first_slots),
             file.slots,
-            checkpoint or file.checkpoint,
+            checkpoint,
             {
                 side: source_spec(file, file.streams[self.plan.streams[side].name], self.plan.streams[side])
                 for side in (0, 1)

@@ -145,10 +145,13 @@ class StreamSchema:
                 field=f"streams.{self.name}.time",
             )
         kind = self.columns.field(self.time).type
+        hint = (
+            f"; where it holds times as text, give a schema with {self.time}: timestamp" if kind == pa.string() else ""
+        )
         if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)):
             raise InputError(
                 f'column "{self.time}" is {type_name(kind)}; an event time is a timestamp, a date or an integer '
-                "with time_unit",
+                f"with time_unit{hint}",
                 field=f"streams.{self.name}.time",
             )
 

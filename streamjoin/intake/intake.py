@@ -7,6 +7,7 @@ a NULL key match nothing and stay behind.
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -230,4 +231,11 @@ def _keep(block: Block, positions: np.ndarray, mask: np.ndarray) -> tuple[Block,
 
 
 def _row_text(rows: pa.RecordBatch, row: int) -> bytes:
-    return str(rows.slice(row, 1).to_pylist()[0]).encode()
+    """A row for people to read."""
+    values = {name: _plain(rows.column(name)[row]) for name in rows.schema.names}
+    return json.dumps(values, default=str, ensure_ascii=False).encode()
+
+
+def _plain(value: pa.Scalar) -> object:
+    # Python's datetime ends in the year 9999, and a time beyond may be why the row is here.
+    return value.cast(pa.int64()).as_py() if pa.types.is_timestamp(value.type) else value.as_py()

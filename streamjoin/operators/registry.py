@@ -94,8 +94,9 @@ def _bounds(knobs: Knobs, plan: JoinPlan, d: int, e: int) -> tuple[tuple[int, ..
 
 
 def _build_matrix(knobs: Knobs, plan: JoinPlan, slots: int) -> Operator:
-    side = max(math.isqrt(slots), 1)
-    return Matrix(_whole(knobs, "rows", side), _whole(knobs, "columns", max(slots // side, 1)))
+    # As many cells as the biclique has units, so that the two compare.
+    side = max(math.isqrt(2 * slots), 1)
+    return Matrix(_whole(knobs, "rows", side), _whole(knobs, "columns", side))
 
 
 def _whole(knobs: Knobs, name: str, default: int) -> int:

@@ -62,6 +62,11 @@ class FileSource:
         known = len(self.log.files) if self._end is None else self._end
         return {"files": max(min(start["files"] + self.files_per_batch, known), start["files"])}
 
+    def sample(self, rows: int) -> Read | None:
+        """The first file."""
+        files = list_files(self.path)
+        return FileRead(self.stream, self.format, str(files[0]), 0, self.schema) if files else None
+
     def backlog(self, start: dict[str, Any]) -> int | None:
         """Files not yet read."""
         return len(self.log.files) - int(start["files"])
@@ -181,6 +186,8 @@ class FileRead:
             header = read_header(self.path)
             if missing := [name for name in columns if name not in header]:
                 raise RunError(f'{self.path} has no column "{missing[0]}"; it has {", ".join(header)}')
+            if twice := [name for name in columns if header.count(name) > 1]:
+                raise RunError(f'{self.path} has the column "{twice[0]}" twice')
             # Columns nobody asked for are read as text, which every value is.
             schema = pa.schema(
                 [self.schema.field(name) if name in columns else pa.field(name, pa.string()) for name in header]

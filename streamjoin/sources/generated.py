@@ -69,6 +69,11 @@ class GeneratorSource:
             return start
         return {"rows": reached, "begun_us": begun_us}
 
+    def sample(self, rows: int) -> Read | None:
+        """The first rows."""
+        stop = rows if self.rows is None else min(rows, self.rows)
+        return GeneratorRead(self.kind, 0, stop, self.seed, self.rate_per_s, dict(self.options))
+
     def backlog(self, start: dict[str, Any]) -> int | None:
         """Rows to come."""
         return None if self.rows is None else self.rows - int(start["rows"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
@@ -175,9 +176,12 @@ def read_header(path: str | Path) -> list[str]:
 
 
 def _first_record(head: bytes) -> bytes:
+    if not head:
+        return b""
     ends = _ends(head, True, True)
     records = _records(head, ends if ends.size else np.array([len(head)]))
-    return records[0].as_py().rstrip(b"\r\n") if head and len(records) else b""
+    first: bytes = records[0].as_py() if len(records) else b""
+    return first.rstrip(b"\r\n")
 
 
 def infer_schema(path: Path, format: str) -> pa.Schema:
@@ -200,6 +204,23 @@ def infer_schema(path: Path, format: str) -> pa.Schema:
             return pa.schema([
                 field.with_type(pa.string()) if pa.types.is_time(field.type) else field for field in found
             ])  # fmt: skip
-        return pyarrow.json.read_json(io.BytesIO(head.removeprefix(_BOM))).schema
+        table = pyarrow.json.read_json(io.BytesIO(head.removeprefix(_BOM)))
+        return pa.schema([
+            field.with_type(pa.timestamp("us", "UTC")) if _are_times(table[field.name]) else field
+            for field in table.schema
+        ])  # fmt: skip
     except pa.ArrowInvalid as cause:
         raise InputError(f"{path} does not begin as {format}: {cause}; give a schema") from None
+
+
+def _are_times(texts: pa.ChunkedArray) -> bool:
+    """Whether all are ISO 8601 date and time; Arrow's JSON reader knows those without a zone only."""
+    if not pa.types.is_string(texts.type) or texts.null_count == len(texts):
+        return False
+    if not pc.all(pc.match_substring_regex(texts, r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")).as_py():
+        return False
+    try:
+        texts.cast(pa.timestamp("us", "UTC"))
+    except pa.ArrowInvalid:
+        return False
+    return True

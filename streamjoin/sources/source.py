@@ -52,5 +52,8 @@ class Source(Protocol):
     def reads(self, start: dict[str, Any], end: dict[str, Any], tasks: int) -> list[Read]:
         """The rows between two offsets, in about `tasks` parts."""
 
+    def sample(self, rows: int) -> Read | None:
+        """A read of the first `rows` rows or more, for estimates; None where there are none yet."""
+
     def backlog(self, start: dict[str, Any]) -> int | None:
         """How many units of input (files, rows) wait behind `start`; None where nobody can know."""

@@ -90,7 +90,8 @@ def run_baseline(
         "operator": registry.SPARK,
         "batches": len(worked),
         "tuples_in": dict(zip(plan.names, arrived, strict=True)),
-        "late": dict.fromkeys(plan.names, sum(_dropped(batch) for batch in worked)),
+        # Spark counts the rows it drops for being late over both streams.
+        "late": {"both": sum(_dropped(batch) for batch in worked)},
         "null_keys": dict.fromkeys(plan.names, 0),
         "dead_letters": dict.fromkeys(plan.names, 0),
         "dead_letter_folder": None,
@@ -173,6 +174,8 @@ def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
             .schema(spark_schema)
             .option("header", "true")
             .option("maxFilesPerTrigger", bound.file.run.files_per_batch)
+            # Spark lists folders only; a single file is its folder with all others filtered out.
+            .option("pathGlobFilter", "*" if path.is_dir() else path.name)
             .load(str(path if path.is_dir() else path.parent))
         )
     frame = frame.withColumn(

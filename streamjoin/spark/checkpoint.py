@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from streamjoin.errors import InputError, StateError
-from streamjoin.job import Job
+from streamjoin.job import IDENTITY_FILE, Job
 from streamjoin.state.manifest import FORMAT
 from streamjoin.state.store import StateStore
 
@@ -65,7 +65,7 @@ def opened(job: Job) -> Iterator[None]:
 
 
 def _check_identity(job: Job) -> None:
-    path = job.checkpoint / "job.json"
+    path = job.checkpoint / IDENTITY_FILE
     mine = json.loads(json.dumps(identity(job)))
     if path.exists():
         try:
@@ -84,5 +84,5 @@ def _check_identity(job: Job) -> None:
     if job.offsets.exists() or job.state.exists():
         raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(mine, indent=1))
+    temporary.write_text(json.dumps({**mine, "slots": job.slots}, indent=1))
     os.replace(temporary, path)

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from streamjoin.errors import UnsupportedError
 from streamjoin.joinfile import JoinFile
 from streamjoin.operators import registry
-from streamjoin.prepare import bind, with_operator
+from streamjoin.prepare import Bound, bind, with_operator
 from streamjoin.results.parts import Discard
 from streamjoin.spark.baseline import run_baseline
 from streamjoin.spark.memory import MemorySampler
@@ -49,26 +51,34 @@ def compare_file(
                 if show:
                     show(f"{name}: {line}")
 
-            with tempfile.TemporaryDirectory(prefix="streamjoin-compare-") as folder, MemorySampler() as memory:
-                begun = time.monotonic()
-                try:
-                    if name == registry.SPARK:
-                        rows.append(
-                            run_baseline(
-                                chosen,
-                                until_end=True,
-                                stop=stop,
-                                show=show_name,
-                                session=session,
-                                checkpoint=Path(folder),
-                            )
-                        )
-                        continue
-                    job = chosen.job(Path(folder), heartbeat=False)
-                    progress = run_job(session, chosen, job, Discard(), until_end=True, stop=stop, show=show_name)
-                    rows.append(report(chosen, job, progress, time.monotonic() - begun, memory.peak_bytes))
-                except UnsupportedError as refused:
-                    rows.append({"operator": name, "error": refused.message})
+            try:
+                _run(session, chosen, show_name, only_first_batch=True)
+                row = _run(session, chosen, show_name, stop=stop)
+            except UnsupportedError as refused:
+                row = {"operator": name, "error": refused.message}
+            rows.append(row)
     finally:
         session.stop()
     return rows
+
+
+def _run(
+    session: SparkSession,
+    bound: Bound,
+    show: Callable[[str], None],
+    *,
+    stop: threading.Event | None = None,
+    only_first_batch: bool = False,
+) -> dict[str, Any]:
+    """One operator's report. Its first batch alone warms everything up: the first to run would pay for all."""
+    stop = stop or threading.Event()
+    show_or_stop = (lambda line: stop.set()) if only_first_batch else show
+    with tempfile.TemporaryDirectory(prefix="streamjoin-compare-") as folder, MemorySampler() as memory:
+        begun = time.monotonic()
+        if bound.operator == registry.SPARK:
+            return run_baseline(
+                bound, until_end=True, stop=stop, show=show_or_stop, session=session, checkpoint=Path(folder)
+            )
+        job = bound.job(Path(folder), heartbeat=False)
+        progress = run_job(session, bound, job, Discard(), until_end=True, stop=stop, show=show_or_stop)
+        return report(bound, job, progress, time.monotonic() - begun, memory.peak_bytes)

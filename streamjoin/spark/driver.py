@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -23,6 +24,8 @@ from streamjoin.spark.kafka import Topic, decode_records, read_topic
 from streamjoin.spark.tasks import REPORT_SCHEMA, unit_reports
 
 POLL_S = 0.25
+BATCH_GRACE_S = 60.0
+"""How long a stop waits for the running batch; one that is cut off is repeated at the next start."""
 
 
 @dataclass(slots=True)
@@ -186,8 +189,16 @@ class Driver:
             raise
 
     def _wait(self, query: StreamingQuery, stop: threading.Event) -> None:
-        while not stop.is_set():
+        """Until the end, or until the batch that runs when `stop` is set has been committed."""
+        asked_s: float | None = None
+        batches = 0
+        while True:
             self._note_begin(query)
+            if stop.is_set():
+                asked_s, batches = (time.monotonic(), self.progress.batches) if asked_s is None else (asked_s, batches)
+                committed = self.progress.batches > batches or not query.status["isTriggerActive"]
+                if committed or time.monotonic() - asked_s > BATCH_GRACE_S:
+                    return
             try:
                 if query.awaitTermination(POLL_S):  # type: ignore[arg-type]  # it takes fractions
                     return

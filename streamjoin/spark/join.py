@@ -135,8 +135,9 @@ def _decode_dataframe(stream: StreamSchema) -> Decode:
 
         context = TaskContext.get()
         assert context is not None
-        partition = f"{context.partitionId():06d}"
+        number = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+        piece = f"{number:09d}-{context.partitionId():06d}"
         rows = conform(batch, stream.columns, stream.columns.names, f"stream {stream.name}")
-        yield SourceRows("all", partition, partition, rows, None, [])
+        yield SourceRows("all", piece, piece, rows, None, [])
 
     return decode

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, StateError
 from streamjoin.operators.unit import UnitState
 from streamjoin.state.store import StateStore, read_manifests
 
@@ -17,6 +18,13 @@ def _root(directory: Path) -> Path:
     raise InputError(f"{directory} is no checkpoint of a job: it has no state directory")
 
 
+def _states(root: Path) -> Iterator[tuple[int, UnitState]]:
+    try:
+        yield from read_manifests(root)
+    except StateError as damage:
+        raise StateError(f"{root}: {damage}") from None
+
+
 def list_units(directory: Path) -> str:
     """A line a unit: version, segments, rows, bytes, span of event time.
 
@@ -26,7 +34,7 @@ def list_units(directory: Path) -> str:
     """
     lines = [f"{'unit':>5}{'version':>9}{'segments':>10}{'rows':>13}{'MiB':>9}  oldest and newest event time"]
     totals = [0, 0, 0]
-    for unit, state in read_manifests(_root(directory)):
+    for unit, state in _states(_root(directory)):
         infos = [info for found in state.segments.values() for info in found]
         rows, size = sum(info.rows for info in infos), sum(info.bytes for info in infos)
         totals = [totals[0] + len(infos), totals[1] + rows, totals[2] + size]
@@ -46,9 +54,7 @@ def show_units(directory: Path, unit: int | None) -> str:
     store = StateStore(root)
     if unit is not None and unit not in store.units():
         raise InputError(f"there is no unit {unit}; units are {', '.join(map(str, store.units()))}")
-    return "\n".join(
-        _unit_text(number, state) for number, state in read_manifests(root) if unit is None or number == unit
-    )
+    return "\n".join(_unit_text(number, state) for number, state in _states(root) if unit is None or number == unit)
 
 
 def _unit_text(unit: int, state: UnitState) -> str:

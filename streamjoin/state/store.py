@@ -25,7 +25,7 @@ from streamjoin.operators.unit import UnitReport, UnitState
 from streamjoin.state import manifest
 
 KEPT_VERSIONS = 10
-"""Versions kept behind the newest one; Spark never replays further back than the last batch."""
+"""Versions kept, the newest one included; Spark never replays further back than the last batch."""
 
 
 class StateStore:
@@ -55,10 +55,10 @@ class StateStore:
         """
         if version == 0:
             # The first batch may be repeated, but nothing comes after it before it is committed.
-            if (self.directory(unit) / "2.json").exists():
+            if max(self.versions(unit), default=0) > 1:
                 raise StateError(
-                    f"unit {unit} has later state below {self.root}, but its offsets begin anew; keep or remove the two "
-                    "together"
+                    f"unit {unit} has later state below {self.root}, but its offsets begin anew; keep or remove "
+                    "the two together"
                 )
             return UnitState(0, {})
         path = self.directory(unit) / f"{version}.json"
