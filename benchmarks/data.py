@@ -5,7 +5,7 @@
 Rules every data set keeps:
     1. `ts` is timestamp('us', UTC) whose values are whole milliseconds, since Flink's event time has no finer unit.
     2. Rows are sorted by `ts` within a file; file i covers [i * span_ms_per_file, (i + 1) * span_ms_per_file) ms after
-       `BEGIN_MS`, for both streams.
+       `BEGIN_MS`, for both streams; a longer first file moves the others back by as much.
     3. Modification times rise with the file number, because Spark's file source reads oldest first.
     4. The same parameters give the same bytes.
 """
@@ -31,15 +31,33 @@ Columns = dict[str, pa.Array]
 MakeColumns = Callable[[np.random.Generator, str, int], Columns]
 
 
-def make_equi(out: Path, *, files: int, rows_per_file: int, keys: int, span_ms_per_file: int, seed: int) -> None:
+def make_equi(
+    out: Path,
+    *,
+    files: int,
+    rows_per_file: int,
+    keys: int,
+    span_ms_per_file: int,
+    seed: int,
+    first_file: int = 1,
+    pad_bytes: int = 0,
+) -> None:
     """Write the equi-join streams: ts, key int64 uniform in [0, keys), val float64 uniform in [0, 1).
 
     Both streams have `files` files of `rows_per_file` rows. Nothing is written when `out` already holds
     this data set; a data set with other parameters is replaced as a whole, never half.
+
+    Args:
+        first_file: the first file holds so many times the rows, and spans so many times the time; a window is full
+            after it, so that what follows can be measured alone.
+        pad_bytes: length of a further column, `pad`, of random letters; no such column where it is 0.
     """
 
     def columns(rng: np.random.Generator, stream: str, rows: int) -> Columns:
-        return {"key": pa.array(rng.integers(0, keys, rows)), "val": pa.array(rng.random(rows))}
+        made = {"key": pa.array(rng.integers(0, keys, rows)), "val": pa.array(rng.random(rows))}
+        if pad_bytes:
+            made["pad"] = _strings(rng.integers(ord("a"), ord("z") + 1, (rows, pad_bytes), dtype=np.uint8))
+        return made
 
     parameters: dict[str, int | str] = {
         "kind": "equi",
@@ -49,8 +67,10 @@ def make_equi(out: Path, *, files: int, rows_per_file: int, keys: int, span_ms_p
         "span_ms_per_file": span_ms_per_file,
         "begin_ms": BEGIN_MS,
         "seed": seed,
+        **({"first_file": first_file} if first_file != 1 else {}),
+        **({"pad_bytes": pad_bytes} if pad_bytes else {}),
     }
-    _make(out, parameters, columns, files, rows_per_file, span_ms_per_file, seed)
+    _make(out, parameters, columns, files, rows_per_file, span_ms_per_file, seed, first_file)
 
 
 def make_band(out: Path, *, files: int, rows_per_file: int, span_ms_per_file: int, seed: int) -> None:
@@ -95,6 +115,7 @@ def _make(
     rows_per_file: int,
     span_ms: int,
     seed: int,
+    first_file: int = 1,
 ) -> None:
     """Build the data set beside `out`, then put it in place with one rename."""
     marker = out / MARKER
@@ -106,10 +127,12 @@ def _make(
     for stream in STREAMS:
         (partial / stream).mkdir(parents=True)
         for number in range(files):
-            ts_ms = BEGIN_MS + np.sort(rng.integers(number * span_ms, (number + 1) * span_ms, rows_per_file))
+            begin, times = (0, first_file) if number == 0 else (number + first_file - 1, 1)
+            rows = rows_per_file * times
+            ts_ms = BEGIN_MS + np.sort(rng.integers(begin * span_ms, (begin + times) * span_ms, rows))
             ts = pa.array(ts_ms * 1000).cast(pa.timestamp("us", "UTC"))
             path = partial / stream / f"{number:05d}.parquet"
-            table = pa.table({"ts": ts, **columns(rng, stream, rows_per_file)})
+            table = pa.table({"ts": ts, **columns(rng, stream, rows)})
             pq.write_table(table, path, compression="none")
             modified_s = FIRST_FILE_MODIFIED_S + number
             os.utime(path, (modified_s, modified_s))

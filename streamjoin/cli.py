@@ -54,12 +54,15 @@ def run(
     quiet
         No progress line, no summary.
     """
+    from streamjoin.prepare import require_ends
     from streamjoin.spark.run import run_file
 
     _check_report(report)
     stop = threading.Event()
     _stop_on_signals(stop)
     join = load(file, _overrides(set))
+    if until_end:
+        require_ends(join)
     try:
         figures = run_file(join, until_end=until_end, stop=stop, show=None if quiet else _progress_line())
     except StreamJoinError as failure:
@@ -130,6 +133,7 @@ def compare(
     quiet
         No progress line.
     """
+    from streamjoin.prepare import require_ends
     from streamjoin.spark.compare import compare_file
 
     _check_report(report)
@@ -138,7 +142,9 @@ def compare(
     names = [name.strip() for name in operators.split(",") if name.strip()]
     if not names:
         raise InputError("--operators takes names, separated by commas, such as biclique,matrix")
-    rows = compare_file(load(file, _overrides(set)), names, stop=stop, show=None if quiet else _progress_line())
+    join = load(file, _overrides(set))
+    require_ends(join)
+    rows = compare_file(join, names, stop=stop, show=None if quiet else _progress_line())
     _clear_line()
     if report:
         _write_json(report, rows)

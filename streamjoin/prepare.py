@@ -104,28 +104,35 @@ def _check_places(file: JoinFile) -> None:
     results = file.results
     if results.parquet is not None:
         folder = file.resolve(results.parquet)
-        if _is(folder.exists) and not _is(folder.is_dir):
-            raise InputError(f"{folder} is a file; Parquet results are a folder of files", field="results.parquet")
+        _check_folder(folder, "results.parquet", "Parquet results are a folder of files")
         for name, stream in file.streams.items():
             if stream.path is not None and _same(folder, file.resolve(stream.path)):
                 raise InputError(
                     f"{folder} is where stream {name} comes from; results in it would be read as its tuples",
                     field="results.parquet",
                 )
-    if results.jsonl not in (None, "-"):
+    if results.jsonl is not None and results.jsonl != "-":
         target = file.resolve(results.jsonl)
         if _is(target.is_dir):
             raise InputError(f"{target} is a folder; JSON lines results are one file, or - for standard output",
                              field="results.jsonl")  # fmt: skip
+        _check_folder(target.parent, "results.jsonl", "a file lies in a folder")
         for name, stream in file.streams.items():
             if stream.path is not None and file.resolve(stream.path) in (target, target.parent):
                 raise InputError(
                     f"{target} is among the files of stream {name}; results in it would be read as its tuples",
                     field="results.jsonl",
                 )
-    checkpoint = file.checkpoint
-    if _is(checkpoint.exists) and not _is(checkpoint.is_dir):
-        raise InputError(f"{checkpoint} is a file; a checkpoint is a folder", field="run.checkpoint")
+    _check_folder(file.checkpoint, "run.checkpoint", "a checkpoint is a folder")
+
+
+def _check_folder(folder: Path, field: str, rule: str) -> None:
+    """`folder` is one that can be written to, or can be made."""
+    there = next(path for path in (folder, *folder.parents) if _is(path.exists))
+    if not _is(there.is_dir):
+        raise InputError(f"{there} is a file; {rule}", field=field)
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"{there} may not be written to", field=field)
 
 
 def _is(question: Callable[[], bool]) -> bool:
@@ -182,6 +189,22 @@ def _generated(stream: StreamFile, place: str) -> pa.Schema:
     except InputError as wrong:
         raise InputError(wrong.message, field=f"{place}.options") from None
     return made.schema
+
+
+def require_ends(file: JoinFile) -> None:
+    """Refuse streams that never end, where the join is to run until their end.
+
+    Raises:
+        InputError: one of them is a generator without `rows`.
+    """
+    for name, stream in file.streams.items():
+        if stream.source == "generator" and stream.rows is None and stream.kind is not None:
+            _generated(stream, f"streams.{name}")
+            if generator(stream.kind).length(stream.options) is None:
+                raise InputError(
+                    f"is missing; {stream.kind} never ends, so without it there is no end to run until",
+                    field=f"streams.{name}.rows",
+                )
 
 
 def source_spec(file: JoinFile, stream: StreamFile, schema: StreamSchema) -> SourceSpec:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -25,6 +26,7 @@ class Report:
     state_bytes: int | None = None  # Checkpointed state at its peak, where the system reports no rows.
     peak_rss_bytes: int = 0
     settings: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)  # What only StreamJoin knows, as `report.json` has it.
     notes: list[str] = field(default_factory=list)
     spark_version: str | None = None
     flink_version: str | None = None

@@ -52,7 +52,8 @@ POLL_INTERVAL_S = 0.1
 def main() -> int:
     arguments = parse_arguments()
     exit_on_terminate()
-    report = Report(system="spark", state=arguments.state, settings=dict(STATE_FORMATS[arguments.state]))
+    arguments.settings = STATE_FORMATS[arguments.state] | dict(pair.split("=", 1) for pair in arguments.set)
+    report = Report(system="spark", state=arguments.state, settings=dict(arguments.settings))
     with tempfile.TemporaryDirectory(prefix="spark-join-") as scratch, PeakMemory() as memory:
         try:
             run(arguments, Path(scratch), report)
@@ -75,12 +76,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--max-batches", type=int, help="stop after so many batches; all files otherwise")
     parser.add_argument("--max-seconds", type=float, help="stop after so long; batches committed by then count")
     parser.add_argument("--memory-mb", type=int, default=6144, help="driver heap in MiB")
+    parser.add_argument("--set", action="append", default=[], help="a further setting of the session, key=value")
     return parser.parse_args()
 
 
 def run(arguments: argparse.Namespace, scratch: Path, report: Report) -> None:
     """Run the query to its end or to `max_batches`, filling `report` as far as it came."""
-    spark = start_spark(STATE_FORMATS[arguments.state], arguments.memory_mb, scratch)
+    spark = start_spark(arguments.settings, arguments.memory_mb, scratch)
     try:
         report.spark_version = spark.version
         output = scratch / "output"
@@ -101,7 +103,7 @@ def run(arguments: argparse.Namespace, scratch: Path, report: Report) -> None:
         spark.stop()
 
 
-def start_spark(state_format: dict[str, str], memory_mb: int, scratch: Path) -> SparkSession:
+def start_spark(settings: dict[str, str], memory_mb: int, scratch: Path) -> SparkSession:
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("spark-join")
@@ -113,7 +115,7 @@ def start_spark(state_format: dict[str, str], memory_mb: int, scratch: Path) -> 
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
     )
-    for key, value in state_format.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -160,8 +162,17 @@ def fill(report: Report, batches: Sequence[Mapping[str, Any]]) -> None:
         begin + batch["durationMs"]["triggerExecution"] / 1000 for begin, batch in zip(begins_s, batches, strict=True)
     ]
     report.set_batches([batch["numInputRows"] for batch in batches], ends_s, begins_s[0])
+    # A query without state of Spark's own, such as a join by StreamJoin's units, reports none.
+    if not any(batch["stateOperators"] for batch in batches):
+        fill_results(report, batches)
+        return
     report.state_rows = max(sum(state["numRowsTotal"] for state in batch["stateOperators"]) for batch in batches)
     report.rows_late = sum(state["numRowsDroppedByWatermark"] for batch in batches for state in batch["stateOperators"])
+    fill_results(report, batches)
+
+
+def fill_results(report: Report, batches: Sequence[Mapping[str, Any]]) -> None:
+    """The rows that the sink took, where it counts them."""
     counts = [batch["sink"]["numOutputRows"] for batch in batches]
     if min(counts) >= 0:  # -1: the sink does not count.
         report.results = sum(counts)

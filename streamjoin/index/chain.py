@@ -26,7 +26,8 @@ from streamjoin.index.segment import CELL, KEY, RANK, Segment, SegmentInfo, buil
 SMALL_ROWS = 4096
 """A period's share of a batch smaller than this is kept with the next period's."""
 MERGED_ROWS_MAX = 1 << 22
-"""Segments stop growing here, so that merging needs a bounded amount of memory."""
+MERGED_BYTES_MAX = 128 << 20
+"""Segments stop growing at either, so that merging needs a bounded amount of memory: about three times the bytes."""
 
 Save = Callable[[pa.RecordBatch, SegmentInfo], SegmentInfo]
 Open = Callable[[SegmentInfo], pa.RecordBatch]
@@ -138,7 +139,8 @@ class Chain:
         return merged_away
 
     def _fits(self, one: Sequence[Segment], other: Sequence[Segment]) -> bool:
-        if _rows_of(one) + _rows_of(other) > MERGED_ROWS_MAX:
+        size = sum(segment.info.bytes for segment in (*one, *other))
+        if _rows_of(one) + _rows_of(other) > MERGED_ROWS_MAX or size > MERGED_BYTES_MAX:
             return False
         if self.archive_period is None:
             return True

@@ -1,0 +1,138 @@
+"""Run the benchmarks and write what they found.
+
+    python -m benchmarks                    everything that is not done yet, then docs/benchmarks.md
+    python -m benchmarks --only band,index  these parts anew; the others' results stay
+    python -m benchmarks --quick            toy sizes, in minutes; shows that it works, measures nothing
+
+Each part leaves a file in benchmarks/out/, so a run that was interrupted goes on where it stopped. A part that fails
+leaves its error there, the others go on, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import shutil
+import sys
+import time
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.baselines.termination import exit_on_terminate
+from benchmarks.parts import PARTS
+from benchmarks.scale import ROOT, OutOfTimeError, Scale
+from benchmarks.summary import write_summary
+from benchmarks.systems import without_paths
+
+OUT = ROOT / "benchmarks" / "out"
+DATA = ROOT / "benchmarks" / "data"
+DOCS = ROOT / "docs"
+BUDGET_MIN = 180.0
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    exit_on_terminate()
+    out = arguments.out or (OUT / "quick" if arguments.quick else OUT)
+    # Toy numbers must not replace real ones.
+    docs = arguments.docs or (out / "docs" if arguments.quick else DOCS)
+    scale = Scale(
+        quick=arguments.quick,
+        ends_s=time.monotonic() + arguments.budget_min * 60,
+        data=arguments.data / "quick" if arguments.quick else arguments.data,
+        work=out / "work",
+        cgroup=arguments.cgroup,
+    )
+    failed = []
+    for name in PARTS:
+        path = out / f"{name}.json"
+        if not wanted(name, path, arguments):
+            continue
+        result = run_part(name, scale)
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(result, indent=1) + "\n")
+        write_summary(out, docs)  # After each part: an interrupted run has its page, too.
+        if result.get("error"):
+            failed.append(name)
+    write_summary(out, docs)
+    if not arguments.keep:
+        shutil.rmtree(scale.work, ignore_errors=True)
+    scale.show(f"the page is {_short(docs / 'benchmarks.md')}")
+    if failed:
+        scale.show(f"not everything went well: {', '.join(failed)}; see {_short(out)}")
+    return 1 if failed else 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="toy sizes")
+    parser.add_argument("--only", type=_names, help=f"parts to run anew, of {','.join(PARTS)}")
+    parser.add_argument("--again", action="store_true", help="run finished parts anew, too")
+    parser.add_argument("--budget-min", type=float, default=BUDGET_MIN, help="minutes for all parts together")
+    parser.add_argument("--cgroup", type=Path, help="memory cgroup in which `memory` may make another; see limited.py")
+    parser.add_argument("--data", type=Path, default=DATA, help="where inputs are kept, about 8 GB")
+    parser.add_argument("--out", type=Path, help="where each part's results are kept")
+    parser.add_argument("--docs", type=Path, help="where the page goes")
+    parser.add_argument("--keep", action="store_true", help="keep logs and join files of the runs")
+    return parser.parse_args()
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in PARTS]:
+        raise argparse.ArgumentTypeError(f"there is no part {', '.join(unknown)}; parts are {', '.join(PARTS)}")
+    return names
+
+
+def wanted(name: str, path: Path, arguments: argparse.Namespace) -> bool:
+    """Whether a part is to run."""
+    if arguments.only is not None:
+        return name in arguments.only
+    if arguments.again or not path.exists():
+        return True
+    try:
+        return bool(json.loads(path.read_text()).get("error"))
+    except ValueError:  # The run before was interrupted while it wrote.
+        return True
+
+
+def run_part(name: str, scale: Scale) -> dict[str, Any]:
+    """What the part found, with the machine, the load before it, and the error if there was one."""
+    load = machine.load_average()
+    expected = f"about {PARTS[name].EXPECTED_S // 60 or 1} minutes" if not scale.quick else "toy sizes"
+    scale.show(f"{name}: {expected}, load average {load:.2f}")
+    quiet = load <= machine.LOAD_QUIET_MAX
+    if not quiet:
+        scale.show(f"  warning: the machine is not idle (above {machine.LOAD_QUIET_MAX}); numbers will be too low")
+    begun_s = time.monotonic()
+    described = {
+        "part": name,
+        "quick": scale.quick,
+        "begun": datetime.now(UTC).isoformat(timespec="seconds"),
+        "load_before": load,
+        "quiet": quiet,
+        "machine": machine.describe(),
+    }
+    try:
+        found = importlib.import_module(f"benchmarks.{name}").run(scale)
+    except OutOfTimeError as spent:
+        found = {"error": str(spent)}
+        scale.show(f"  {spent}")
+    except Exception as failure:
+        found = {"error": without_paths(f"{type(failure).__name__}: {failure}")[:2000]}
+        traceback.print_exc(file=sys.stderr)
+    return {**described, "seconds": time.monotonic() - begun_s, **found}
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,58 @@
+"""SplitJoin's band join over count windows: R(x, y, z), S(a, b, c, d), ABS(x - a) <= 10 AND ABS(y - b) <= 10.
+
+Source: SplitJoin (USENIX ATC 2016), evaluation. The paper compares every stored tuple; an index need not.
+The results of the biclique and of the matrix must be as many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks import systems
+from benchmarks.data import make_band
+from benchmarks.rates import rate_after
+from benchmarks.scale import Scale
+
+PAPER_TUPLES_A_SECOND = 5200.0
+TARGET_TUPLES_A_SECOND = 100_000.0
+EXPECTED_S = 420
+QUERY = (
+    "SELECT ONLINE r.x AS x, r.y AS y, r.z AS z, s.a AS a, s.b AS b, s.c AS c, s.d AS d FROM r, s "
+    "WHERE ABS(r.x - s.a) <= 10 AND ABS(r.y - s.b) <= 10 WITHIN {rows} ROWS"
+)
+OPERATORS = {
+    "biclique": {"name": "biclique", "routing": "random", "r_units": 1, "s_units": 1},
+    "biclique-2+2": {"name": "biclique", "routing": "random", "r_units": 2, "s_units": 2},
+    "matrix": {"name": "matrix", "rows": 1, "columns": 2},
+}
+
+
+def run(scale: Scale) -> dict[str, Any]:
+    """`runs` by operator with `rate_full_window`, tuples of both streams a second once both windows are full."""
+    rows_per_file = scale.pick(1 << 18, 1 << 13)
+    files_a_window = scale.pick(8, 2)
+    files = scale.pick(16, 5)
+    window_rows = rows_per_file * files_a_window
+    work = systems.folder(scale, "band")
+    data = scale.data / f"band-{rows_per_file}x{files}"
+    make_band(data, files=files, rows_per_file=rows_per_file, span_ms_per_file=rows_per_file, seed=1)
+    runs = {}
+    names = scale.pick(tuple(OPERATORS), ("biclique", "matrix"))
+    for name in names:
+        operator = OPERATORS[name]
+        query = QUERY.format(rows=window_rows)
+        join = systems.join_file(work, name, systems.parquet_streams(data, delay="0s"), query, operator)
+        report = systems.own(scale, work, name, [join], limit_s=scale.pick(400, 180))[0]
+        report["rate_full_window"] = rate_after(report, 2 * window_rows)
+        runs[name] = report
+    answer: dict[str, Any] = {
+        "window_rows": window_rows, "rows_per_batch": 2 * rows_per_file, "runs": runs,
+        "paper_tuples_per_second": PAPER_TUPLES_A_SECOND, "target_tuples_per_second": TARGET_TUPLES_A_SECOND,
+    }  # fmt: skip
+    counts = {report.get("results") for report in runs.values() if report["rows_in"] == 2 * rows_per_file * files}
+    answer["results_agree"] = len(counts) == 1
+    if failed := [name for name, report in runs.items() if report.get("error")]:
+        answer["error"] = f"failed: {', '.join(failed)}"
+    elif len(counts) > 1:
+        answer["error"] = f"operators disagree on the number of results: {sorted(map(str, counts))}"
+    return answer

@@ -1,0 +1,364 @@
+"""`docs/benchmarks.md`: what was measured, how, and what a reader should hold against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Results = Mapping[str, Mapping[str, Any]]
+Part = Mapping[str, Any]
+
+INTRODUCTION = """\
+# Benchmarks
+
+Every number below is from one run on one machine, with all systems side by side on it. Ratios between systems carry
+over to other machines better than rates do. Written by `python -m benchmarks`; do not edit.
+
+To reproduce: `make bench`, on a machine that does nothing else. It takes about two hours, needs 16 GB of memory, 20 GB
+of disk, Java 17 or later and, for Flink and Kafka, Maven and the network once. `python -m benchmarks --help` tells how
+to run single parts. All figures, each batch's included: [benchmarks.json](benchmarks.json).
+"""
+
+CAVEATS = """\
+## What is not fair
+
+- StreamJoin reads Parquet by PyArrow when it runs a join file (`streamjoin-driver`), Spark by its own reader.
+  `streamjoin-dataframe` uses Spark's reader and gives typed rows to Spark's sink: compare that one for the join alone.
+- `streamjoin-driver` computes all results and drops them inside the units; Spark's rows go to its `noop` sink, Flink's
+  to its `blackhole`.
+- Spark runs as it comes, with two task slots and a large heap. `spark-default-same-settings` adds those settings of
+  StreamJoin's session that make any streaming query cheaper, such as one file rename a log entry.
+- Flink works tuple by tuple and has no batches. Its checkpoints come every second, as often as the others commit; with
+  the heap state they copy the whole state. `flink-heap-60s` takes one a minute. It reads each stream by one reader in
+  time order, because rows in another order would be late.
+- Flink answers within milliseconds of a tuple; the others wait for a batch. Nothing here measures that latency.
+- Large batches and wide windows are what StreamJoin was built for. A window of a few hundred tuples, or batches of a
+  few thousand, gain little: the fixed cost of a batch dominates for it and for Spark alike.
+- Peers get 10 GiB of heap (8 GiB with Kafka); StreamJoin keeps its state in files and gets its default of 1 GiB.
+- Rates of papers are from their machines of their time. They say how the workload was meant, not how fast the
+  method would be today.
+- A measured rate leaves out the warm-up, for all systems the same number of tuples; ratios with it are given, too.
+"""
+
+
+def page(results: Results, plots: Mapping[str, str]) -> str:
+    """The page in Markdown, with a section for each part that ran."""
+    parts = [INTRODUCTION, _machine(results)]
+    for name, section in SECTIONS.items():
+        if name not in results:
+            continue
+        part = results[name]
+        try:
+            text = section(part)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, StopIteration):
+            text = f"## {name}\n\nNo figures."
+        title, _, rest = text.partition("\n")
+        picture = f"\n![{title.lstrip('# ')}](benchmarks/{plots[name]})\n" if name in plots else ""
+        parts.append(f"{title}\n{_warnings(part)}{picture}{rest.rstrip()}\n")
+    return "\n".join([*parts, CAVEATS])
+
+
+def _machine(results: Results) -> str:
+    if not results:
+        return "Nothing has been measured yet.\n"
+    newest = max(results.values(), key=lambda part: part["begun"])
+    machine = newest["machine"]
+    versions = ", ".join(
+        f"{name} {machine[key]}"
+        for name, key in (
+            ("Spark", "pyspark"), ("Flink", "flink"), ("Java", "java"), ("Python", "python"), ("PyArrow", "pyarrow"),
+            ("Numba", "numba"), ("DuckDB", "duckdb"),
+        )
+    )  # fmt: skip
+    loads = ", ".join(f"{name} {part['load_before']:.2f}" for name, part in results.items())
+    toy = "**Toy sizes: these numbers show that the programs work, and nothing else.**\n\n" if newest["quick"] else ""
+    return (
+        f"{toy}{machine['cores']} cores ({machine['model']}), {machine['memory_bytes'] / 2**30:.0f} GiB, "
+        f"{machine['system']}. {versions}. {newest['begun'][:10]}, commit {machine['commit'] or 'unknown'}. "
+        f"Every system has {machine['slots']} task slots. Load average before each part: {loads}.\n"
+    )
+
+
+def _warnings(part: Part) -> str:
+    lines = []
+    if not part["quiet"]:
+        lines.append(
+            f"\nThe machine was not idle before this part (load average {part['load_before']:.1f}): "
+            "read it with care.\n"
+        )
+    if part.get("error"):
+        lines.append(f"\nIncomplete: {_one_line(part['error'])}\n")
+    return "".join(lines)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(str(text).split())[:300]
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; the first column is text, the others are numbers."""
+    lines = ["| " + " | ".join(header) + " |", "| " + " | ".join(["---"] + ["--:"] * (len(header) - 1)) + " |"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def _number(value: float | None, form: str = ",.0f") -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} x"
+
+
+def _mib(size: float | None) -> str:
+    return "-" if size is None else f"{size / 2**20:,.0f}"
+
+
+def _right(run: Part) -> str:
+    if run.get("error"):
+        return "failed"
+    if run.get("right") is None:
+        return "not counted" if run.get("results") is None else "cut off"
+    return "yes" if run["right"] else "NO"
+
+
+def _runs(part: Part) -> str:
+    ratios = part["ratios"]
+    rows = []
+    for name, run in part["runs"].items():
+        against = [ratios.get(ours, {}).get(name, {}) for ours in ("streamjoin-driver", "streamjoin-dataframe")]
+        rows.append(
+            [
+                name, _number(run.get("rate_measured")), _number(run.get("rate_full_window")),
+                _number(run.get("rate_all")), _number(run.get("batch_ms_median") if "flink" not in name else None),
+                *(_times(one.get("measured")) for one in against), *(_times(one.get("all")) for one in against),
+                _mib(run["memory"]["pss_bytes"]), _right(run),
+            ]
+        )  # fmt: skip
+    header = [
+        "system", "tuples/s after warm-up", "window full", "whole run", "median batch, ms", "driver / it",
+        "dataframe / it", "driver / it, whole run", "dataframe / it, whole run", "peak memory, MiB", "count right",
+    ]  # fmt: skip
+    return _table(header, rows)
+
+
+def _targets(part: Part, targets: Mapping[str, float]) -> str:
+    lines = []
+    for theirs, target in targets.items():
+        reached = {ours: part["ratios"][ours].get(theirs, {}).get("measured") for ours in part["ratios"]}
+        said = ", ".join(f"{_times(value)} ({ours.removeprefix('streamjoin-')})" for ours, value in reached.items())
+        lines.append(f"- {target:g} times {theirs} was the aim: {said}.")
+    return "\n".join(lines)
+
+
+def _equi_large(part: Part) -> str:
+    from benchmarks.equi_large import TARGETS
+
+    workload = part["workload"]
+    return f"""## Equi join with an interval, large batches
+
+{_runs(part)}
+
+{_targets(part, TARGETS)}
+
+`r.key = s.key`, times at most {workload["window_s"]:,} s apart; {part["rows_in"]:,} tuples of both streams in batches
+of {2 * workload["rows_per_file"]:,}, {workload["keys"]:,} keys, {part["results"]:,} results. The warm-up is as many
+tuples as the first batch; the window is full after {workload["full_rows"]:,}.
+"""
+
+
+def _equi_small(part: Part) -> str:
+    from benchmarks.equi_small import TARGETS
+
+    workload = part["workload"]
+    return f"""## The same with small batches
+
+{_runs(part)}
+
+{_targets(part, TARGETS)}
+
+Batches of {2 * workload["rows_per_file"]:,} tuples with the same live window: one batch of
+{2 * workload["rows_per_file"] * workload["first_file"]:,} tuples fills it before anything is measured, for all.
+{part["results"]:,} results.
+"""
+
+
+def _band(part: Part) -> str:
+    rows = [
+        [
+            name, _number(run["rate_full_window"]), _number(run.get("rows_per_second")),
+            _times(run["rate_full_window"] / part["paper_tuples_per_second"] if run["rate_full_window"] else None),
+            _number((run.get("figures") or {}).get("comparisons")), _number(run.get("results")),
+            _mib(run["memory"]["pss_bytes"]),
+        ]
+        for name, run in part["runs"].items()
+    ]  # fmt: skip
+    header = [
+        "operator",
+        "tuples/s, windows full",
+        "whole run",
+        "/ paper",
+        "comparisons",
+        "results",
+        "peak memory, MiB",
+    ]
+    return f"""## SplitJoin's band join
+
+{_table(header, rows)}
+
+- {part["target_tuples_per_second"]:,.0f} tuples/s was the aim. SplitJoin (USENIX ATC 2016, evaluation) reports
+  {part["paper_tuples_per_second"]:,.0f} tuples/s on 28 cores; it compares each tuple with the whole opposite window,
+  and a grid index does not.
+- The operators agree on the number of results: {"yes" if part["results_agree"] else "NO"}.
+
+`ABS(x - a) <= 10 AND ABS(y - b) <= 10`, numbers uniform in 1..10,000, windows of {part["window_rows"]:,} tuples a
+stream, {part["rows_per_batch"]:,} tuples a batch, from Parquet.
+"""
+
+
+def _kafka_json(part: Part) -> str:
+    from benchmarks.kafka_json import TARGETS
+
+    rows = [
+        [name, _number(run["rate_measured"]), _number(run["rate_all"]), _mib(run["memory"]["pss_bytes"]), _right(run)]
+        for name, run in part["runs"].items()
+    ]
+    header = ["system", "tuples/s after the first batch", "whole run", "peak memory, MiB", "count right"]
+    return f"""## JSON in Kafka
+
+{_table(header, rows)}
+
+- {TARGETS["spark-default"]:g} times Spark's own join was the aim: {_times(part["ratio"]["rate_measured"])}
+  ({_times(part["ratio"]["rate_all"])} with the first batch).
+
+{part["records"]:,} records in two topics of two partitions, at most {part["records_per_batch"]:,} a batch, equality
+and times at most {part["window_s"]} s apart; both read the same topics in the same session settings, Spark with its
+default state store.
+"""
+
+
+def _memory(part: Part) -> str:
+    free, inside, memory = part["free"], part["limited"], part["free"]["memory"]
+    rows = [
+        ["live state", _mib(part["state_bytes"])],
+        ["proportional set size, all processes", _mib(memory["pss_bytes"])],
+        ["of it file-backed", _mib(memory["file_bytes"])],
+        ["of that segments of the state", _mib(memory["watched_bytes"])],
+        ["of it anonymous", _mib(memory["anonymous_bytes"])],
+        ["resident set size, shared pages counted for each process", _mib(memory["rss_bytes"])],
+    ]
+    if "skipped" in inside:
+        second = f"The run below a limit was left out: {_one_line(inside['skipped'])}."
+    else:
+        second = (
+            f"Below a limit of {_mib(part['limit_bytes'])} MiB for all processes and the file pages they touch (memory "
+            f"cgroup, version {inside['cgroup']['version']}, no swap) it is {_times(part['slowdown'])} slower; results "
+            f"right: {_right(inside)}. Anonymous memory of all processes there: "
+            f"{_mib(inside['memory']['anonymous_bytes'])} MiB."
+        )
+    return f"""## A window larger than its memory
+
+{_table(["peak", "MiB"], rows)}
+
+- Segments in memory / live state: {_number(part["mapped_to_state"], ".2f")}. Below 1, because pages that no
+  probe touches are not read; with a copy in each of {part["workers"]} workers it could be {part["workers"]}.
+- {second}
+
+{part["rows_in"]:,} tuples with 200 characters each, windows of {part["window_rows"]:,} of them; Java heap
+{part["driver_memory_mib"]} MiB; {_number(part["results"])} results by DuckDB; without a limit right: {_right(free)}.
+"""
+
+
+def _startup(part: Part) -> str:
+    rows = [
+        [
+            _mib(part[size]["median"]["state_bytes"]), _number(part[size]["batch_rows"]),
+            *(_number(part[size]["median"][what], ".2f") for what in ("first_batch_s", "recovery_s", "batch_s")),
+            str(len(part[size]["rounds"])),
+        ]
+        for size in ("small", "large")
+    ]  # fmt: skip
+    header = [
+        "state when killed, MiB", "tuples a batch", "first batch, s", "next batch after kill -9, s", "usual batch, s",
+        "rounds",
+    ]  # fmt: skip
+    return f"""## Start and recovery
+
+{_table(header, rows)}
+
+Medians, from the command `streamjoin run` to the entry in Spark's commit log. State is mapped and not loaded, so
+recovery should not grow with it; it repeats the batch that was cut off.
+"""
+
+
+def _operators(part: Part) -> str:
+    rows = [
+        [
+            f"{row['operator']}, skew {row['skew']:g}", _number(row["tuples_per_second"]),
+            _number(row["replication"], ".2f"), _number(row["replication_predicted"], ".2f"),
+            _number(row["comparisons"]), _number(row["results"]), _number(row["imbalance_received"], ".2f"),
+            _number(row["imbalance_comparisons"], ".2f"), _mib(row["state_bytes_max"]),
+        ]
+        for row in part["rows"]
+    ]  # fmt: skip
+    header = [
+        "operator", "tuples/s", "replication", "by formula", "comparisons", "results", "imbalance, received",
+        "imbalance, comparisons", "state, MiB",
+    ]  # fmt: skip
+    sent = [
+        [
+            f"{figures['paper_name']} ({name})", _number(figures["predicted"], ".0f"),
+            _number(figures["measured"], ".2f"), *(_mib(figures["by_role"].get(role, 0)) for role in _ROLES),
+        ]
+        for name, figures in part["bytes"].items()
+    ]  # fmt: skip
+    return f"""## Operators side by side
+
+{_table(header, rows)}
+
+Imbalance is the busiest unit's work over the mean. Zipf keys ({part["keys"]:,}), {part["rows_in"]:,} tuples of both
+streams, times at most {part["window_ms"]} ms apart at 1,000 tuples/s a stream, {part["rows_per_batch"]:,} a batch.
+
+Messages without skew, in bytes of one stream (Sigma). BiStream (SIGMOD 2015), section 4.3, gives 10, 8, 6 and 4; its
+figure 11 has the same order:
+
+{_table(["operator", "formula", "measured", *(f"{role}, MiB" for role in _ROLES)], sent)}
+"""
+
+
+_ROLES = ("store", "probe", "both")
+
+
+def _index(part: Part) -> str:
+    rows = [
+        [
+            f"{name}: {figures['kind']}", _number(figures["probes_per_second"]),
+            _number(figures["compared_per_second"]), _number(figures["compared"] / figures["probes"], ",.1f"),
+            _number(figures["candidates"] / figures["probes"], ",.1f"), _number(figures["build_rows_per_second"]),
+        ]
+        for name, figures in part["probes"].items()
+    ]  # fmt: skip
+    header = ["index", "probes/s", "rows compared/s", "compared a probe", "candidates a probe", "rows built/s"]
+    kernels = [[name, _number(rate / 1e6, ".1f")] for name, rate in part["kernels"].items()]
+    return f"""## The index alone
+
+{_table(header, rows)}
+
+One core, no Spark, one segment of {part["segment_rows"]:,} rows without a window; sorting the probes is timed,
+rechecking candidates is not. The band is answered by a grid over both columns; a tree over x alone has to
+compare every row whose x fits.
+
+{_table(["loop", "million rows/s"], kernels)}
+"""
+
+
+SECTIONS: Mapping[str, Callable[[Part], str]] = {
+    "equi_large": _equi_large,
+    "equi_small": _equi_small,
+    "kafka_json": _kafka_json,
+    "band": _band,
+    "memory": _memory,
+    "startup": _startup,
+    "operators": _operators,
+    "index": _index,
+}
+"""Sections in the page's order."""
