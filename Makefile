@@ -3,6 +3,7 @@ SHELL := /bin/sh
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONUNBUFFERED = 1
+QUICK := -n 2 --dist worksteal -m "not spark and not services and not slow"
 
 .PHONY: setup demo test check lint bench lock clean help
 
@@ -22,8 +23,10 @@ setup: .venv/.ready
 demo: setup
 	@$(BIN)/python -m demo $(if $(CHECK),--check)
 
+# The quick tests side by side, then those that need the machine to themselves.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -q $(QUICK)
+	$(BIN)/python -m pytest -m "spark or services or slow"
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -32,7 +35,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 check: lint
-	$(BIN)/python -m pytest -q tests/unit tests/conformance -m "not spark and not services and not slow"
+	$(BIN)/python -m pytest -q $(QUICK)
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -25,9 +25,9 @@ if [ "${major:-0}" -lt 17 ]; then
 fi
 
 [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
-.venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip -q
+.venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip >/dev/null
 .venv/bin/python -m pip install -q --disable-pip-version-check 'uv==0.13.8'
 .venv/bin/uv pip sync -q --python .venv/bin/python --require-hashes requirements.lock
-.venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip -q
+.venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip >/dev/null
 .venv/bin/uv pip install -q --python .venv/bin/python --no-deps -e .
 echo "setup: ready; .venv/bin/streamjoin --help"

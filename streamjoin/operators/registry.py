@@ -84,6 +84,8 @@ def _bounds(knobs: Knobs, plan: JoinPlan, d: int, e: int) -> tuple[tuple[int, ..
                 f"contrand on a band needs the {groups - 1} keys at which its next subgroup begins, in rising order",
                 field=f"operator.{name}",
             )
+        if not isinstance(values, list):
+            raise InputError(f"{values!r} is no list of whole numbers", field=f"operator.{name}")
         keys = tuple(int(value) for value in values)
         if len(keys) != groups - 1 or list(keys) != sorted(set(keys)):
             raise InputError(

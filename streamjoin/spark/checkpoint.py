@@ -76,8 +76,8 @@ def _check_identity(job: Job) -> None:
             ) from None
         if changed := [name for name in mine if theirs.get(name) != mine[name]]:
             raise InputError(
-                f"checkpoint {job.checkpoint} belongs to another join: its {', '.join(changed)} differ"
-                f"{'s' if len(changed) == 1 else ''}; use another run.checkpoint, or remove that one to start anew",
+                f"checkpoint {job.checkpoint} belongs to another join, with other {' and '.join(changed)}; use another "
+                "run.checkpoint, or remove that one to start anew",
                 field="run.checkpoint",
             )
         return

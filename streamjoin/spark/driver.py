@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from streamjoin.spark.kafka import Topic, decode_records, read_topic
 from streamjoin.spark.tasks import REPORT_SCHEMA, unit_reports
 
 POLL_S = 0.25
+_PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|pyspark\.)[A-Za-z_][\w.]*(Error|Exception): \S")
 BATCH_GRACE_S = 60.0
 """How long a stop waits for the running batch; one that is cut off is repeated at the next start."""
 
@@ -258,6 +260,10 @@ def first_cause(failure: BaseException) -> StreamJoinError:
             marker = f"streamjoin.errors.{kind}: "
             if marker in line:
                 return RunError(line.split(marker, 1)[1].strip())
+    # An exception of Python's in a worker: its own line is the last of its traceback.
+    for line in reversed(text.splitlines()):
+        if _PYTHON_ERROR.match(line.strip()):
+            return RunError(line.strip()[:500])
     for line in text.splitlines():
         if line.strip().startswith(("Caused by:", "org.apache", "pyspark.errors")) and "STREAM_FAILED" not in line:
             return RunError(line.strip().removeprefix("Caused by:").strip()[:500])

@@ -1,0 +1,137 @@
+"""Files and folders that streams are read from: what is not there, what never ends, what is of another format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamjoin.errors import InputError
+from streamjoin.sources import filelog
+
+from .conftest import PAYMENTS, Try
+
+Refusal = Callable[..., str]
+COLUMNS = {"ts": "timestamp", "id": "int64", "k": "int64"}
+
+
+@pytest.fixture
+def refusal(validate: Try) -> Refusal:
+    def refuse(path: Path | str, source: str = "csv", **fields: object) -> str:
+        stream = {"source": source, "path": str(path), "time": "ts", **fields}
+        with pytest.raises(InputError) as refused:
+            validate({"streams/orders": stream})
+        assert refused.value.field == "streams.orders.path"
+        return refused.value.message
+
+    return refuse
+
+
+def test_path_that_is_not_there_is_named(refusal: Refusal, tmp_path: Path) -> None:
+    assert refusal(tmp_path / "no") == f"{tmp_path / 'no'} does not exist"
+    assert refusal(tmp_path / "no", schema=COLUMNS) == f"{tmp_path / 'no'} does not exist"
+
+
+def test_pattern_is_not_expanded_and_that_is_said(refusal: Refusal, tmp_path: Path) -> None:
+    assert "patterns are not expanded" in refusal(tmp_path / "*.csv")
+
+
+@pytest.mark.timeout(60)
+def test_pipe_and_devices_are_refused_without_reading(refusal: Refusal, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
+        assert refusal(path) == f"{path} is neither a file nor a folder"
+        assert refusal(path, schema=COLUMNS) == f"{path} is neither a file nor a folder"
+
+
+@pytest.mark.timeout(60)
+def test_pipes_in_a_folder_are_not_its_files(refusal: Refusal, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "1.csv")
+    (tmp_path / "2.csv").symlink_to("/dev/zero")
+    assert "has no files yet" in refusal(tmp_path)
+
+
+def test_empty_folder_needs_a_schema(refusal: Refusal, validate: Try, tmp_path: Path) -> None:
+    assert refusal(tmp_path) == f"{tmp_path} has no files yet, so its columns are unknown; give a schema"
+    validate({"streams/orders": {"source": "csv", "path": str(tmp_path), "time": "ts", "schema": COLUMNS}})
+
+
+def test_hidden_files_and_files_in_folders_do_not_count(refusal: Refusal, tmp_path: Path) -> None:
+    (tmp_path / ".1.csv").write_text(PAYMENTS)
+    (tmp_path / "_2.csv").write_text(PAYMENTS)
+    (tmp_path / "2026").mkdir()
+    (tmp_path / "2026" / "1.csv").write_text(PAYMENTS)
+    assert refusal(tmp_path).endswith("give a schema (files in its folders, such as 2026, are not read)")
+
+
+def test_links_in_a_circle_are_refused(refusal: Refusal, tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    assert refusal(tmp_path / "circle").endswith("cannot be read: Too many levels of symbolic links")
+
+
+def test_overlong_path_is_refused_in_a_short_message(refusal: Refusal) -> None:
+    assert len(refusal("x" * 5_000)) < 300
+
+
+def test_unreadable_folder_says_why(refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(self: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(filelog.Path, "iterdir", denied)
+    assert refusal(tmp_path) == f"{tmp_path} cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize("path", ["", " ", "a\0b", "a\nb"])
+def test_path_that_cannot_be_one_is_refused(path: str, refusal: Refusal) -> None:
+    assert "empty" in refusal(path) or "characters that no path should have" in refusal(path)
+
+
+@pytest.mark.parametrize("source", ["csv", "jsonl"])
+def test_empty_text_file_needs_a_schema(source: str, refusal: Refusal, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    assert refusal(path, source) == f"{path} is empty, so its columns are unknown; give a schema"
+
+
+@pytest.mark.parametrize("source", ["parquet", "arrow"])
+@pytest.mark.parametrize("content", [b"", b"ts,id\n1,2\n", b"PAR1garbagePAR1", b"ARROW1\0\0garbage", b"\0" * 100])
+def test_file_of_another_format_is_refused(source: str, content: bytes, refusal: Refusal, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert f"{path} cannot be read as {source}" in refusal(path, source)
+
+
+def test_text_of_another_format_is_refused(refusal: Refusal, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(PAYMENTS)
+    assert f"{path} does not begin as jsonl" in refusal(path, "jsonl")
+
+
+@pytest.mark.parametrize("header", ["ts,k,k", "ts,K,k", "ts,__k"])
+def test_columns_that_no_stream_may_have_are_refused(header: str, refusal: Refusal, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(header + "\n" + ",".join("1" * len(header.split(","))) + "\n")
+    assert refusal(path).startswith("column")
+
+
+def test_columns_of_no_stream_type_are_left_out(validate: Try, tmp_path: Path) -> None:
+    path = tmp_path / "1.parquet"
+    rows = {"ts": pa.array([0], pa.timestamp("ns")), "id": pa.array([1], pa.int16()), "k": pa.array([1], pa.uint32()),
+            "list": pa.array([[1]]), "struct": pa.array([{"a": 1}])}  # fmt: skip
+    pq.write_table(pa.table(rows), path)
+    plan = validate({"streams/orders": {"source": "parquet", "path": str(path), "time": "ts"}}).plan
+    assert plan.streams[0].columns.names == ["ts", "id", "k"]
+
+
+def test_places_that_may_not_be_written_to_are_refused_before_the_run(
+    validate: Try, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamjoin.prepare.os.access", lambda path, mode: False)
+    with pytest.raises(InputError, match="may not be written to") as refused:
+        validate({"results": {"parquet": "out/pairs"}})
+    assert refused.value.field == "results.parquet"
+    assert refused.value.message.startswith(str(folder))

@@ -1,0 +1,147 @@
+"""Columns of files as columns of a stream: exactly, or not at all."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamjoin.errors import RunError
+from streamjoin.sources.columns import conform, stream_schema, stream_type
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+FIRST_US, LAST_US = -(2**63) + 1, 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("carried", "kind"),
+    [
+        (pa.int8(), pa.int8()),
+        (pa.uint8(), pa.int64()),
+        (pa.uint32(), pa.int64()),
+        (pa.uint64(), pa.decimal128(20, 0)),
+        (pa.float16(), pa.float32()),
+        (pa.large_string(), pa.string()),
+        (pa.string_view(), pa.string()),
+        (pa.dictionary(pa.int8(), pa.large_string()), pa.string()),
+        (pa.null(), pa.string()),
+        (pa.binary(4), pa.binary()),
+        (pa.large_binary(), pa.binary()),
+        (pa.timestamp("s"), TIMESTAMP),
+        (pa.timestamp("ns", "America/New_York"), TIMESTAMP),
+        (pa.date64(), pa.date32()),
+        (pa.decimal32(5, 2), pa.decimal128(5, 2)),
+        (pa.decimal256(38, 2), pa.decimal128(38, 2)),
+        (pa.decimal256(39, 2), None),
+        (pa.decimal128(5, -2), None),
+        (pa.time64("us"), None),
+        (pa.duration("us"), None),
+        (pa.list_(pa.int8()), None),
+        (pa.struct([("a", pa.int8())]), None),
+        (pa.map_(pa.string(), pa.int8()), None),
+    ],
+)
+def test_every_arrow_type_has_one_stream_type_or_none(carried: pa.DataType, kind: pa.DataType | None) -> None:
+    assert stream_type(carried) == kind
+
+
+def test_columns_without_a_stream_type_are_left_out() -> None:
+    assert stream_schema(pa.schema([("a", pa.int8()), ("b", pa.list_(pa.int8())), ("c", pa.string())])).names == [
+        "a",
+        "c",
+    ]
+
+
+def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    schema = pa.schema([("c", kind)])
+    rows = conform(pa.RecordBatch.from_arrays([values], ["c"]), schema, ["c"], "1.parquet")
+    rows.validate(full=True)
+    assert rows.schema == schema
+    return rows.column(0)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        (pa.array([1, None], pa.int32()), pa.int64(), [1, None]),
+        (pa.array([127, None], pa.int64()), pa.int8(), [127, None]),
+        (pa.array([2**53, None]), pa.float64(), [2.0**53, None]),
+        (pa.array([2.0, None]), pa.int64(), [2, None]),
+        (pa.array([0.5, float("inf")]), pa.float32(), [0.5, float("inf")]),
+        (pa.array([0.5], pa.float32()), pa.float64(), [0.5]),
+        (pa.array([1.5], pa.float16()), pa.float32(), [1.5]),
+        (pa.array([1.5, None]), pa.decimal128(5, 2), [Decimal("1.50"), None]),
+        (pa.array([Decimal("1.25")]), pa.decimal128(9, 4), [Decimal("1.2500")]),
+        (pa.array([2**64 - 1], pa.uint64()), pa.decimal128(20, 0), [Decimal(2**64 - 1)]),
+        (pa.array([7]), pa.decimal128(20, 0), [Decimal(7)]),
+        (pa.array([None, None]), pa.int64(), [None, None]),
+        (pa.array([None]), TIMESTAMP, [None]),
+        (pa.array([None]), pa.bool_(), [None]),
+        (pa.array(["a", "b", None, "a"]).dictionary_encode(), pa.string(), ["a", "b", None, "a"]),
+        (pa.array(["a"], pa.large_string()), pa.string(), ["a"]),
+        (pa.array(["a"], pa.string_view()), pa.string(), ["a"]),
+        (pa.array([b"ab"], pa.binary(2)), pa.binary(), [b"ab"]),
+        (pa.array(["12"]), pa.int64(), [12]),
+        (pa.array([12]), pa.string(), ["12"]),
+        (pa.array(["2026-01-01"]), pa.date32(), [datetime.date(2026, 1, 1)]),
+    ],
+)
+def test_value_that_fits_is_kept(values: pa.Array, kind: pa.DataType, expected: list[Any]) -> None:
+    assert converted(values, kind).to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "message"),
+    [
+        (pa.array([2**40]), pa.int32(), "Integer value 1099511627776 not in range"),
+        (pa.array([2**63], pa.uint64()), pa.int64(), "not in range"),
+        (pa.array([2**53 + 1]), pa.float64(), "not in range"),
+        (pa.array([1.5]), pa.int64(), "truncated"),
+        (pa.array([float("nan")]), pa.int64(), "truncated"),
+        (pa.array([0.5, 0.1]), pa.float32(), "0.1 does not fit float32 exactly"),
+        (pa.array([1e300]), pa.float32(), "does not fit float32 exactly"),
+        (pa.array([0.125]), pa.decimal128(5, 2), "0.125 does not fit decimal(5,2) exactly"),
+        (pa.array([Decimal("1.25")]), pa.decimal128(5, 1), "would cause data loss"),
+        (pa.array(["x"]), pa.int64(), "Failed to parse"),
+        (pa.array([True]), pa.int64(), "it is bool here, and int64 in the stream"),
+        (pa.array([1]), pa.bool_(), "it is int64 here, and bool in the stream"),
+        (pa.array([5]), TIMESTAMP, "it is int64 here, and timestamp in the stream; declare it as it is and give"),
+        (pa.array([5]), pa.date32(), "it is int64 here, and date in the stream"),
+        (pa.array([0], TIMESTAMP), pa.int64(), "it is timestamp here, and int64 in the stream"),
+        (pa.array([b"a"]), pa.string(), "it is binary here, and string in the stream"),
+        (pa.array([[1]]), pa.string(), "Unsupported cast"),
+        (pa.array([{"a": 1}]), pa.int64(), "Unsupported cast"),
+    ],
+)  # fmt: skip
+def test_value_that_does_not_fit_is_refused_with_file_and_column(
+    values: pa.Array, kind: pa.DataType, message: str
+) -> None:
+    with pytest.raises(RunError) as refused:
+        converted(values, kind)
+    assert str(refused.value).startswith('1.parquet, column "c": ')
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "us"),
+    [
+        ([1_999, 1_000, 999, 0, -1, -1_000, -1_001, None], "ns", [1, 1, 0, 0, -1, -1, -2, None]),
+        ([5, -5, None], "ms", [5_000, -5_000, None]),
+        ([2**61, -(2**61), 2**63 - 1], "ms", [LAST_US, FIRST_US, LAST_US]),
+        ([2**62, -(2**62), 253_402_300_799], "s", [LAST_US, FIRST_US, 253_402_300_799_000_000]),
+        ([2**63 - 1, None], "us", [LAST_US, None]),
+    ],
+)
+def test_times_of_every_unit_become_microseconds_and_never_wrap(
+    values: list[int | None], unit: str, us: list[int | None]
+) -> None:
+    assert converted(pa.array(values, pa.timestamp(unit)), TIMESTAMP).view(pa.int64()).to_pylist() == us
+
+
+def test_missing_column_is_refused_with_those_there_are() -> None:
+    rows = pa.RecordBatch.from_pydict({"a": [1], "b": [2]})
+    with pytest.raises(RunError, match=r'1\.parquet has no column "c"; it has a, b'):
+        conform(rows, pa.schema([("c", pa.int64())]), ["c"], "1.parquet")

@@ -1,0 +1,317 @@
+"""Streams of files: what is read, what becomes a dead letter, and what stops the job by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streamjoin.errors import RunError
+from streamjoin.intake.deadletter import DeadLetter
+from streamjoin.sources import FileSource, files, lines
+
+SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64()), ("s", pa.string())])
+
+
+def source(format: str, path: Path, schema: pa.Schema | None = SCHEMA, files_per_batch: int = 10) -> FileSource:
+    found = FileSource("orders", format, path, path.parent / "log.jsonl", files_per_batch, schema)
+    found.freeze(0)
+    return found
+
+
+def read(
+    format: str, path: Path, schema: pa.Schema | None = SCHEMA, columns: Sequence[str] = ("k", "s"), tasks: int = 1
+) -> tuple[list[dict[str, Any]], list[DeadLetter]]:
+    """All rows and dead letters of a file or folder."""
+    rows: list[dict[str, Any]] = []
+    letters: list[DeadLetter] = []
+    found = source(format, path, schema)
+    for part in found.reads({"files": 0}, {"files": len(found.log.files)}, tasks):
+        for batch, bad in part.rows(columns):
+            batch.validate(full=True)
+            assert batch.schema.names == list(columns)
+            rows += batch.to_pylist()
+            letters += bad
+    return rows, letters
+
+
+def written(path: Path, format: str, table: pa.Table) -> Path:
+    if format == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+# ---- offsets ----------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_takes_so_many_files_and_no_more_than_there_were(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in range(5):
+        (data / f"{number}.csv").write_text("k\n1\n")
+    found = source("csv", data, files_per_batch=2)
+    (data / "5.csv").write_text("k\n1\n")
+    offsets = [found.initial()]
+    while (offset := found.latest(offsets[-1], 0)) != offsets[-1]:
+        offsets.append(offset)
+    assert [offset["files"] for offset in offsets] == [0, 2, 4, 5]
+    assert [found.backlog(offset) for offset in offsets] == [5, 3, 1, 0]
+
+
+def test_live_source_sees_new_files_and_never_goes_back(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    found = FileSource("orders", "csv", data, tmp_path / "log", 10, SCHEMA)
+    assert found.latest({"files": 0}, 0) == {"files": 0}
+    (data / "1.csv").write_text("k\n1\n")
+    assert found.latest({"files": 0}, 0) == {"files": 1}
+    (data / "1.csv").unlink()
+    assert found.latest({"files": 1}, 0) == {"files": 1}
+
+
+def test_a_replay_reads_the_same_under_the_same_names(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("b", "c"):
+        (data / f"{name}.csv").write_text(f"k,s\n1,{name}\n")
+    first = [(part.name, part.identity) for part in source("csv", data).reads({"files": 0}, {"files": 2}, 4)]
+    (data / "a.csv").write_text("k,s\n1,a\n")
+    again = [(part.name, part.identity) for part in source("csv", data).reads({"files": 0}, {"files": 2}, 4)]
+    assert first == again == [("000000000:000000000000", "0:b.csv"), ("000000001:000000000000", "1:c.csv")]
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3, 7, 100])
+def test_row_groups_are_read_apart_with_the_positions_they_have_together(tasks: int, tmp_path: Path) -> None:
+    path = tmp_path / "1.parquet"
+    pq.write_table(pa.table({"k": range(50)}), path, row_group_size=8)
+    found = source("parquet", path, None)
+    places = []
+    reads = found.reads({"files": 0}, {"files": 1}, tasks)
+    for part in reads:
+        at = part.position
+        for rows, _ in part.rows(["k"]):
+            places += [(at + row, value) for row, value in enumerate(rows["k"].to_pylist())]
+            at += rows.num_rows
+    assert places == [(row, row) for row in range(50)]
+    assert len({part.name for part in reads}) == len(reads) == min(tasks, 7)
+    assert [part.name for part in reads] == sorted(part.name for part in reads)
+    assert len({part.identity for part in reads}) == 1
+
+
+def test_parts_are_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "BLOCK_ROWS", 7)
+    (tmp_path / "1.csv").write_text("k,s\n" + "1,a\nx,b\n" * 50)
+    parts = [part.rows(["k"]) for part in source("csv", tmp_path / "1.csv").reads({"files": 0}, {"files": 1}, 1)]
+    sizes = [(rows.num_rows, len(bad)) for rows, bad in parts[0]]
+    assert sum(rows for rows, _ in sizes) == sum(bad for _, bad in sizes) == 50
+    assert max(rows for rows, _ in sizes) == 7
+
+
+# ---- text -------------------------------------------------------------------------------------------------------
+
+
+def test_bad_csv_record_is_a_dead_letter_with_file_place_and_reason(tmp_path: Path) -> None:
+    path = tmp_path / "1.csv"
+    path.write_bytes(b"ts,k,s\n,1,a\n,x,b\n\n,3\n,4,d,e\n,5,\xff\n,6,f\n")
+    rows, letters = read("csv", path)
+    assert rows == [{"k": 1, "s": "a"}, {"k": 6, "s": "f"}]
+    assert [(letter.stream, letter.source, letter.position) for letter in letters] == [
+        ("orders", "1.csv", place) for place in (1, 2, 3, 4)
+    ]
+    assert letters[0].record == b",x,b\n"
+    assert 'field "k"' in letters[0].reason
+    assert 'field "s" is missing' in letters[1].reason
+    assert "more than 3 CSV fields" in letters[2].reason
+    assert "not valid UTF-8" in letters[3].reason
+
+
+def test_bad_json_record_is_a_dead_letter_with_file_place_and_reason(tmp_path: Path) -> None:
+    path = tmp_path / "1.jsonl"
+    good = [{"k": 1, "s": "a"}, {"k": 2, "s": None, "more": {"x": [1]}}, {"s": "no k"}]
+    bad = [
+        "nonsense",
+        '{"k": 1',
+        '{"k": "1.5"}',
+        '{"k": 1, "k": 2}',
+        "[1]",
+        '{"k": 1e400}',
+        "{}}",
+        '{"k":' + "[" * 1000,
+    ]
+    texts = [json.dumps(good[0]), *bad, json.dumps(good[1]), "", json.dumps(good[2])]
+    path.write_text("\n".join(texts), encoding="utf-8-sig")
+    rows, letters = read("jsonl", path)
+    assert rows == [{"k": 1, "s": "a"}, {"k": 2, "s": None}, {"k": None, "s": "no k"}]
+    assert [letter.position for letter in letters] == list(range(1, 1 + len(bad)))
+    assert [(letter.record or b"").decode().strip() for letter in letters] == bad
+    assert all(letter.reason and "\n" not in letter.reason for letter in letters)
+
+
+GOOD_CSV = st.tuples(st.integers(-(2**63), 2**63 - 1), st.text('ab,"\n\r é\0', max_size=6)).map(
+    lambda pair: (pair, f'"","{pair[0]}","{pair[1].replace(chr(34), chr(34) * 2)}"\n'.encode())
+)
+BAD_CSV = st.sampled_from([
+    b",x,a\n", b",1\n", b",1,a,b\n", b"zz,1,a\n", b",1,\xff\n", b",99999999999999999999,a\n", b',1,"a"b\n',
+    b"1\n", b",1.5,\n", b'5" pipe\n',
+])  # fmt: skip
+OPEN_QUOTE = st.sampled_from([b"", b'"\n', b',1,"a\n', b',"1,a\n'])
+
+
+@given(st.lists(GOOD_CSV | BAD_CSV, max_size=20), OPEN_QUOTE, st.lists(GOOD_CSV | BAD_CSV, max_size=20), st.booleans())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_bad_csv_records_never_cost_a_good_one(
+    tmp_path: Path, before: list[Any], open_quote: bytes, after: list[Any], ends: bool
+) -> None:
+    records = [*before, *([open_quote] if open_quote else []), *after]
+    path = tmp_path / "1.csv"
+    path.unlink(missing_ok=True)
+    (tmp_path / "log.jsonl").unlink(missing_ok=True)
+    content = b"ts,k,s\n" + b"".join(record if isinstance(record, bytes) else record[1] for record in records)
+    path.write_bytes(content if ends or not records else content.removesuffix(b"\n"))
+    good = [{"ts": None, "k": record[0][0], "s": record[0][1]} for record in records if not isinstance(record, bytes)]
+    for chunk_bytes in (1 << 20, 5):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lines, "CHUNK_BYTES", chunk_bytes)
+            rows, letters = read("csv", path, columns=("ts", "k", "s"))
+        assert rows == good
+        assert [letter.position for letter in letters] == [
+            place for place, record in enumerate(records) if isinstance(record, bytes)
+        ]
+
+
+GOOD_JSON = st.fixed_dictionaries({"k": st.integers(-(2**63), 2**63 - 1), "s": st.none() | st.text(max_size=6)})
+BAD_JSON = st.sampled_from(
+    ["x", "{", '{"k": true}', '{"k": 1.5}', '{"ts": "yesterday"}', '"{', "[]", '{"s": "\\ud800"}']
+)
+
+
+@given(st.lists(GOOD_JSON | BAD_JSON, max_size=30), st.booleans())
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_bad_json_records_never_cost_a_good_one(
+    tmp_path: Path, records: list[dict[str, Any] | str], ascii_only: bool
+) -> None:
+    path = tmp_path / "1.jsonl"
+    (tmp_path / "log.jsonl").unlink(missing_ok=True)
+    texts = [record if isinstance(record, str) else json.dumps(record, ensure_ascii=ascii_only) for record in records]
+    path.write_bytes("\n".join(texts).encode("utf-8", "surrogatepass"))
+    rows, letters = read("jsonl", path, columns=("ts", "k", "s"))
+    good = [record for record in records if not isinstance(record, str) and _is_text(record["s"])]
+    assert rows == [{"ts": None, **record} for record in good]
+    assert len(letters) + len(rows) == len(records)
+
+
+def _is_text(value: str | None) -> bool:
+    return value is None or not any(0xD800 <= ord(letter) <= 0xDFFF for letter in value)
+
+
+def test_columns_come_by_name_and_in_any_order(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "1.csv").write_text("ts,k,s\n,1,a\n")
+    (data / "2.csv").write_text("more,s,k\nnot a number,b,2\n")
+    (data / "3.csv").write_text('\n\ufeff"k","s"\r\n3,c\r\n'.replace("\n\ufeff", "\ufeff"))
+    assert read("csv", data) == ([{"k": 1, "s": "a"}, {"k": 2, "s": "b"}, {"k": 3, "s": "c"}], [])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("ts,s\n,a\n", r'2\.csv has no column "k"; it has ts, s'),
+        ("1,a\n2,b\n", r'2\.csv has no column "k"; it has 1, a'),
+        ("", r"2\.csv is empty; a CSV file begins with a line of column names"),
+        ("k,s,k\n1,a,2\n", r'2\.csv has the column "k" twice'),
+        ("PAR1\0\1\2", r'2\.csv has no column "k"'),
+    ],
+)
+def test_csv_file_with_another_header_stops_the_job_by_name(content: str, message: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "1.csv").write_text("k,s\n1,a\n")
+    (data / "2.csv").write_text(content)
+    with pytest.raises(RunError, match=message):
+        read("csv", data)
+
+
+def test_empty_json_file_has_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "1.jsonl").write_bytes(b"\n\n")
+    assert read("jsonl", tmp_path / "1.jsonl") == ([], [])
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_rows_count_also_where_no_column_is_wanted(format: str, tmp_path: Path) -> None:
+    path = tmp_path / "1"
+    path.write_text("k\n1\nx\n" if format == "csv" else '{"k": 1}\n{"k": 2\n')
+    [part] = source(format, path, pa.schema([("k", pa.int64())])).reads({"files": 0}, {"files": 1}, 1)
+    assert sum(rows.num_rows for rows, _ in part.rows([])) == (2 if format == "csv" else 1)
+
+
+# ---- Parquet and Arrow ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_columns_of_binary_files_come_by_name(format: str, tmp_path: Path) -> None:
+    table = pa.table({"more": [[1]], "s": pa.array(["a"]).dictionary_encode(), "k": pa.array([1], pa.int32())})
+    assert read(format, written(tmp_path / "1", format, table)) == ([{"k": 1, "s": "a"}], [])
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_binary_file_without_a_column_stops_the_job_by_name(format: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "1", format, pa.table({"k": [1]}))
+    with pytest.raises(RunError, match='1 has no column "s"; it has k'):
+        read(format, path)
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_damaged_binary_file_stops_the_job_by_name(format: str, tmp_path: Path) -> None:
+    table = pa.table({"k": range(20_000), "s": ["x" * (row % 50) for row in range(20_000)]})
+    path = written(tmp_path / "1", format, table)
+    whole = path.read_bytes()
+    for content in (b"", whole[: len(whole) // 2], whole[:-1], b"\0" * len(whole), whole[4:]):
+        path.write_bytes(content)
+        (tmp_path / "log.jsonl").unlink(missing_ok=True)
+        with pytest.raises(RunError, match=r"1 (cannot be read|is damaged)"):
+            read(format, path)
+
+
+def test_parquet_file_with_a_page_overwritten_stops_the_job_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "1"
+    pq.write_table(
+        pa.table({"k": range(20_000), "s": ["x"] * 20_000}), path, compression="snappy", use_dictionary=False
+    )
+    whole = bytearray(path.read_bytes())
+    whole[30:4_000] = bytes(range(256)) * 15 + bytes(130)
+    path.write_bytes(whole)
+    with pytest.raises(RunError, match=r"1 (cannot be read|is damaged)"):
+        read("parquet", path)
+
+
+def test_empty_binary_files_have_no_rows(tmp_path: Path) -> None:
+    table = pa.table({"k": pa.array([], pa.int64()), "s": pa.array([], pa.string())})
+    for format in ("parquet", "arrow"):
+        (tmp_path / "log.jsonl").unlink(missing_ok=True)
+        assert read(format, written(tmp_path / format, format, table), tasks=4) == ([], [])
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_type_that_changes_in_a_later_file_fits_exactly_or_stops_the_job_by_name(format: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for number, kind in enumerate((pa.int32(), pa.int8(), pa.int64(), pa.float64(), pa.uint64())):
+        written(data / str(number), format, pa.table({"k": pa.array([number], kind)}))
+    schema = source(format, data, None).schema
+    assert schema.field("k").type == pa.int32()
+    (tmp_path / "log.jsonl").unlink()
+    assert [row["k"] for row in read(format, data, None, ("k",))[0]] == [0, 1, 2, 3, 4]
+    written(data / "5", format, pa.table({"k": pa.array([2**40], pa.int64())}))
+    with pytest.raises(RunError, match='data/5, column "k": Integer value 1099511627776 not in range'):
+        read(format, data, None, ("k",))

@@ -1,0 +1,228 @@
+"""Text files cut into records: every byte is in one record, and a broken record costs no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streamjoin.errors import InputError, RunError
+from streamjoin.sources import lines
+from streamjoin.sources.columns import stream_schema
+from streamjoin.sources.lines import infer_schema, read_header, records_of
+
+
+def records(path: Path, content: bytes, *, quoted: bool = False) -> list[bytes]:
+    """The records of a file, the same whatever the size of a chunk."""
+    path.write_bytes(content)
+    found: list[list[bytes]] = []
+    for chunk_bytes in (1 << 20, 1, 2, 3, 7):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lines, "CHUNK_BYTES", chunk_bytes)
+            texts: list[bytes] = []
+            for first, part in records_of(str(path), quoted=quoted):
+                assert first == len(texts)
+                part.validate(full=True)
+                texts += part.to_pylist()
+        found.append(texts)
+    assert all(texts == found[0] for texts in found)
+    return found[0]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", []),
+        (b"\n", []),
+        (b"\n\r\n\n", []),
+        (b"a", [b"a"]),
+        (b"a\n", [b"a\n"]),
+        (b"a\nb", [b"a\n", b"b"]),
+        (b"a\r\nb\r\n", [b"a\r\n", b"b\r\n"]),
+        (b"a\n\n\r\nb", [b"a\n", b"b"]),
+        (b"\r\r\n", [b"\r\r\n"]),
+        (b"\xef\xbb\xbfa\nb", [b"a\n", b"b"]),
+        (b"\xef\xbb\xbf", []),
+        (b"a\n\xef\xbb\xbfb", [b"a\n", b"\xef\xbb\xbfb"]),
+        (b"\0\n\0\0", [b"\0\n", b"\0\0"]),
+        (b'"a\nb"', [b'"a\n', b'b"']),
+        (b" \n", [b" \n"]),
+    ],
+)
+def test_lines_are_records(content: bytes, expected: list[bytes], path: Path) -> None:
+    assert records(path, content) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", []),
+        (b"h", []),
+        (b"h\n", []),
+        (b"h\n1", [b"1"]),
+        (b"h\r\n1\r\n\r\n2", [b"1\r\n", b"2"]),
+        (b"\n\nh\n1\n", [b"1\n"]),
+        (b"\xef\xbb\xbfh\n1\n", [b"1\n"]),
+        (b'"h\nh"\n1\n', [b"1\n"]),
+        (b'h\n"a\nb",1\n2,2\n', [b'"a\nb",1\n', b"2,2\n"]),
+        (b'h\n1,"a\r\n\r\nb"\r\n2\n', [b'1,"a\r\n\r\nb"\r\n', b"2\n"]),
+        (b'h\n"a""\n"",\nb",1\n2\n', [b'"a""\n"",\nb",1\n', b"2\n"]),
+        (b'h\n""\n"",""\n""""\n', [b'""\n', b'"",""\n', b'""""\n']),
+        (b'h\n"a\nb"', [b'"a\nb"']),
+        (b'h\n"a\nb",1', [b'"a\nb",1']),
+    ],
+)
+def test_quotes_protect_line_breaks_and_the_header_is_left_out(
+    content: bytes, expected: list[bytes], path: Path
+) -> None:
+    assert records(path, content, quoted=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("bad", "cut"),
+    [
+        (b'1,5" pipe\n', [b'1,5" pipe\n']),
+        (b'1,say "hi\n', [b'1,say "hi\n']),
+        (b'1,"open\n', [b'1,"open\n']),
+        (b'"\n', [b'"\n']),
+        (b'1,"a"b\n', [b'1,"a"b\n']),
+        (b'1,"a\nb"c\n', [b'1,"a\n', b'b"c\n']),
+        (b'1, "a\n', [b'1, "a\n']),
+    ],
+)
+def test_record_with_wrong_quotes_ends_with_its_line(bad: bytes, cut: list[bytes], path: Path) -> None:
+    assert records(path, b"h\n0,x\n" + bad + b'2,y\n3,"z\nz"\n', quoted=True) == [
+        b"0,x\n", *cut, b"2,y\n", b'3,"z\nz"\n',
+    ]  # fmt: skip
+    assert records(path, b"h\n0,x\n" + bad + b"2,y\n3,z", quoted=True) == [b"0,x\n", *cut, b"2,y\n", b"3,z"]
+    assert records(path, b"h\n" + bad.removesuffix(b"\n"), quoted=True)[0] == cut[0].removesuffix(
+        b"\n" * (len(cut) == 1)
+    )
+
+
+def test_quote_that_stays_open_too_long_protects_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "RECORD_BYTES_MAX", 1_000)
+    content = b'h\n1,"open\n' + b"2,x\n" * 1_000
+    assert records(path, content, quoted=True) == [b'1,"open\n', *[b"2,x\n"] * 1_000]
+
+
+def test_record_that_is_too_large_stops_the_job_by_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "RECORD_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(lines, "CHUNK_BYTES", 1 << 19)
+    path.write_bytes(b"a\n" + b"x" * (4 << 20))
+    with pytest.raises(RunError, match="file: a record is larger than 1 MiB"):
+        list(records_of(str(path), quoted=False))
+
+
+def test_long_line_is_one_record(path: Path) -> None:
+    line = b"x" * (20 << 20)
+    path.write_bytes(b"a\n" + line + b"\nb\n")
+    assert [len(text) for _, part in records_of(str(path), quoted=False) for text in part.to_pylist()] == [
+        2, len(line) + 1, 2,
+    ]  # fmt: skip
+
+
+def test_file_that_is_not_there_stops_the_job_by_name(path: Path) -> None:
+    with pytest.raises(RunError, match="file cannot be read"):
+        list(records_of(str(path), quoted=False))
+
+
+@given(st.lists(st.sampled_from([b"a", b'"', b",", b"\n", b"\r\n", b'""', b"\xff", b"\0"])).map(b"".join))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("quoted", [False, True])
+def test_no_byte_is_lost_or_moved(quoted: bool, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "file"
+    found = records(path, (b"h\n" if quoted else b"") + content, quoted=quoted)
+    place = 0
+    for record in found:
+        begin = content.index(record, place)
+        assert not content[place:begin].strip(b"\r\n")
+        place = begin + len(record)
+        assert record.strip(b"\r\n") or b"\r\r" in record
+    assert not content[place:].strip(b"\r\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        (b"a,b\n1,2\n", ["a", "b"]),
+        (b"a,b", ["a", "b"]),
+        (b"\xef\xbb\xbfa,b\r\n", ["a", "b"]),
+        (b"\n\na,b\n", ["a", "b"]),
+        (b'"a b","c,d","e""f","g\nh"\n', ["a b", "c,d", 'e"f', "g\nh"]),
+        (b"a,b\n\xff\xfe\n", ["a", "b"]),
+        (b"a\n" + b"\xff" * 5_000, ["a"]),
+        (",é\n".encode(), ["", "é"]),
+    ],
+)
+def test_first_record_of_a_csv_file_names_its_columns(content: bytes, names: list[str], path: Path) -> None:
+    path.write_bytes(content)
+    assert read_header(path) == names
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty; a CSV file begins with a line of column names"),
+        (b"\n\r\n", "is empty; a CSV file begins with a line of column names"),
+        (b"a,\xff\n", "cannot be read: its line of column names"),
+        (b'a,"b\n1,2\n', "cannot be read: its line of column names"),
+    ],
+)
+def test_csv_file_without_column_names_is_refused(content: bytes, message: str, path: Path) -> None:
+    path.write_bytes(content)
+    with pytest.raises(RunError, match=message):
+        read_header(path)
+
+
+def test_columns_are_inferred_from_the_first_megabyte(path: Path) -> None:
+    path.write_bytes(b"ts,k,s,at\n" + b'2026-01-01T00:00:00Z,1,"a\nb",12:30:00\n' * 40_000 + b"x,x,x,x\n")
+    assert [str(field.type) for field in infer_schema(path, "csv")] == [
+        "timestamp[s, tz=UTC]",
+        "int64",
+        "string",
+        "string",
+    ]
+
+
+def test_bad_line_does_not_spoil_what_is_inferred_of_a_csv_file(path: Path) -> None:
+    path.write_bytes(b"a,b\n1,2\n1\n1,2,3\n3,4\n")
+    assert infer_schema(path, "csv").names == ["a", "b"]
+
+
+def test_bad_line_of_a_json_file_asks_for_a_schema(path: Path) -> None:
+    path.write_bytes(b'{"a": 1}\n{"a":\n')
+    with pytest.raises(InputError, match=r"does not begin as jsonl: .*; give a schema"):
+        infer_schema(path, "jsonl")
+
+
+def test_mark_of_byte_order_does_not_spoil_what_is_inferred(path: Path) -> None:
+    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
+    assert infer_schema(path, "jsonl").names == ["a"]
+    path.write_bytes(b"\xef\xbb\xbfa\n1\n")
+    assert infer_schema(path, "csv").names == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["2026-01-01T00:00:00.000000Z", None, "2026-01-01T00:00:00.5Z"], "timestamp[us, tz=UTC]"),
+        (["2026-01-01T00:00:00+02:00"], "timestamp[us, tz=UTC]"),
+        (["2026-01-01 00:00:00"], "timestamp[us, tz=UTC]"),
+        (["2026-01-01T00:00:00Z", "later"], "string"),
+        (["2026-13-01T00:00:00Z"], "string"),
+        (["2026-01-01Z"], "string"),
+        (["", "2026-01-01T00:00:00Z"], "string"),
+    ],
+)
+def test_times_in_json_are_recognised_by_their_texts(texts: list[str | None], kind: str, path: Path) -> None:
+    path.write_text("".join(json.dumps({"t": text}) + "\n" for text in texts))
+    assert str(stream_schema(infer_schema(path, "jsonl")).field("t").type) == kind

@@ -1,0 +1,401 @@
+"""The command line: exit status 0 done, 2 wrong input, 1 failed while running; one sentence on stderr, no stacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from streamjoin import cli
+from streamjoin.errors import InputError, RunError
+from streamjoin.operators.biclique import Biclique
+from streamjoin.operators.slot import SlotStep, StageJob
+from streamjoin.query import plan_query
+from streamjoin.schema import StreamSchema
+from streamjoin.state.store import StateStore
+
+JOIN = """streams:
+  orders: {source: csv, path: orders, time: ts}
+  payments: {source: csv, path: payments.csv, time: ts, delay: 2s}
+query: |
+  SELECT ONLINE orders.id AS order_id, payments.id AS payment_id
+  FROM orders, payments WHERE orders.k = payments.k WITHIN 10 SECONDS
+results: {jsonl: -}
+run: {slots: 2, checkpoint: state}
+"""
+STACK = "STREAMJOIN_TRACEBACK=1"
+ORDERS = "ts,id,k\n2026-01-01T00:00:00Z,1,1\n2026-01-01T00:00:01Z,2,2\n2026-01-01T00:00:02Z,3,1\n"
+PAYMENTS = "ts,id,k\n2026-01-01T00:00:01Z,10,1\n2026-01-01T00:00:05Z,11,2\n2026-01-01T00:00:30Z,12,1\n"
+
+
+@dataclass(frozen=True)
+class Said:
+    status: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a join file, which is also the working directory."""
+    (tmp_path / "orders").mkdir()
+    (tmp_path / "orders" / "1.csv").write_text(ORDERS)
+    (tmp_path / "payments.csv").write_text(PAYMENTS)
+    (tmp_path / "join.yaml").write_text(JOIN)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def streamjoin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command, in this process."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("streamjoin.cli._stop_on_signals", lambda stop: None)
+
+    def call(*arguments: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["streamjoin", *arguments])
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return Said(status, out, err)
+
+    return call
+
+
+def in_a_process(*arguments: str, cwd: Path) -> Said:
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "streamjoin.cli", *arguments],
+        capture_output=True, text=True, cwd=cwd, timeout=300, env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    assert "Traceback" not in done.stdout + done.stderr
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+# ---- as a process -----------------------------------------------------------------------------------------------
+
+
+def test_wrong_file_is_said_in_one_line_on_stderr(folder: Path) -> None:
+    (folder / "join.yaml").write_text(JOIN.replace("delay: 2s", "delay: 2"))
+    said = in_a_process("validate", "join.yaml", cwd=folder)
+    assert (said.status, said.out) == (2, "")
+    assert said.err == (
+        "streamjoin: streams.payments.delay: 2 is no span of time; write a number and us, ms, s, min, h or d, "
+        "such as 2s\n"
+    )
+
+
+def test_output_cut_off_by_its_reader_is_no_failure_to_talk_about(folder: Path) -> None:
+    root = Path(__file__).parents[2]
+    script = f"{sys.executable} -m streamjoin.cli explain join.yaml --output json | head -c 1"
+    done = subprocess.run(
+        ["sh", "-c", script], capture_output=True, text=True, cwd=folder, timeout=300,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("{", "")
+
+
+# ---- the command itself -----------------------------------------------------------------------------------------
+
+
+def test_version_is_told(streamjoin: Command) -> None:
+    said = streamjoin("--version")
+    assert said.status == 0
+    assert said.out.strip().count(".") == 2
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
+def test_help_lists_the_commands(arguments: tuple[str, ...], streamjoin: Command) -> None:
+    said = streamjoin(*arguments)
+    assert said.status == 0
+    for command in ("run", "validate", "explain", "compare", "state", "generate"):
+        assert command in said.out
+
+
+@pytest.mark.parametrize("command", ["run", "validate", "explain", "compare", "generate", "state ls", "state show"])
+def test_every_command_explains_its_parameters(command: str, streamjoin: Command) -> None:
+    said = streamjoin(*command.split(), "--help")
+    assert said.status == 0
+    assert f"Usage: streamjoin {command}" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rum", "join.yaml"], 'Unknown command "rum"'),
+        (["validate"], "requires an argument"),
+        (["validate", "join.yaml", "--untill-end"], "--untill-end"),
+        (["validate", "join.yaml", "more"], "more"),
+        (["explain", "join.yaml", "--output", "xml"], 'Choose from: "text", "json"'),
+        (["generate", "band.r", "--out", "g", "--rows", "many"], "unable to convert"),
+        (["generate", "band.r", "--out", "g", "--format", "orc"], 'Choose from: "parquet"'),
+        (["generate", "band.r"], "--out"),
+        (["state", "lst", "state"], "lst"),
+        (["validate", "join.yaml", "--set"], "requires an argument"),
+        (["validate", "join.yaml", "--set", "slots"], "--set takes FIELD=VALUE, such as operator.name=matrix"),
+        (["validate", "join.yaml", "--set", "=1"], "--set takes FIELD=VALUE"),
+        (["validate", "join.yaml", "--set", "run.slot=1"], 'run.slot: there is no such field; did you mean "slots"?'),
+        (["validate", "no.yaml"], "there is no file no.yaml"),
+        (["validate", "."], ". is a folder; a join file is a short text"),
+        (["validate", "/dev/zero"], "/dev/zero is no file"),
+        (["run", "no.yaml"], "there is no file no.yaml"),
+        (["run", "join.yaml", "--report", "orders"], "orders is a folder; --report takes the name of a file"),
+        (["compare", "join.yaml", "--operators", ","], "--operators takes names, separated by commas"),
+        (["state", "ls", "orders"], "orders is no checkpoint of a job"),
+        (["state", "show", "no"], "no is no checkpoint of a job"),
+        (["generate", "nope", "--out", "g"], '"nope" is no kind of generated stream; kinds are band.r'),
+        (["generate", "band.r", "--out", "g", "--rows", "-5"], "need 0 rows or more"),
+        (["generate", "band.r", "--out", "g", "--rate", "0"], "greater than 0"),
+        (["generate", "band.r", "--out", "join.yaml"], "join.yaml is a file, or lies below one"),
+        (["generate", "band.r", "--out", "join.yaml/x"], "join.yaml/x is a file, or lies below one"),
+    ],
+)
+def test_wrong_input_is_status_2_with_a_sentence_on_stderr(
+    arguments: list[str], message: str, streamjoin: Command, folder: Path
+) -> None:
+    said = streamjoin(*arguments)
+    assert (said.status, said.out) == (2, "")
+    assert message in said.err
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "message"),
+    [
+        (InputError("is wrong", field="run.slots"), 2, "streamjoin: run.slots: is wrong\n"),
+        (RunError("the disk is full"), 1, "streamjoin: the disk is full\n"),
+        (PermissionError(13, "Permission denied", "/out"), 1, "streamjoin: /out: Permission denied\n"),
+        (OSError("odd"), 1, "streamjoin: odd\n"),
+        (KeyError("x"), 1, f"streamjoin: this is a mistake in StreamJoin: KeyError: 'x' ({STACK} shows where)\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_every_failure_has_its_status_and_one_sentence(
+    failure: BaseException, status: int, message: str, streamjoin: Command, folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def fail(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("streamjoin.prepare.bind", fail)
+    assert streamjoin("validate", "join.yaml") == Said(status, "", message)
+
+
+def test_mistake_of_ours_shows_its_stack_when_asked(
+    streamjoin: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamjoin.prepare.bind", lambda file: 1 // 0)
+    monkeypatch.setenv("STREAMJOIN_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        streamjoin("validate", "join.yaml")
+
+
+def test_right_file_is_said_to_be_right(streamjoin: Command, folder: Path) -> None:
+    said = streamjoin("validate", "join.yaml")
+    what = "orders joins payments within 10 s, by biclique; allowed delay: orders none, payments 2 s"
+    assert said == Said(0, f"join.yaml is right: {what}\n", "")
+
+
+@pytest.mark.parametrize("command", [["run", "join.yaml", "--until-end"], ["compare", "join.yaml"]])
+def test_stream_without_an_end_cannot_be_run_until_its_end(
+    command: list[str], streamjoin: Command, folder: Path
+) -> None:
+    said = streamjoin(*command, "--set", "streams.orders={source: generator, kind: zipf.r, time: ts}")
+    assert (said.status, said.out) == (2, "")
+    assert said.err.startswith("streamjoin: streams.orders.rows: is missing; zipf.r never ends")
+
+
+def test_failed_run_says_where_the_log_is(streamjoin: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "state").mkdir()
+    (folder / "state" / "spark.log").touch()
+
+    def fail(*_: object, **__: object) -> None:
+        raise RunError("1.parquet is damaged")
+
+    monkeypatch.setattr("streamjoin.spark.run.run_file", fail)
+    said = streamjoin("run", "join.yaml")
+    assert said == Said(1, "", f"streamjoin: 1.parquet is damaged; the log is {folder / 'state' / 'spark.log'}\n")
+
+
+# ---- explain ----------------------------------------------------------------------------------------------------
+
+
+def test_explanation_is_for_people(streamjoin: Command, folder: Path) -> None:
+    said = streamjoin("explain", "join.yaml")
+    assert (said.status, said.err) == (0, "")
+    plan, table, note = said.out.split("\n\n")
+    assert plan.splitlines() == [
+        "join        orders with payments, within 10 s",
+        "output      order_id int64, payment_id int64",
+        "keep        orders: id, k",
+        "            payments: id, k",
+        "index       orders by hash of orders.k",
+        "            payments by hash of payments.k",
+        "then check  nothing: the index settles it",
+        "delay       orders none, payments 2 s",
+        "operator    biclique, hash routing, 2 units store R and 2 store S",
+        "            chosen by auto; an equality sends equal keys to one unit of each side, the least there is to send",
+        "sampled     orders: 1.5 tuples/s of event time, 24 bytes each, 20 stored",
+        "            payments: 0.1 tuples/s of event time, 24 bytes each, 1.1 stored",
+    ]
+    head, *operators = table.splitlines()
+    assert head.split() == ["operator", "memory", "replication", "comparisons/s", "bytes", "sent/s"]
+    assert [line.split()[0] for line in operators][:2] == ["biclique", "matrix"]
+    assert operators[-1] == "spark        can run it; no formula tells its costs"
+    assert note == "comparisons are those of a nested loop; an index needs a small part of them\n"
+
+
+def test_explanation_stays_aligned_with_figures_of_any_size(streamjoin: Command, folder: Path) -> None:
+    (folder / "join.yaml").write_text(
+        "streams:\n"
+        "  bids: {source: generator, kind: band.r, time: ts, rate: 900000000/s, rows: 1000000}\n"
+        "  asks: {source: generator, kind: band.s, time: ts, rate: 900000000/s, rows: 1000000}\n"
+        "query: SELECT ONLINE bids.id AS x, asks.id AS y FROM bids, asks WHERE ABS(bids.x - asks.a) < 9 WITHIN 9 DAYS\n"
+    )
+    said = streamjoin("explain", "join.yaml")
+    table = said.out.split("\n\n")[1].splitlines()
+    head, *operators = [line for line in table if "cannot" not in line]
+    assert all(len(line) == len(head) for line in operators)
+    assert any(len(line) > 80 for line in operators)
+
+
+def test_operator_that_cannot_run_the_query_says_why(streamjoin: Command, folder: Path) -> None:
+    (folder / "join.yaml").write_text(JOIN.replace("orders.k = payments.k", "orders.k < payments.k"))
+    said = streamjoin("explain", "join.yaml")
+    assert "cannot: Spark's stream-stream join needs an equality" in said.out
+
+
+def test_costs_are_not_made_up_where_rates_are_unknown(streamjoin: Command, folder: Path) -> None:
+    said = streamjoin("explain", "join.yaml", "--set", "streams.orders.time=arrival")
+    assert said.status == 0
+    assert "its costs need the streams' rates, not known yet" in said.out
+    assert "sampled" not in said.out
+
+
+def test_explanation_is_json_for_programs(streamjoin: Command, folder: Path) -> None:
+    said = streamjoin("explain", "join.yaml", "--output", "json", "--set", "operator.name=matrix")
+    found = json.loads(said.out)
+    assert found["operator"] == "matrix"
+    assert found["window"] == "within 10 s"
+    assert [option["name"] for option in found["operators"]][:2] == ["biclique", "matrix"]
+
+
+# ---- generate ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "jsonl", "arrow"])
+def test_workload_is_written_in_every_format_and_can_be_joined(format: str, streamjoin: Command, folder: Path) -> None:
+    for kind in ("zipf.r", "zipf.s"):
+        said = streamjoin("generate", kind, "--out", kind, "--rows", "25", "--rows-per-file", "10", "--format", format)
+        assert said == Said(0, f"25 rows of {kind} in 3 files in {kind}\n", "")
+    assert sorted(path.name for path in (folder / "zipf.r").iterdir()) == [f"0000{n}.{format}" for n in range(3)]
+    (folder / "join.yaml").write_text(
+        "streams:\n"
+        f"  r: {{source: {format}, path: zipf.r, time: ts}}\n"
+        f"  s: {{source: {format}, path: zipf.s, time: ts}}\n"
+        "query: SELECT ONLINE r.id AS a, s.id AS b FROM r, s WHERE r.k = s.k WITHIN 10 SECONDS\n"
+    )
+    assert streamjoin("validate", "join.yaml").status == 0
+
+
+def test_same_seed_writes_the_same_rows(streamjoin: Command, folder: Path) -> None:
+    for out, seed in (("a", "3"), ("b", "3"), ("c", "4")):
+        streamjoin("generate", "zipf.r", "--out", out, "--rows", "50", "--seed", seed)
+    tables = [pq.read_table(folder / out / "00000.parquet") for out in "abc"]
+    assert tables[0] == tables[1] != tables[2]
+
+
+def test_one_row_is_one_row(streamjoin: Command, folder: Path) -> None:
+    said = streamjoin("generate", "band.r", "--out", "g", "--rows", "1", "--format", "csv")
+    assert said.out == "1 row of band.r in 1 file in g\n"
+    assert pa_csv.read_csv(folder / "g" / "00000.csv").num_rows == 1
+
+
+# ---- state ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkpoint(folder: Path) -> Path:
+    """The state of a join after one batch without tuples."""
+    columns = pa.schema([("t", pa.timestamp("us", "UTC")), ("k", pa.int64())])
+    streams = {name: StreamSchema(name, columns, "t") for name in ("r", "s")}
+    plan = plan_query("SELECT ONLINE r.k FROM r, s WHERE r.k = s.k WITHIN 1 SECONDS", streams)
+    root = folder / "checkpoint" / "state"
+    job = StageJob(plan, Biclique(1, 1), 1, root, sync=False)
+    step = SlotStep(job, 0, 0, StateStore(root, sync=False))
+    assert list(step.results()) == []
+    return folder / "checkpoint"
+
+
+def test_units_of_a_checkpoint_are_listed(streamjoin: Command, checkpoint: Path) -> None:
+    for directory in (checkpoint, checkpoint / "state"):
+        said = streamjoin("state", "ls", str(directory))
+        assert said.status == 0
+        head, *units, total = said.out.splitlines()
+        assert head.split()[:4] == ["unit", "version", "segments", "rows"]
+        assert [line.split()[0] for line in units] == ["0", "1"]
+        assert total.split()[0] == "all"
+
+
+def test_segments_of_one_unit_are_shown(streamjoin: Command, checkpoint: Path) -> None:
+    said = streamjoin("state", "show", str(checkpoint), "--unit", "1")
+    assert said.status == 0
+    assert said.out.startswith("unit 1, version 1\n")
+    assert "unit 0" not in said.out
+
+
+def test_unit_that_is_not_there_is_refused_with_those_there_are(streamjoin: Command, checkpoint: Path) -> None:
+    said = streamjoin("state", "show", str(checkpoint), "--unit", "7")
+    assert said == Said(2, "", "streamjoin: there is no unit 7; units are 0, 1\n")
+
+
+def test_damaged_manifest_is_status_1_and_named(streamjoin: Command, checkpoint: Path) -> None:
+    [manifest] = (checkpoint / "state" / "0" / "1").glob("*.json")
+    manifest.write_text(manifest.read_text()[:20])
+    said = streamjoin("state", "ls", str(checkpoint))
+    assert (said.status, said.out) == (1, "")
+    assert f"{checkpoint / 'state'}: manifest 1.json is damaged" in said.err
+
+
+# ---- run --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+def test_first_join_of_a_newcomer_prints_its_results_and_puts_bad_records_aside(folder: Path) -> None:
+    (folder / "payments.csv").write_text(PAYMENTS + '2026-01-01T00:00:31Z,13\n2026-01-01T00:00:31Z,14,"2\n')
+    schema = "streams.payments.schema={ts: timestamp, id: int64, k: int64}"
+    said = in_a_process("run", "join.yaml", "--until-end", "--report", "out/report.json", "--set", schema, cwd=folder)
+    assert said.status == 0, said.err
+    pairs = {(row["order_id"], row["payment_id"]) for row in map(json.loads, said.out.splitlines())}
+    assert pairs == {(1, 10), (3, 10), (2, 11)}
+    assert "3 results from orders 3, payments 3 tuples" in said.err
+    assert "dead letters: payments 2" in said.err
+    [letters] = (folder / "state" / "dead-letters").iterdir()
+    assert [json.loads(line)["position"] for line in letters.read_text().splitlines()] == [3, 4]
+    assert json.loads((folder / "out" / "report.json").read_text())["results"] == 3
+
+
+@pytest.mark.spark
+def test_run_over_a_file_that_cannot_be_read_fails_with_its_name_and_the_log(folder: Path) -> None:
+    (folder / "orders" / "2.csv").write_text("ts,id\n2026-01-01T00:00:09Z,9\n")
+    said = in_a_process("run", "join.yaml", "--until-end", "--quiet", cwd=folder)
+    assert said.status == 1
+    assert said.err == (
+        f'streamjoin: {folder}/orders/2.csv has no column "k"; it has ts, id; the log is {folder}/state/spark.log\n'
+    )
