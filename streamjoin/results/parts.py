@@ -147,6 +147,13 @@ class ParquetSink:
             if (self.staging / name).exists():
                 os.replace(self.staging / name, self.folder / name)
             failpoint("batch.mid_commit")
+        _remove_staged(self.staging, batch)
+
+
+def _remove_staged(staging: Path, batch: int) -> None:
+    """Remove what an attempt with more slots staged for a batch that is committed now."""
+    for stale in staging.glob(f"batch-{batch:09d}-*"):
+        stale.unlink()
 
 
 @dataclass
@@ -192,6 +199,7 @@ class JsonLinesSink:
             self._append(batch, files)
         for path in files:
             path.unlink(missing_ok=True)
+        _remove_staged(self.staging, batch)
 
     def _append(self, batch: int, files: Sequence[Path]) -> None:
         target = Path(self.target)

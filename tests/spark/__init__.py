@@ -1,0 +1,1 @@
+"""StreamJoin on a real local Spark: exact, through crashes, live and from Kafka."""

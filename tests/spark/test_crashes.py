@@ -1,0 +1,285 @@
+"""kill -9 at every named place and at random times, then on with other slots: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import time
+from collections import Counter
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from streamjoin.errors import InputError
+from streamjoin.failpoints import NAMES
+from streamjoin.joinfile import parse
+from streamjoin.prepare import bind
+from streamjoin.spark import checkpoint
+from streamjoin.state.store import StateStore, read_manifests
+from tests.conformance.check import expected, plan
+from tests.conformance.histories import History, history
+
+from .command import RUN_S_MAX, Command
+from .jobs import check_same, join_text, query, result_rows, run_text, write_history
+
+pytestmark = pytest.mark.spark
+
+BATCHES = 20
+TEST_S_MAX = 1800
+"""Seven starts of Spark, on a machine that may be busy."""
+SLOTS = (2, 4, 1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A join, and the places where its driver dies.
+
+    Args:
+        kills: failpoints with the visit at which they kill; "" for a random moment.
+    """
+
+    condition: str
+    window: str
+    operator: str
+    kills: tuple[str, ...]
+
+
+# Places in tasks are counted by each worker for itself, and there several units meet them in a batch.
+CASES = {
+    "biclique by hash": Case(
+        "equality, then band",
+        "20 us",
+        "name: biclique, routing: hash, r_units: 3, s_units: 2",
+        (
+            "batch.before_commit:2",
+            "",
+            "unit.before_manifest:3",
+            "router.before_punctuation:2",
+            "",
+            "unit.mid_results:2",
+        ),
+    ),
+    "biclique by random, on a band": Case(
+        "band",
+        "only after",
+        "name: biclique, routing: random, r_units: 2, s_units: 3",
+        ("unit.after_segments:3", "", "batch.mid_commit:2", "unit.before_probe:4", "", "state.before_collect:3"),
+    ),
+    "matrix 2x2": Case(
+        "two bands",
+        "20 us",
+        "name: matrix, rows: 2, columns: 2",
+        ("unit.after_manifest:4", "", "unit.before_segments:3", "batch.after_commit:2", "", "batch.mid_commit:3"),
+    ),
+    "biclique by contrand": Case(
+        "text equality",
+        "full history",
+        "name: biclique, routing: contrand, r_units: 4, s_units: 3, r_groups: 2, s_groups: 3",
+        ("unit.mid_results:4", "", "unit.before_manifest:5", "batch.mid_commit:1", "", "router.before_punctuation:3"),
+    ),
+    "a count window": Case(
+        "equality",
+        "7 rows",
+        "name: biclique, routing: hash, r_units: 2, s_units: 2",
+        ("batch.after_commit:1", "", "unit.after_segments:2", "state.before_collect:2", "", "unit.after_manifest:2"),
+    ),
+}
+
+
+def test_every_named_place_is_killed_at_least_once() -> None:
+    assert {kill.partition(":")[0] for case in CASES.values() for kill in case.kills} == {*NAMES, ""}
+    assert sum(len(case.kills) for case in CASES.values()) == 30
+
+
+@pytest.mark.timeout(TEST_S_MAX)
+@pytest.mark.parametrize("name", CASES)
+def test_killed_jobs_go_on_exactly(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    number = list(CASES).index(name)
+    rng = np.random.default_rng(number)
+    given = history(number, r=10 * BATCHES, s=9 * BATCHES, time_shape="disordered", delay_us=15)
+    write_history(given, tmp_path, BATCHES)
+    file = write_join_file(tmp_path, case)
+    slots = cycle(SLOTS)
+    for kill in case.kills:
+        before = committed(tmp_path)
+        status = run_and_kill(file, kill, next(slots), rng)
+        assert status == -signal.SIGKILL, f"{kill or 'random'}: {(tmp_path / 'join.log').read_text()[-2000:]}"
+        assert committed(tmp_path) >= before
+        assert committed(tmp_path) < BATCHES, f"{kill or 'random'} came after the last batch"
+    run_to_the_end(file, next(slots))
+    check_results(tmp_path, given, case)
+    check_state(tmp_path)
+
+
+def write_join_file(folder: Path, case: Case, results: str = "{parquet: results}") -> Path:
+    file = folder / "join.yaml"
+    file.write_text(join_text(query(case.condition, case.window), case.operator, delay_us=15, results=results))
+    return file
+
+
+def run_and_kill(file: Path, kill: str, slots: int, rng: np.random.Generator) -> int:
+    """One run that does not reach its end; its exit status."""
+    arguments = ("--until-end", "--quiet", "--set", f"run.slots={slots}")
+    if kill:
+        place, _, visit = kill.partition(":")
+        with Command(file, *arguments, failpoints=f"{place}:kill:{visit}") as command:
+            return command.exit_status()
+    begun = planned(file.parent)
+    with Command(file, *arguments) as command:
+        command.wait_until(lambda: planned(file.parent) > begun, "begins no batch", RUN_S_MAX)
+        time.sleep(rng.uniform(0, 0.8))  # the random moment itself
+        return command.crash()
+
+
+def run_to_the_end(file: Path, slots: int) -> None:
+    with Command(file, "--until-end", "--set", f"run.slots={slots}") as command:
+        assert command.exit_status() == 0, command.output()
+
+
+def planned(folder: Path) -> int:
+    """Batches whose offsets are logged."""
+    return len(list((folder / "checkpoint" / "offsets" / "offsets").glob("[0-9]*")))
+
+
+def committed(folder: Path) -> int:
+    """Batches that are done."""
+    done = [int(path.name) for path in (folder / "checkpoint" / "offsets" / "commits").glob("[0-9]*")]
+    return max(done, default=-1) + 1
+
+
+def check_results(folder: Path, given: History, case: Case) -> None:
+    want = Counter(expected(given, case.condition, plan(given, case.condition, case.window), BATCHES))
+    assert want.total() > BATCHES
+    check_same(result_rows(folder / "results"), want)
+    assert not list((folder / "results" / ".staged").iterdir()), "an attempt with more slots left something behind"
+
+
+def check_state(folder: Path) -> None:
+    """All units have come equally far, and no file is there that no manifest names."""
+    state = folder / "checkpoint" / "state"
+    assert {found.version for _, found in read_manifests(state)} == {BATCHES}
+    assert StateStore(state).sweep() == 0
+
+
+@pytest.mark.timeout(TEST_S_MAX)
+def test_each_line_stands_once_in_a_file_of_json_lines(tmp_path: Path) -> None:
+    case = CASES["biclique by hash"]
+    given = history(20, r=10 * BATCHES, s=9 * BATCHES, time_shape="disordered", delay_us=15)
+    write_history(given, tmp_path, BATCHES)
+    file = write_join_file(tmp_path, case, results="{jsonl: results.jsonl}")
+    rng = np.random.default_rng(20)
+    # Between the parts of a batch, and with all of it in the file but not in the log of commits.
+    for kill, slots in (("batch.mid_commit:2", 2), ("batch.after_commit:2", 4), ("batch.mid_commit:3", 4)):
+        assert run_and_kill(file, kill, slots, rng) == -signal.SIGKILL
+        assert committed(tmp_path) < BATCHES
+    run_to_the_end(file, 1)
+    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    want = Counter(expected(given, case.condition, plan(given, case.condition, case.window), BATCHES))
+    check_same(Counter((line["r_id"], line["s_id"]) for line in lines), want)
+
+
+def test_arrival_times_outlive_the_driver(tmp_path: Path) -> None:
+    write_history(history(21, r=80, s=80, key_shape="one hot"), tmp_path, 4)
+    within = query("equality", "20 us").replace("20 MICROSECONDS", "5 SECONDS")
+    operator = "name: biclique, routing: random, r_units: 2, s_units: 2"
+    file = tmp_path / "join.yaml"
+    file.write_text(join_text(within, operator).replace("time: ts", "time: arrival"))
+    rng = np.random.default_rng(21)
+    assert run_and_kill(file, "batch.before_commit:3", 2, rng) == -signal.SIGKILL
+    staged = tmp_path / "results" / ".staged"
+    first = rows_of(staged, "batch-000000002-*")
+    assert committed(tmp_path) == 2 and first
+    run_to_the_end(file, 4)
+    # Stamped anew after the restart, the batch would be far from the ones before it.
+    check_same(rows_of(tmp_path / "results", "batch-000000002-*"), first)
+
+
+def rows_of(folder: Path, pattern: str) -> Counter[Any]:
+    return Counter(
+        tuple(row.values()) for file in sorted(folder.glob(pattern)) for row in pq.read_table(file).to_pylist()
+    )
+
+
+@pytest.fixture
+def done(session: SparkSession, tmp_path: Path) -> Path:
+    """A folder with a join that has come to the end of its streams."""
+    given = history(22, r=60, s=60)
+    write_history(given, tmp_path, 4, range(3))
+    run_text(session, write_join_file(tmp_path, CASES["biclique by hash"]).read_text(), tmp_path)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every file that matters with the digest of its bytes."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix not in (".log", ".crc") and path.name != "lock"
+    }
+
+
+def test_a_start_after_the_end_does_nothing_and_changes_nothing(done: Path, session: SparkSession) -> None:
+    before = contents(done)
+    progress = run_text(session, (done / "join.yaml").read_text(), done)
+    assert progress.batches == 0 and progress.results == 0
+    assert contents(done) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differs"),
+    [
+        ("r.x >= s.x - 5", "r.x >= s.x - 6", "query"),
+        ("delay: 15us", "delay: 16us", "streams"),
+        ("r_units: 3", "r_units: 4", "operator"),
+    ],
+)
+def test_the_checkpoint_of_another_join_is_refused(
+    old: str, new: str, differs: str, done: Path, session: SparkSession
+) -> None:
+    before = contents(done)
+    text = (done / "join.yaml").read_text()
+    assert old in text
+    with pytest.raises(InputError, match=rf"run.checkpoint: .* belongs to another join: its {differs} differs"):
+        run_text(session, text.replace(old, new), done)
+    assert contents(done) == before
+
+
+def test_a_checkpoint_in_use_is_refused_with_the_process_that_holds_it(done: Path, session: SparkSession) -> None:
+    text = (done / "join.yaml").read_text()
+    holder = bind(parse(text, base=done)).job()
+    with checkpoint.opened(holder), pytest.raises(InputError, match=f"is in use by process {os.getpid()};"):
+        run_text(session, text, done)
+    assert run_text(session, text, done).batches == 0
+
+
+@pytest.mark.parametrize("damage", ["a lost segment", "a cut segment", "a cut manifest", "a lost manifest"])
+def test_damaged_state_is_an_error_that_names_the_file(damage: str, done: Path) -> None:
+    write_history(history(22, r=60, s=60), done, 4, [3])
+    results = result_rows(done / "results")
+    state = done / "checkpoint" / "state"
+    unit, file = next(
+        (unit, info.file)
+        for unit, found in read_manifests(state)
+        for infos in found.segments.values()
+        for info in infos
+    )
+    named = state / "0" / str(unit) / (file if "segment" in damage else "3.json")
+    if "lost" in damage:
+        named.unlink()
+    else:
+        named.write_bytes(named.read_bytes()[:100])
+    with Command(done / "join.yaml", "--until-end") as command:
+        status, said = command.exit_status(), command.output()
+    assert status == 1, said
+    assert len(said.splitlines()) == 1 and said.startswith("streamjoin: ")
+    assert (f"unit {unit} has no state of version 3" if damage == "a lost manifest" else named.name) in said
+    assert result_rows(done / "results") == results

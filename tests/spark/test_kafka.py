@@ -1,0 +1,250 @@
+"""Kafka topics as streams: every format, restarts, bad records, vanished records, arrival times."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from confluent_kafka import TopicPartition
+from pyspark.sql import SparkSession
+
+from streamjoin.errors import RunError
+from streamjoin.joinfile import parse
+from streamjoin.prepare import bind
+from streamjoin.results.parts import ParquetSink
+from streamjoin.spark.run import run_job
+from tests.conformance.check import expected, plan
+from tests.conformance.histories import History, Row, cut, history
+from tests.servers import KafkaBroker
+
+from .jobs import STREAMS, check_same, query, result_rows, run_text, unique, write_history
+
+pytestmark = [pytest.mark.spark, pytest.mark.services]
+
+CONDITION, WINDOW = "equality, then band", "20 us"
+FIELDS = ("id", "ts", "k", "x")
+SCHEMA = "{id: int64, ts: int64, k: int64, x: int64}"
+AVRO = {
+    "type": "record",
+    "name": "row",
+    "fields": [{"name": name, "type": ["null", "long"] if name == "k" else "long"} for name in FIELDS],
+}
+ADMIN_S_MAX = 20.0
+PARTITIONS = 2
+
+
+def json_records(rows: Sequence[Row]) -> list[bytes]:
+    return [json.dumps({name: row[name] for name in FIELDS}).encode() for row in rows]
+
+
+def csv_records(rows: Sequence[Row]) -> list[bytes]:
+    return [",".join("" if row[name] is None else str(row[name]) for name in FIELDS).encode() for row in rows]
+
+
+def avro_records(rows: Sequence[Row]) -> list[bytes]:
+    records = []
+    for row in rows:
+        record = io.BytesIO()
+        fastavro.schemaless_writer(record, AVRO, {name: row[name] for name in FIELDS})
+        records.append(record.getvalue())
+    return records
+
+
+def arrow_records(rows: Sequence[Row]) -> list[bytes]:
+    """Several rows a record."""
+    records = []
+    for part in cut(rows, max(len(rows) // 7, 1)):
+        columns = {name: pa.array([row[name] for row in part], pa.int64()) for name in FIELDS}
+        sink = pa.BufferOutputStream()
+        batch = pa.RecordBatch.from_pydict(columns)
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        records.append(sink.getvalue().to_pybytes())
+    return records
+
+
+ENCODERS: dict[str, Callable[[Sequence[Row]], list[bytes]]] = {
+    "json": json_records,
+    "csv": csv_records,
+    "avro": avro_records,
+    "arrow": arrow_records,
+}
+
+
+@dataclass
+class Streams:
+    """Both streams of a test: topics, or one of them a folder of files.
+
+    Args:
+        formats: format of each stream; `parquet` for files.
+    """
+
+    broker: KafkaBroker
+    folder: Path
+    formats: tuple[str, str]
+    time: str = "ts"
+
+    def __post_init__(self) -> None:
+        self.topics = {stream: unique(f"rows-{stream}") for stream in STREAMS}
+        for stream, format in zip(STREAMS, self.formats, strict=True):
+            if format != "parquet":
+                self.broker.create_topic(self.topics[stream], PARTITIONS)
+
+    def feed(self, given: History, turn: int, turns: int) -> None:
+        """Bring the part `turn` of `turns` of a history, every second row to the other partition."""
+        write_history(given, self.folder, turns, [turn])
+        for stream, rows, format in zip(STREAMS, (given.r, given.s), self.formats, strict=True):
+            if format == "parquet":
+                continue
+            part = cut(rows, turns)[turn]
+            for partition in range(PARTITIONS):
+                records = ENCODERS[format](part[partition::PARTITIONS])
+                self.broker.produce(self.topics[stream], records, partition)
+
+    def text(self, operator: str = "name: biclique, routing: hash, r_units: 2, s_units: 2", run: str = "") -> str:
+        lines = [self._stream(stream, format) for stream, format in zip(STREAMS, self.formats, strict=True)]
+        return (
+            "streams:\n" + "\n".join(lines) + f"\nquery: {query(CONDITION, WINDOW)!r}\noperator: {{{operator}}}\n"
+            "results: {parquet: results}\n"
+            f"run: {{checkpoint: checkpoint, offsets_per_batch: 40, slots: 2{run}}}\n"
+        )
+
+    def _stream(self, stream: str, format: str) -> str:
+        if format == "parquet":
+            return f"  {stream}: {{source: parquet, path: {stream}, time: {self.time}, delay: 1ms}}"
+        given = f", avro_schema: '{json.dumps(AVRO)}'" if format == "avro" else ""
+        return (
+            f"  {stream}: {{source: kafka, servers: '{self.broker.servers}', topic: {self.topics[stream]}, "
+            f"format: {format}, schema: {SCHEMA}, time: {self.time}, delay: 1ms{given}}}"
+        )
+
+
+def reference(given: History) -> Counter[tuple[Any, ...]]:
+    return Counter(expected(given, CONDITION, plan(given, CONDITION, WINDOW), 1))
+
+
+@pytest.mark.parametrize("formats", [("json", "csv"), ("avro", "arrow"), ("arrow", "json"), ("parquet", "csv")])
+def test_topics_join_exactly_and_go_on_after_a_restart(
+    formats: tuple[str, str], broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    given = history(5, r=150, s=140, time_shape="disordered", delay_us=15)
+    streams = Streams(broker, tmp_path, formats)
+    streams.feed(given, 0, 2)
+    first = run_text(session, streams.text(), tmp_path)
+    assert first.tuples_in == [75, 70] and first.results > 0
+    streams.feed(given, 1, 2)
+    second = run_text(session, streams.text().replace("slots: 2", "slots: 3"), tmp_path)
+    assert second.tuples_in == [75, 70] and second.late == [0, 0]
+    check_same(result_rows(tmp_path / "results"), reference(given))
+
+
+def test_bad_records_are_kept_with_their_offsets_and_cost_no_other_record(
+    broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    given = history(6, r=60, s=60)
+    streams = Streams(broker, tmp_path, ("json", "csv"))
+    bad = {"r": [b'{"id": 1, "ts"', b"\xff\xfe", b'{"id": "x", "ts": 1, "k": 1, "x": 1}'], "s": [b"1,2,3", b"a,1,1,1"]}
+    for stream, records in bad.items():
+        broker.produce(streams.topics[stream], records[:1], partition=0)
+    streams.feed(given, 0, 1)
+    for stream, records in bad.items():
+        broker.produce(streams.topics[stream], records[1:], partition=0)
+    progress = run_text(session, streams.text(), tmp_path)
+    assert progress.tuples_in == [60, 60]
+    assert [counts["dead_letters"] for counts in progress.counts] == [3, 2]
+    check_same(result_rows(tmp_path / "results"), reference(given))
+    letters = dead_letters(tmp_path)
+    assert {(letter["stream"], letter["source"], letter["position"]) for letter in letters} == {
+        *(("r", f"{streams.topics['r']}/0", offset) for offset in (0, 31, 32)),
+        *(("s", f"{streams.topics['s']}/0", offset) for offset in (0, 31)),
+    }
+    assert len(letters) == 5 and all(letter["reason"] for letter in letters)
+
+
+def test_a_strict_job_stops_at_a_bad_record_and_names_it(
+    broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    streams = Streams(broker, tmp_path, ("json", "json"))
+    streams.feed(history(6, r=10, s=10), 0, 1)
+    broker.produce(streams.topics["s"], [b"nonsense"], partition=1)
+    with pytest.raises(RunError, match=rf"stream s, {streams.topics['s']}/1, record 5: .*strict"):
+        run_text(session, streams.text(run=", strict: true"), tmp_path)
+    assert not result_rows(tmp_path / "results")
+
+
+def test_records_that_vanished_before_they_were_read_are_an_error(
+    broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    given = history(7, r=80, s=80)
+    streams = Streams(broker, tmp_path, ("json", "json"))
+    streams.feed(given, 0, 2)
+    run_text(session, streams.text(), tmp_path)
+    before = result_rows(tmp_path / "results")
+    streams.feed(given, 1, 2)
+    # What retention does: of the 20 records to come in partition 1, the first ten go.
+    cut_off = TopicPartition(streams.topics["r"], 1, 30)
+    admin = broker.admin()  # a client that goes out of sight answers nobody
+    admin.delete_records([cut_off])[cut_off].result(ADMIN_S_MAX)
+    with pytest.raises(RunError, match=rf"offset=20.*{streams.topics['r']}-1") as failure:
+        run_text(session, streams.text(), tmp_path)
+    assert "\n" not in str(failure.value)
+    # Nothing was joined across the gap.
+    assert result_rows(tmp_path / "results") == before
+
+
+@dataclass(frozen=True)
+class FailingSink(ParquetSink):
+    """Fails where a driver that crashes before its commit would."""
+
+    fails_at: int = 0
+
+    def commit(self, batch: int, parts: Sequence[dict[str, Any]]) -> None:
+        if batch == self.fails_at:
+            raise RunError("crashed before the commit")
+        super().commit(batch, parts)
+
+
+@pytest.mark.parametrize("formats", [("json", "csv"), ("json", "parquet")])
+def test_arrival_times_are_those_of_the_first_attempt_when_a_batch_is_repeated(
+    formats: tuple[str, str], broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    given = history(8, r=120, s=120, key_shape="one hot")
+    streams = Streams(broker, tmp_path, formats, time="arrival")
+    for turn in range(3):
+        streams.feed(given, turn, 3)
+    text = streams.text().replace(query(CONDITION, WINDOW), ARRIVALS)
+    bound = bind(parse(text, base=tmp_path))
+    sink = FailingSink(tmp_path / "results", fails_at=2)
+    with pytest.raises(RunError, match="crashed before the commit"):
+        run_job(session, bound, bound.job(heartbeat=False), sink, until_end=True)
+    first = staged_rows(sink, 2)
+    assert first
+    run_text(session, text.replace("slots: 2", "slots: 1"), tmp_path)
+    # Stamped anew, the batch would be too far from the one before it.
+    assert Counter(read_rows(sorted((tmp_path / "results").glob("batch-000000002-*.parquet")))) == first
+
+
+ARRIVALS = "SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s WHERE r.k = s.k WITHIN 2 SECONDS"
+
+
+def staged_rows(sink: ParquetSink, batch: int) -> Counter[tuple[Any, ...]]:
+    return Counter(read_rows(sorted(sink.staging.glob(f"batch-{batch:09d}-*.parquet"))))
+
+
+def read_rows(files: Sequence[Path]) -> list[tuple[Any, ...]]:
+    import pyarrow.parquet as pq
+
+    return [tuple(row.values()) for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def dead_letters(folder: Path) -> list[dict[str, Any]]:
+    files = sorted((folder / "checkpoint" / "dead-letters").glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]

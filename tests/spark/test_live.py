@@ -1,0 +1,208 @@
+"""Jobs that do not end by themselves: new files, silent streams, and every way to stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streamjoin.joinfile import parse
+from streamjoin.prepare import bind
+from streamjoin.spark.driver import BatchReport, Driver, Progress
+from streamjoin.state.store import read_manifests
+from tests.conformance.check import expected, plan
+from tests.conformance.histories import history
+from tests.servers import KafkaBroker, spark_connector_jars
+from tests.servers.process import comes_true
+
+from .command import RUN_S_MAX, Command
+from .jobs import check_same, join_text, query, result_rows, run_text, unique, write_history
+
+pytestmark = pytest.mark.spark
+
+BATCHES = 6
+BATCH_S_MAX = 60.0
+CONDITION, WINDOW = "equality", "20 us"
+OPERATOR = "name: biclique, routing: hash, r_units: 2, s_units: 2"
+
+
+@dataclass
+class Live:
+    """A job that runs in another thread."""
+
+    driver: Driver
+    batches: list[BatchReport] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
+    failure: BaseException | None = None
+
+    def run(self) -> None:
+        """The thread."""
+        self.driver.on_batch = lambda progress, batch: self.batches.append(batch)
+        try:
+            self.driver.run(until_end=False, stop=self.stop)
+        except BaseException as failure:
+            self.failure = failure
+
+    def wait_for_tuples(self, r: int, s: int) -> None:
+        """Wait until so many have been joined."""
+
+        def are_there() -> bool:
+            assert self.failure is None, self.failure
+            return self.progress.tuples_in == [r, s]
+
+        assert comes_true(are_there, BATCH_S_MAX), f"{self.progress.tuples_in} after {self.progress.batches} batches"
+
+    @property
+    def progress(self) -> Progress:
+        """So far."""
+        return self.driver.progress
+
+
+@contextmanager
+def live(session: SparkSession, text: str, folder: Path) -> Iterator[Live]:
+    """Run a join file until the block ends."""
+    bound = bind(parse(text, base=folder))
+    job = Live(Driver(session, bound.job(), bound.sink()))
+    thread = threading.Thread(target=job.run, name="live job", daemon=True)
+    thread.start()
+    try:
+        yield job
+    finally:
+        job.stop.set()
+        thread.join(BATCH_S_MAX)
+    assert not thread.is_alive(), "the job does not stop"
+    assert job.failure is None, job.failure
+
+
+def test_files_are_joined_as_they_appear_and_a_stop_loses_nothing(session: SparkSession, tmp_path: Path) -> None:
+    given = history(1, r=12 * BATCHES, s=11 * BATCHES)
+    text = join_text(query(CONDITION, WINDOW), OPERATOR)
+    write_history(given, tmp_path, BATCHES, [0])
+    with live(session, text, tmp_path) as job:
+        for number in range(1, BATCHES - 1):
+            write_history(given, tmp_path, BATCHES, [number])
+            job.wait_for_tuples(12 * (number + 1), 11 * (number + 1))
+        done = job.progress.batches
+    assert job.progress.batches <= done + 1, "it went on after it was told to stop"
+    write_history(given, tmp_path, BATCHES, [BATCHES - 1])
+    rest = run_text(session, text, tmp_path)
+    assert rest.tuples_in == [12, 11]
+    check_same(
+        result_rows(tmp_path / "results"),
+        Counter(expected(given, CONDITION, plan(given, CONDITION, WINDOW), BATCHES)),
+    )
+
+
+def test_batches_go_on_while_nothing_arrives_and_change_no_tuple(session: SparkSession, tmp_path: Path) -> None:
+    given = history(2)
+    write_history(given, tmp_path, 1)
+    text = join_text(query(CONDITION, WINDOW), OPERATOR, run="slots: 2, heartbeat: 200ms")
+    with live(session, text, tmp_path) as job:
+        job.wait_for_tuples(40, 40)
+        stored, results, done = job.progress.stored_rows, job.progress.results, job.progress.batches
+        assert comes_true(lambda: job.progress.batches >= done + 3, BATCH_S_MAX), "there is no heartbeat"
+    assert job.progress.stored_rows == stored and job.progress.results == results
+    assert sum(job.progress.tuples_in) == 80
+
+
+@pytest.mark.services
+def test_a_silent_partition_does_not_hold_state_for_ever(broker: KafkaBroker, tmp_path: Path) -> None:
+    topics = {"r": unique("silent-r"), "s": unique("silent-s")}
+    for topic in topics.values():
+        broker.create_topic(topic, partitions=2)
+
+    def feed(stream: str, partition: int, times_s: range) -> None:
+        rows = [json.dumps({"id": second, "ts": second * 1_000_000}).encode() for second in times_s]
+        broker.produce(topics[stream], rows, partition)
+
+    # Partition 1 brings one early row and falls silent; partition 0 goes on for 100 windows.
+    for stream in topics:
+        feed(stream, 1, range(1))
+        feed(stream, 0, range(1, 101))
+    streams = [
+        f"  {stream}: {{source: kafka, servers: '{broker.servers}', topic: {topic}, format: json, "
+        "schema: {id: int64, ts: int64}, time: ts}"
+        for stream, topic in topics.items()
+    ]
+    file = tmp_path / "join.yaml"
+    file.write_text(
+        "streams:\n"
+        + "\n".join(streams)
+        + f"""
+query: SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s WHERE r.id = s.id WITHIN 1 SECOND
+operator: {{{OPERATOR}}}
+results: {{parquet: results}}
+run:
+  checkpoint: checkpoint
+  slots: 1
+  offsets_per_batch: 20
+  heartbeat: 500ms
+  spark: {{spark.jars: '{spark_connector_jars()}', spark.python.daemon.module: tests.spark.impatient}}
+"""
+    )
+
+    def stored() -> list[int]:
+        return [
+            sum(info.rows for infos in state.segments.values() for info in infos)
+            for _, state in read_manifests(tmp_path / "checkpoint" / "state")
+            if state.version
+        ]
+
+    with Command(file, "--quiet") as command:
+        results = tmp_path / "results"
+        command.wait_until(lambda: result_rows(results).total() == 101, "joins not all rows", RUN_S_MAX)
+        # Segments go as a whole, so the last batch of each stream may stay.
+        command.wait_until(lambda: sum(stored()) <= 2 * 21, "keeps what cannot match any more", BATCH_S_MAX)
+        os.kill(command.pid, signal.SIGTERM)
+        assert command.exit_status() == 0
+    assert result_rows(results) == Counter((number, number) for number in range(101))
+
+
+@pytest.mark.parametrize("how", ["the terminal's Ctrl-C", "SIGINT", "SIGTERM"])
+def test_a_signal_ends_the_command_with_a_summary_and_leaves_no_process(
+    how: str, session: SparkSession, tmp_path: Path
+) -> None:
+    given = history(4, r=60, s=50)
+    write_history(given, tmp_path, BATCHES, range(BATCHES - 1))
+    file = tmp_path / "join.yaml"
+    text = join_text(query(CONDITION, WINDOW), OPERATOR)
+    file.write_text(text)
+    commits = tmp_path / "checkpoint" / "offsets" / "commits"
+    with Command(file) as command:
+        command.wait_until(lambda: len(list(commits.glob("[0-9]*"))) >= BATCHES - 1, "joins nothing", RUN_S_MAX)
+        if how == "SIGTERM":
+            refuses_a_second_driver(file, command.pid)
+        if how == "the terminal's Ctrl-C":  # it goes to every process of the group
+            os.killpg(command.pid, signal.SIGINT)
+        else:
+            os.kill(command.pid, getattr(signal, how))
+        assert command.exit_status() == 0, command.output()
+        said = command.output()
+    assert "stopping after the current batch" in said
+    assert re.search(r"results? from r 50, s 41 tuples", said), said
+    assert "Traceback" not in said and "Exception" not in said
+    write_history(given, tmp_path, BATCHES, [BATCHES - 1])
+    run_text(session, text, tmp_path)
+    check_same(
+        result_rows(tmp_path / "results"),
+        Counter(expected(given, CONDITION, plan(given, CONDITION, WINDOW), BATCHES)),
+    )
+
+
+def refuses_a_second_driver(file: Path, first: int) -> None:
+    """The same checkpoint twice at a time."""
+    other = file.with_name("other.yaml")
+    other.write_text(file.read_text())
+    with Command(other, "--until-end") as second:
+        assert second.exit_status() == 2
+        assert f"is in use by process {first}" in second.output() and "Traceback" not in second.output()
