@@ -15,8 +15,12 @@ from .command import JAVA_OPTIONS
 
 THREADS = 2
 
-if reason := java_problem():
-    pytest.skip(reason, allow_module_level=True)
+
+@pytest.fixture(scope="session", autouse=True)
+def java() -> None:
+    """No test here can do without."""
+    if reason := java_problem():
+        pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +42,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def broker() -> Iterator[KafkaBroker]:
     """A Kafka broker, for all tests."""
     try:
+        spark_connector_jars()
         with KafkaBroker() as started:
             yield started
     except ServerUnavailable as reason:

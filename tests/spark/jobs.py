@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,18 @@ from tests.conformance.conditions import CONDITIONS
 from tests.conformance.histories import History
 
 STREAMS = ("r", "s")
+BEGIN_S = 1_700_000_000
 
 
 def write_file(folder: Path, number: int, rows: pa.RecordBatch) -> None:
     """A Parquet file of a stream; it appears under its name when it is whole."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{number:06d}.parquet"
-    pq.write_table(pa.Table.from_batches([rows]), path.with_name(f".{path.name}"))
-    path.with_name(f".{path.name}").rename(path)
+    hidden = path.with_name(f".{path.name}")
+    pq.write_table(pa.Table.from_batches([rows]), hidden)
+    # Spark's own file source reads by age, in milliseconds; two files may not be equally old.
+    os.utime(hidden, (BEGIN_S + number, BEGIN_S + number))
+    hidden.rename(path)
 
 
 def write_history(history: History, folder: Path, batches: int, numbers: Iterable[int] | None = None) -> None:
@@ -102,11 +107,6 @@ def check_same_in_duckdb(results: Path, reference: str) -> int:
     expected, missing, extra = counts
     assert (missing, extra) == (0, 0), f"of {expected} rows {missing} are missing and {extra} are too many"
     return int(expected)
-
-
-def shift_times(rows: Sequence[dict[str, Any]], by_us: int) -> list[dict[str, Any]]:
-    """The same rows later."""
-    return [row | {"ts": row["ts"] + by_us} for row in rows]
 
 
 _number = count()

@@ -55,7 +55,7 @@ class Case:
 # Places in tasks are counted by each worker for itself, and there several units meet them in a batch.
 CASES = {
     "biclique by hash": Case(
-        "equality, then band",
+        "equality",
         "20 us",
         "name: biclique, routing: hash, r_units: 3, s_units: 2",
         (
