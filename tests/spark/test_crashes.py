@@ -248,7 +248,7 @@ def test_the_checkpoint_of_another_join_is_refused(
     before = contents(done)
     text = (done / "join.yaml").read_text()
     assert old in text
-    with pytest.raises(InputError, match=rf"run.checkpoint: .* belongs to another join: its {differs} differs"):
+    with pytest.raises(InputError, match=rf"run.checkpoint: .* belongs to another join, with other {differs};"):
         run_text(session, text.replace(old, new), done)
     assert contents(done) == before
 

@@ -90,10 +90,12 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(42)
     for stream in STREAMS:
         numbers = np.arange(ROWS)
+        # One key of 400 is hot: every twentieth tuple has it.
+        keys = np.where(rng.random(ROWS) < 0.05, 7, rng.integers(0, 400, ROWS))
         columns = [
             pa.array(numbers),
             pa.array(BEGIN_US + numbers * 1_000 + rng.integers(0, 200_000, ROWS)).view(TIMESTAMP),
-            pa.array(rng.zipf(1.3, ROWS) % 1_000, mask=rng.random(ROWS) < 0.01),
+            pa.array(keys, mask=rng.random(ROWS) < 0.01),
             pa.array(rng.integers(0, 10_000, ROWS)),
             pa.array(rng.random(ROWS)),
         ]
