@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -103,8 +104,21 @@ def create_session(
         builder = builder.config(key, value)
     if jars:
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
-    with _java_speaks_to(log):
+    with _java_speaks_to(log), _interrupts_stay_ours():
         return builder.getOrCreate()
+
+
+@contextmanager
+def _interrupts_stay_ours() -> Iterator[None]:
+    """PySpark would answer Ctrl-C by cancelling all jobs; whoever made the session decides what it means."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def start_workers(session: SparkSession, slots: int) -> None:
