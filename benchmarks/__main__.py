@@ -103,19 +103,19 @@ def wanted(name: str, path: Path, arguments: argparse.Namespace) -> bool:
 
 
 def run_part(name: str, scale: Scale) -> dict[str, Any]:
-    """What the part found, with the machine, the load before it, and the error if there was one."""
-    load = machine.load_average()
+    """What the part found, with the machine, what else ran before it, and the error if there was one."""
+    busy = machine.busy_share()
     expected = f"about {PARTS[name].EXPECTED_S // 60 or 1} minutes" if not scale.quick else "toy sizes"
-    scale.show(f"{name}: {expected}, load average {load:.2f}")
-    quiet = load <= machine.LOAD_QUIET_MAX
+    scale.show(f"{name}: {expected}, {busy:.0%} of the cores are busy with other work")
+    quiet = busy <= machine.BUSY_QUIET_MAX
     if not quiet:
-        scale.show(f"  warning: the machine is not idle (above {machine.LOAD_QUIET_MAX}); numbers will be too low")
+        scale.show("  warning: the machine is not idle; numbers will be too low")
     begun_s = time.monotonic()
     described = {
         "part": name,
         "quick": scale.quick,
         "begun": datetime.now(UTC).isoformat(timespec="seconds"),
-        "load_before": load,
+        "busy_before": busy,
         "quiet": quiet,
         "machine": machine.describe(),
     }

@@ -15,7 +15,8 @@ from benchmarks.baselines.flink_join import FLINK_VERSION
 from benchmarks.scale import ROOT, SLOTS
 
 PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "duckdb", "pandas")
-LOAD_QUIET_MAX = 0.5
+BUSY_QUIET_MAX = 0.1
+BUSY_OVER_S = 5.0
 
 
 def describe() -> dict[str, Any]:
@@ -34,9 +35,12 @@ def describe() -> dict[str, Any]:
     }
 
 
-def load_average() -> float:
-    """Processes that ran or waited to run, averaged over the last minute."""
-    return os.getloadavg()[0]
+def busy_share() -> float:
+    """The share of all cores' time that others use just now.
+
+    Not the load average: that remembers for minutes the part of the benchmarks that ended a moment ago.
+    """
+    return psutil.cpu_percent(interval=BUSY_OVER_S) / 100
 
 
 def _model() -> str:

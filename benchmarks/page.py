@@ -70,12 +70,12 @@ def _machine(results: Results) -> str:
             ("Numba", "numba"), ("DuckDB", "duckdb"),
         )
     )  # fmt: skip
-    loads = ", ".join(f"{name} {part['load_before']:.2f}" for name, part in results.items())
+    busy = ", ".join(f"{name} {part['busy_before']:.0%}" for name, part in results.items())
     toy = "**Toy sizes: these numbers show that the programs work, and nothing else.**\n\n" if newest["quick"] else ""
     return (
         f"{toy}{machine['cores']} cores ({machine['model']}), {machine['memory_bytes'] / 2**30:.0f} GiB, "
         f"{machine['system']}. {versions}. {newest['begun'][:10]}, commit {machine['commit'] or 'unknown'}. "
-        f"Every system has {machine['slots']} task slots. Load average before each part: {loads}.\n"
+        f"Every system has {machine['slots']} task slots. Time of the cores used by others before each part: {busy}.\n"
     )
 
 
@@ -83,7 +83,7 @@ def _warnings(part: Part) -> str:
     lines = []
     if not part["quiet"]:
         lines.append(
-            f"\nThe machine was not idle before this part (load average {part['load_before']:.1f}): "
+            f"\nThe machine was not idle before this part ({part['busy_before']:.0%} of the cores' time): "
             "read it with care.\n"
         )
     if part.get("error"):

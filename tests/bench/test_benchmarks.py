@@ -29,7 +29,7 @@ def scale(folder: Path, seconds: float = 300.0) -> Scale:
 
 
 def result(part: str, **found: Any) -> dict[str, Any]:
-    described = {"part": part, "quick": True, "begun": "2026-01-01T00:00:00+00:00", "load_before": 0.1, "quiet": True}
+    described = {"part": part, "quick": True, "begun": "2026-01-01T00:00:00+00:00", "busy_before": 0.01, "quiet": True}
     return {**described, "machine": machine.describe(), "seconds": 1.0, **found}
 
 
