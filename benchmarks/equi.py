@@ -37,6 +37,7 @@ class Workload:
         full_rows: rows of both streams after which the window holds as much as it ever will.
         memory_mb: heap for the peers, in MiB. StreamJoin's state is not on the heap; it gets its default.
         limit_s: for the timed part of each run.
+        slow_ones: also the peers that are slower than another of the same kind, such as Spark with RocksDB.
     """
 
     files: int
@@ -49,6 +50,7 @@ class Workload:
     full_rows: int
     memory_mb: int
     limit_s: float
+    slow_ones: bool = True
     seed: int = 1
 
     def make(self, data: Path) -> Path:
@@ -133,6 +135,8 @@ def _systems(scale: Scale, work: Path, data: Path, workload: Workload) -> dict[s
         "spark-rocksdb-v4": spark("rocksdb-v4"),
         "flink-heap-60s": flink(60),
     }
+    if not workload.slow_ones:
+        calls = {name: call for name, call in calls.items() if "rocksdb" not in name and name != "flink-heap-60s"}
     if scale.quick:  # One of each kind.
         calls = {name: calls[name] for name in ("streamjoin-driver", "streamjoin-dataframe", "spark-default")}
     return calls

@@ -1,7 +1,8 @@
 """The equi join at 131,072 tuples a batch, with as many live tuples as in `equi_large`.
 
 The first file of each stream fills the window in one batch, for all systems alike; it and the next three batches are
-the warm-up, so that small batches alone are measured.
+the warm-up, so that small batches alone are measured. Spark with RocksDB needs more than eight minutes for that first
+batch, so it is in `equi_large` only.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from benchmarks.equi import Workload, run_workload
 from benchmarks.scale import Scale
 
 TARGETS = {"spark-default": 4.0}
-EXPECTED_S = 1800
+EXPECTED_S = 1000
 FULL = Workload(
     files=34, rows_per_file=65_536, keys=4_000_000, span_ms_per_file=65_536, window_s=4194, first_file=64,
-    warmup_rows=2 * 65_536 * 67, full_rows=2 * 65_536 * 67, memory_mb=10_240, limit_s=480,
+    warmup_rows=2 * 65_536 * 67, full_rows=2 * 65_536 * 67, memory_mb=10_240, limit_s=300, slow_ones=False,
 )  # fmt: skip
 QUICK = Workload(
     files=8, rows_per_file=2048, keys=8192, span_ms_per_file=2048, window_s=8, first_file=4,
