@@ -11,8 +11,17 @@ User text reaches sqlglot's parser and nothing else: what runs is built from an 
 """
 
 from streamjoin.query.bind import bind, plan_query
+from streamjoin.query.condition import bind_condition
 from streamjoin.query.parse import ParsedQuery, parse
 from streamjoin.query.source import UnsupportedQueryError
 from streamjoin.query.translate import RegisteredPredicate
 
-__all__ = ["ParsedQuery", "RegisteredPredicate", "UnsupportedQueryError", "bind", "parse", "plan_query"]
+__all__ = [
+    "ParsedQuery",
+    "RegisteredPredicate",
+    "UnsupportedQueryError",
+    "bind",
+    "bind_condition",
+    "parse",
+    "plan_query",
+]

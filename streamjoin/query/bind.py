@@ -68,7 +68,8 @@ def bind(
         )
     tree, words = parsed.tree, parsed.words
     _check_parts(tree, words)
-    scope = Scope(words.source, *_streams(tree, words, streams))
+    names, two = _streams(tree, words, streams)
+    scope = Scope(words.source, names, two)
     translator = Translator(words, scope, registered)
     if not tree.expressions:
         raise words.source.wrong("SELECT ONLINE needs at least one column", words.range(0))
@@ -76,9 +77,9 @@ def bind(
         where = _where(tree, translator)
         select = bind_select(tree, translator)
         plan = JoinPlan(
-            scope.streams,
-            scope.names,
-            analyse(where, scope.names),
+            two,
+            names,
+            analyse(where, names),
             parsed.window,
             select,
             index,

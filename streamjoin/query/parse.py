@@ -47,10 +47,11 @@ def parse(text: str) -> ParsedQuery:
     check_nesting(words.source, words.tokens)
     words, window = take_within(take_online(words))
     check_words(words)
-    return ParsedQuery(text, window, _tree(words), words)
+    return ParsedQuery(text, window, syntax_tree(words), words)
 
 
-def _tree(words: Words) -> exp.Select:
+def syntax_tree(words: Words) -> exp.Select:
+    """The tree of words that are one plain SELECT."""
     try:
         with room_to_recurse():
             trees = DIALECT.parser().parse(for_parser(words), words.source.text)

@@ -18,11 +18,11 @@ _LISTED_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The two streams of a query under the names it gives them."""
+    """What a query reads, under the names it gives it: two streams, or the results of a join."""
 
     source: Source
-    names: tuple[str, str]
-    streams: tuple[StreamSchema, StreamSchema]
+    names: tuple[str, ...]
+    streams: tuple[StreamSchema, ...]
 
     def column(self, stream: tuple[str, Range] | None, name: tuple[str, Range]) -> Column:
         """The column a name means, by case first, then without case where only one fits.
@@ -33,7 +33,7 @@ class Scope:
             QueryError: no column or two columns have that name.
         """
         written, where = name
-        sides = (self.side(*stream),) if stream else (0, 1)
+        sides = (self.side(*stream),) if stream else tuple(range(len(self.streams)))
         found = [self._exact(side, written) for side in sides]
         fits = [column for column in found if column] or [
             column for side in sides if (column := self._any_case(side, written))
@@ -60,9 +60,8 @@ class Scope:
         for side, stream in enumerate(self.streams):
             if stream.name.lower() == name.lower():
                 raise self.source.wrong(f'here "{name}" is called "{self.names[side]}"; write that name', where)
-        raise self.source.wrong(
-            f'there is no stream "{name}" in FROM; the query reads "{self.names[0]}" and "{self.names[1]}"', where
-        )
+        names = " and ".join(f'"{own}"' for own in self.names)
+        raise self.source.wrong(f'there is no stream "{name}" in FROM; the query reads {names}', where)
 
     def all_of(self, side: int) -> list[Column]:
         """Every column of one side, in the stream's order."""
