@@ -8,6 +8,7 @@ what an index finds with it must be checked again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +59,8 @@ def _any_value(kind: pa.DataType) -> pa.Scalar:
         return pa.scalar("", kind) if pa.types.is_string(kind) else pa.scalar(b"", kind)
     if pa.types.is_boolean(kind):
         return pa.scalar(False)
+    if pa.types.is_decimal(kind):
+        return pa.scalar(Decimal(0), kind)
     return pa.scalar(0, pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
 
 
