@@ -20,6 +20,11 @@ NAMES = (
     "batch.mid_commit",
     "batch.after_commit",
     "state.before_collect",
+    "store.after_blocks",
+    "ledger.before_records",
+    "ledger.before_head",
+    "ledger.after_head",
+    "ledger.mid_expire",
 )
 
 

@@ -14,6 +14,10 @@ from streamjoin.predicate import JoinPredicate, Range, equality_keys
 from streamjoin.schema import StreamSchema
 from streamjoin.window import CountWindow, FullHistory, TimeWindow, Window
 
+RESULT_TIME = "__time"
+"""Engine column of a result: the latest event time among its tuples, in us."""
+RESULT_KEY = "__key"
+"""Engine column of a result: what it is looked up by."""
 ARCHIVE_PERIODS_A_WINDOW = 10
 """P is a tenth of the window unless set, as in BiStream, section 6.2."""
 
@@ -32,6 +36,7 @@ class JoinPlan:
         archive_period_us: P of a time window, or None for the default.
         predicates: registered vectorised predicates by name.
         text: the query as written.
+        keyed: rows leave the units with their time and key, as result stores need them.
     """
 
     streams: tuple[StreamSchema, StreamSchema]
@@ -43,6 +48,7 @@ class JoinPlan:
     archive_period_us: int | None = None
     predicates: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     text: str = ""
+    keyed: bool = False
 
     def layout(self, stored: int) -> IndexLayout:
         """How tuples stored on side `stored` are laid out."""
@@ -51,6 +57,8 @@ class JoinPlan:
     def stored_columns(self, side: int) -> tuple[str, ...]:
         """The columns of a side that results and rechecks read, in the stream's order."""
         wanted = self._columns([expression for _, expression in self.select])
+        if self.keyed and self.result_key is not None:
+            wanted |= self._columns([self.result_key])
         wanted |= self._columns(list(self.layout(0).recheck) + list(self.layout(1).recheck))
         return self._ordered(side, wanted)
 
@@ -91,3 +99,18 @@ class JoinPlan:
     def output(self) -> pa.Schema:
         """Names and types of the result columns."""
         return pa.schema([pa.field(name, expression.type) for name, expression in self.select])
+
+    @property
+    def result_key(self) -> Expression | None:
+        """What results are looked up by: R's side of the main predicate; None where nothing is indexed."""
+        if self.predicate.equalities:
+            return self.predicate.equalities[0].keys[0]
+        return self.main_range.keys[0] if self.predicate.ranges else None
+
+    @property
+    def emitted(self) -> pa.Schema:
+        """What leaves the units: the result columns, and time (us) and key of each result if it is `keyed`."""
+        if not self.keyed:
+            return self.output
+        key = [] if self.result_key is None else [pa.field(RESULT_KEY, self.result_key.type)]
+        return pa.schema([*self.output, pa.field(RESULT_TIME, pa.int64()), *key])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import Block
+from streamjoin.block import TS, Block
 from streamjoin.expression import Column, columns_of, conjunction, evaluate, filter_mask
 from streamjoin.index.segment import Segment
 from streamjoin.plan import JoinPlan
@@ -26,7 +26,10 @@ class Emitter:
         self.recheck = conjunction(plan.layout(stored).recheck)
         self.settled = not plan.layout(stored).recheck
         self.recheck_columns = columns_of(self.recheck)
-        self.select_columns = frozenset(pair for _, expression in plan.select for pair in columns_of(expression))
+        self.select = [expression for _, expression in plan.select]
+        if plan.keyed and plan.result_key is not None:
+            self.select.append(plan.result_key)
+        self.select_columns = frozenset(pair for expression in self.select for pair in columns_of(expression))
         self._held: list[tuple[Segment, np.ndarray, np.ndarray]] = []
         self._rows = 0
 
@@ -51,10 +54,18 @@ class Emitter:
                 columns[expression.stream, expression.name]
                 if isinstance(expression, Column)
                 else evaluate(expression, columns, self._rows, self.plan.predicates)
-                for _, expression in self.plan.select
+                for expression in self.select
             ]
-            yield pa.RecordBatch.from_arrays(values, schema=self.plan.output)
+            if self.plan.keyed:
+                values.insert(len(self.plan.select), self._times())
+            yield pa.RecordBatch.from_arrays(values, schema=self.plan.emitted)
         self._held, self._rows = [], 0
+
+    def _times(self) -> pa.Array:
+        """The latest event time of each pair, in us."""
+        stored = [segment.rows.column(TS).to_numpy()[rows] for segment, _, rows in self._held]
+        probing = [self.probing.ts_us[rows] for _, rows, _ in self._held]
+        return pa.array(np.maximum(np.concatenate(stored), np.concatenate(probing)))
 
     def _columns(
         self, held: list[tuple[Segment, np.ndarray, np.ndarray]], wanted: frozenset[tuple[str, str]]

@@ -49,12 +49,14 @@ class SlotStep:
 
     Args:
         version: the state's version before the batch, which is the batch's number.
+        unit: whose results come just now.
     """
 
     job: StageJob
     slot: int
     version: int
     store: StateStore
+    unit: int = -1
     reports: list[UnitReport] = field(default_factory=list)
     punctuations: list[Punctuation] = field(default_factory=list)
     _blocks: list[Routed] = field(default_factory=list)
@@ -69,6 +71,11 @@ class SlotStep:
         self.punctuations.append(punctuation)
         self._expected += sent
 
+    @property
+    def now_us(self) -> int:
+        """When the batch began, as logged; every slot sees the same punctuations."""
+        return max((item.clock_us for item in self.punctuations), default=0)
+
     def results(self) -> Iterator[pa.RecordBatch]:
         """All units' results; afterwards their next state is durable, and `reports` says what they did.
 
@@ -81,7 +88,6 @@ class SlotStep:
                 f"slot {self.slot} got {arrived} tuples of batch {self.version} where its routers sent {self._expected}"
             )
         blocks = [(routed, Block.from_ipc(routed.block)) for routed in self._blocks]
-        now_us = max((item.clock_us for item in self.punctuations), default=0)
         for unit in self.job.operator.units:
             if unit.number % self.job.slots != self.slot:
                 continue
@@ -91,12 +97,13 @@ class SlotStep:
                 for number, role in routed.targets
                 if number == unit.number
             ]
+            self.unit = unit.number
             writer = self.store.writer(unit.number, self.version + 1)
             step = UnitStep(
                 self.job.plan,
                 unit,
                 self.store.load(unit.number, self.version),
-                UnitInput(mine, self.punctuations, now_us),
+                UnitInput(mine, self.punctuations, self.now_us),
                 partial(self.store.open_segment, unit.number),
                 writer.save,
                 time.perf_counter,

@@ -81,6 +81,7 @@ class UnitReport:
     results: int = 0
     late: list[int] = field(default_factory=lambda: [0, 0])
     expired_rows: int = 0
+    marks_us: tuple[int | None, int | None] = (None, None)
     seconds: dict[str, float] = field(default_factory=lambda: {"probe": 0.0, "store": 0.0, "expire": 0.0})
 
 
@@ -225,6 +226,7 @@ class UnitStep:
                 segment.info if segment.info.file else self.save_segment(segment.rows, segment.info)
                 for segment in chain.segments
             )
+        self.report.marks_us = (clocks[R].mark_us, clocks[S].mark_us)
         self._count(kept)
         self.report.seconds["expire"] += self.seconds() - begun
         self.state = UnitState(self.before.version + 1, kept, clocks, self._totals(), tuple(dropped))

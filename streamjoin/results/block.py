@@ -1,0 +1,219 @@
+"""Result blocks: rows of one unit's batch in columns, sorted by join key, with what a reader needs to skip them.
+
+A stored row is the query's output plus two engine columns: the result's time (the latest event time among its tuples)
+and its key (the R-side value of the main predicate). Blocks carry the lowest and highest of both, so a question for
+some time or some key reads few of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.errors import StateError
+from streamjoin.index.kernels import mix, radix_order
+from streamjoin.index.keys import hash_key, is_exact, order_key
+from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.results.stores.store import BlockKey
+
+ROWS_A_BLOCK_MIN = 64
+_WRITE = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCode:
+    """How keys become int64 codes by which rows are sorted and blocks are skipped.
+
+    Args:
+        ordered: codes are in the order of the keys, so that ranges can be answered; otherwise they are hashes, which
+            tell long texts with one beginning apart and answer equality only.
+        buckets: how many parts rows are spread over; 1 where the join has no equality to spread by.
+    """
+
+    ordered: bool
+    buckets: int = 1
+
+    def codes(self, keys: pa.Array) -> np.ndarray:
+        """int64 of shape (n,)."""
+        return order_key(keys) if self.ordered else hash_key([keys])
+
+    def buckets_of(self, codes: np.ndarray) -> np.ndarray:
+        """The bucket of each code, int64 of shape (n,)."""
+        if self.buckets == 1:
+            return np.zeros(codes.size, np.int64)
+        return (mix(codes) & np.int64(2**62 - 1)) % self.buckets
+
+
+def key_code(kind: pa.DataType | None, *, equality: bool, buckets: int) -> KeyCode:
+    """The code for keys of a type.
+
+    Args:
+        kind: the key's type; None for a join without a key.
+        equality: the main predicate is an equality.
+    """
+    if kind is None:
+        return KeyCode(ordered=True)
+    return KeyCode(ordered=is_exact(kind) or not equality, buckets=buckets if equality else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRef:
+    """What is known of a block without reading it.
+
+    Args:
+        rows, size: rows, and bytes in the store.
+        hash_sum: the sum of the rows' hashes, modulo 2**64.
+        time_min_us, time_max_us: of its rows' times, both ends included.
+        code_min, code_max: of its rows' key codes; 0, 0 without keys.
+    """
+
+    key: BlockKey
+    rows: int
+    size: int
+    hash_sum: int
+    time_min_us: int
+    time_max_us: int
+    code_min: int
+    code_max: int
+
+
+def row_hashes(rows: pa.RecordBatch) -> np.ndarray:
+    """One int64 a row over all its columns; a NULL is told from every value."""
+    parts = []
+    for column in rows.columns:
+        if pa.types.is_decimal128(column.type):
+            hashes = _decimal_hashes(column)
+        else:
+            hashes = hash_key([column.cast(pa.int64()) if pa.types.is_boolean(column.type) else column])
+        if column.null_count:
+            hashes = np.where(column.is_null().to_numpy(zero_copy_only=False), np.int64(0x5DEECE66D), hashes)
+        parts.append(hashes)
+    combined = np.zeros(rows.num_rows, np.int64)
+    for part in parts:
+        combined = mix(combined * np.int64(31) + part)
+    return combined
+
+
+def _decimal_hashes(values: pa.Array) -> np.ndarray:
+    """Over all 128 bits: keys of wide decimals are rounded, and would not see their last digits."""
+    halves = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
+    return mix(mix(np.ascontiguousarray(halves[:, 1])) * np.int64(31) + halves[:, 0])
+
+
+def hash_sum(rows: pa.RecordBatch) -> int:
+    """The sum of the rows' hashes, modulo 2**64: the same for the same rows in any order."""
+    return int(row_hashes(rows).view(np.uint64).sum(dtype=np.uint64))
+
+
+def encode(rows: pa.RecordBatch) -> bytes:
+    """A block's bytes: an Arrow IPC stream of one batch."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=_WRITE) as writer:
+        writer.write_batch(rows)
+    return sink.getvalue().to_pybytes()
+
+
+def decode(ref: BlockRef, content: bytes, schema: pa.Schema | None = None) -> pa.RecordBatch:
+    """A block's rows.
+
+    Args:
+        schema: the columns that it must have; None for any.
+    Raises:
+        StateError: they are not what the manifest says.
+    """
+    try:
+        rows = pa.ipc.open_stream(content).read_next_batch()
+        rows.validate(full=True)  # before anything follows an offset in it
+        named = schema is None or (rows.schema.names, rows.schema.types) == (schema.names, schema.types)
+    except (pa.ArrowException, OSError, ValueError, MemoryError, StopIteration) as cause:
+        raise StateError(f"result block {ref.key} cannot be read: {cause}") from None
+    if not named or rows.num_rows != ref.rows or hash_sum(rows) != ref.hash_sum:
+        raise StateError(f"result block {ref.key} is not what its manifest says; it was changed after its commit")
+    return rows
+
+
+def cut(
+    rows: pa.RecordBatch,
+    code: KeyCode,
+    *,
+    generation: int,
+    batch: int,
+    unit: int,
+    first_number: int,
+    block_bytes: int,
+    rows_max: int | None = None,
+    period_us: int | None = None,
+) -> Iterator[tuple[BlockRef, bytes]]:
+    """Sort rows by (period, bucket, key) and cut them into blocks.
+
+    Args:
+        rows: with the engine columns.
+        first_number: of the first block.
+        block_bytes: about how large a block may be before compression.
+        rows_max: a block has no more rows than this, so that a threshold is met closely.
+        period_us: blocks hold results of one period of event time only; None where snapshots close by epoch.
+    """
+    if rows.num_rows == 0:
+        return
+    times = rows.column(RESULT_TIME).to_numpy()
+    keyed = RESULT_KEY in rows.schema.names
+    codes = code.codes(rows.column(RESULT_KEY)) if keyed else np.zeros(rows.num_rows, np.int64)
+    buckets = code.buckets_of(codes)
+    order = radix_order(codes, np.arange(rows.num_rows, dtype=np.int64))
+    if code.buckets > 1:
+        order = radix_order(buckets, order)
+    periods = np.zeros(rows.num_rows, np.int64) if period_us is None else np.floor_divide(times, period_us)
+    if period_us is not None:
+        order = radix_order(periods, order)
+    rows, times, codes, buckets = rows.take(pa.array(order)), times[order], codes[order], buckets[order]
+    periods = periods[order]
+    step = max(block_bytes * rows.num_rows // max(rows.nbytes, 1), ROWS_A_BLOCK_MIN)
+    step = min(step, rows_max or step)
+    changes = np.nonzero((np.diff(buckets) != 0) | (np.diff(periods) != 0))[0] + 1
+    starts = [0, *changes.tolist(), rows.num_rows]
+    hashes = row_hashes(rows).view(np.uint64)
+    number = first_number
+    for begin, end in pairwise(starts):
+        for low in range(begin, end, step):
+            high = min(low + step, end)
+            some = rows.slice(low, high - low)
+            content = encode(some)
+            name = BlockKey(int(buckets[low]), int(codes[low]), generation, batch, unit, number)
+            yield (
+                BlockRef(
+                    name, high - low, len(content), int(hashes[low:high].sum(dtype=np.uint64)),
+                    int(times[low:high].min()), int(times[low:high].max()), int(codes[low]), int(codes[high - 1]),
+                ),
+                content,
+            )  # fmt: skip
+            number += 1
+
+
+_REF_FIELDS = (
+    "bucket", "lowest", "generation", "batch", "unit", "number", "rows", "size", "time_min_us", "time_max_us",
+    "code_min", "code_max",
+)  # fmt: skip
+REFS_SCHEMA = pa.schema([*((name, pa.int64()) for name in _REF_FIELDS), ("hash_sum", pa.uint64())])
+
+
+def refs_to_batch(refs: Sequence[BlockRef]) -> pa.RecordBatch:
+    """Refs as columns."""
+    rows = [
+        (*(getattr(ref.key, name) for name in _REF_FIELDS[:6]), *(getattr(ref, name) for name in _REF_FIELDS[6:]))
+        for ref in refs
+    ]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(_REF_FIELDS)
+    arrays = [pa.array(column, pa.int64()) for column in columns]
+    return pa.RecordBatch.from_arrays(
+        [*arrays, pa.array([ref.hash_sum for ref in refs], pa.uint64())], schema=REFS_SCHEMA
+    )
+
+
+def refs_from_batch(batch: pa.RecordBatch) -> list[BlockRef]:
+    """The inverse of `refs_to_batch`."""
+    columns = [column.to_pylist() for column in batch.columns]
+    return [BlockRef(BlockKey(*row[:6]), row[6], row[7], row[12], *row[8:12]) for row in zip(*columns, strict=True)]

@@ -1,0 +1,455 @@
+"""The commit contract, written once for every store: who may write a job's results, and what makes them visible.
+
+A job has one head in the store. It says which generation (driver) writes now, which batch was committed last and which
+snapshot is the newest. Everything else is written before it under names that nobody reads yet; replacing the head by
+compare-and-set is the one step that makes a batch's snapshots visible. A driver that lost its lease fails right there:
+
+    blocks (from the units)  ->  manifests, batch record  ->  head        <- visible from here on
+                                                              ^ compare-and-set on the whole head
+
+The head also says which generation owns each batch and each snapshot id: what a driver of another generation left under
+the same numbers is garbage, is never read, and is swept.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import pyarrow as pa
+
+from streamjoin.errors import InputError, RunError, StateError
+from streamjoin.failpoints import failpoint
+from streamjoin.results.block import BlockRef, KeyCode, refs_from_batch, refs_to_batch
+from streamjoin.results.patience import Patience
+from streamjoin.results.policy import Collected, Open, Outcome, Policy
+from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId, read_meta, with_meta
+from streamjoin.results.stores.store import BlockKey, Store, StoreDownError, StoreUncertainError
+
+FORMAT = 1
+DESCRIPTION = "job"
+
+
+class FencedError(RunError):
+    """Another driver of the same job has taken over; this one must stop, and has changed nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a job's results are; written at its first start.
+
+    Args:
+        schema: of the stored rows, engine columns included.
+        query: as written.
+        key_name: what the key is, for people; None for a join without one.
+        period_us: blocks hold results of one period of event time; None where snapshots close by epoch.
+        where: which results are kept, as written; None for all.
+    """
+
+    schema: pa.Schema
+    code: KeyCode
+    query: str = ""
+    key_name: str | None = None
+    period_us: int | None = None
+    where: str | None = None
+
+    def to_bytes(self) -> bytes:
+        """A record; `from_bytes` reads it back."""
+        empty = pa.RecordBatch.from_pylist([], schema=self.schema)
+        meta = {
+            "format": FORMAT, "ordered": self.code.ordered, "buckets": self.code.buckets, "query": self.query,
+            "key_name": self.key_name, "period_us": self.period_us, "where": self.where,
+        }  # fmt: skip
+        return with_meta(empty, meta)
+
+    @staticmethod
+    def from_bytes(content: bytes) -> Description:
+        """The inverse of `to_bytes`."""
+        empty, meta = read_meta(content)
+        if meta["format"] != FORMAT:
+            raise StateError(f"results have format {meta['format']}, and this version reads format {FORMAT}")
+        schema = empty.schema.remove_metadata()
+        return Description(
+            schema, KeyCode(meta["ordered"], meta["buckets"]), meta["query"], meta["key_name"], meta["period_us"],
+            meta["where"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A job's head.
+
+    Args:
+        origin: id of the checkpoint whose batches these are.
+        generation: who writes now.
+        batch: the last committed batch; -1 before the first.
+        state: the policy's.
+        batch_owners: (generation, its first batch), rising.
+        id_owners: (generation, the newest snapshot before its first), rising.
+        waiting_since: the first batch that has blocks in no snapshot; None when nothing waits.
+        floor: snapshots up to this one have been removed.
+        below_time_max_us: the latest result time among the snapshots up to `floor`; kept in memory stores only.
+        rows, snapshots: in all committed snapshots, removed ones included.
+        marks_us, clock_us: of the last batch.
+        writer: nobody else's: of two drivers that take over at once only one finds its own head in the store.
+    """
+
+    origin: str = ""
+    generation: int = 0
+    batch: int = -1
+    state: Open = field(default_factory=Open)
+    batch_owners: tuple[tuple[int, int], ...] = ()
+    id_owners: tuple[tuple[int, SnapshotId], ...] = ()
+    waiting_since: int | None = None
+    floor: SnapshotId = FIRST
+    rows: int = 0
+    snapshots: int = 0
+    marks_us: tuple[int | None, int | None] = (None, None)
+    clock_us: int = 0
+    below_time_max_us: int | None = None
+    writer: str = ""
+
+    def to_bytes(self) -> bytes:
+        """The stored text; `from_bytes` reads it back."""
+        return json.dumps(
+            {
+                "format": FORMAT, "origin": self.origin, "generation": self.generation, "batch": self.batch,
+                "state": self.state.to_json(),
+                "batch_owners": [list(owner) for owner in self.batch_owners],
+                "id_owners": [[generation, id.epoch, id.part] for generation, id in self.id_owners],
+                "waiting_since": self.waiting_since, "floor": [self.floor.epoch, self.floor.part], "rows": self.rows,
+                "snapshots": self.snapshots, "marks_us": list(self.marks_us), "clock_us": self.clock_us,
+                "below_time_max_us": self.below_time_max_us, "writer": self.writer,
+            },
+            separators=(",", ":"),
+        ).encode()  # fmt: skip
+
+    @staticmethod
+    def from_bytes(content: bytes) -> Head:
+        """The inverse of `to_bytes`."""
+        try:
+            value = json.loads(content)
+            if value["format"] != FORMAT:
+                raise StateError(f"results have format {value['format']}, and this version reads format {FORMAT}")
+            return Head(
+                value["origin"], value["generation"], value["batch"], Open.from_json(value["state"]),
+                tuple((generation, batch) for generation, batch in value["batch_owners"]),
+                tuple((generation, SnapshotId(epoch, part)) for generation, epoch, part in value["id_owners"]),
+                value["waiting_since"], SnapshotId(*value["floor"]), value["rows"], value["snapshots"],
+                (value["marks_us"][0], value["marks_us"][1]), value["clock_us"], value["below_time_max_us"],
+                value["writer"],
+            )  # fmt: skip
+        except (ValueError, KeyError, TypeError, IndexError) as cause:
+            raise StateError(f"the head of a job's results is damaged: {cause}") from None
+
+    def taken_over(self, generation: int) -> Head:
+        """The head when `generation` begins to write."""
+        batches = [owner for owner in self.batch_owners if owner[1] <= self.batch]
+        ids = [owner for owner in self.id_owners if owner[1] < self.state.last]
+        return replace(
+            self,
+            generation=generation,
+            batch_owners=(*batches, (generation, self.batch + 1)),
+            id_owners=(*ids, (generation, self.state.last)),
+        )
+
+    def owner_of_batch(self, batch: int) -> int | None:
+        """The generation whose blocks of `batch` count."""
+        return next((owner for owner, first in reversed(self.batch_owners) if first <= batch), None)
+
+    def owner_of_id(self, id: SnapshotId) -> int | None:
+        """The generation whose manifest of `id` counts."""
+        return next((owner for owner, before in reversed(self.id_owners) if before < id), None)
+
+    def owns(self, snapshot: Snapshot) -> bool:
+        """Whether a manifest is of the generation that owned its id, committed and not removed."""
+        return self.floor < snapshot.id <= self.state.last and self.owner_of_id(snapshot.id) == snapshot.generation
+
+
+def _differs(name: str, there: Description, here: Description) -> bool:
+    one, other = getattr(there, name), getattr(here, name)
+    if isinstance(one, str) and isinstance(other, str):
+        return one.split() != other.split()
+    return bool(one != other)
+
+
+def snapshot_name(id: SnapshotId, generation: int = 0) -> str:
+    """The name of a manifest; names sort as ids do."""
+    return f"s/{id.epoch:020d}/{id.part + 1:010d}/{generation:08d}"
+
+
+def batch_name(batch: int, generation: int = 0) -> str:
+    """The name of a batch's record of blocks that wait."""
+    return f"b/{batch:014d}/{generation:08d}"
+
+
+LAST_GENERATION = 99_999_999
+
+
+class Ledger:
+    """The one writer of a job's results.
+
+    Args:
+        retain_us: snapshots that were closed longer ago than this are removed; None keeps all.
+        publish: called with each snapshot, oldest first, after it became visible.
+        patience: how long the store may be down.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        job: str,
+        description: Description,
+        policy: Policy,
+        *,
+        retain_us: int | None = None,
+        publish: Callable[[Snapshot], None] | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self.store = store
+        self.job = job
+        self.description = description
+        self.policy = policy
+        self.retain_us = retain_us
+        self.publish = publish
+        self.patience = patience or Patience()
+        self._head = Head()
+        self._stored: bytes | None = None
+        self._waiting: list[BlockRef] = []
+        self._closed: deque[tuple[int, SnapshotId]] | None = None  # when each snapshot was closed, oldest first
+
+    @property
+    def head(self) -> Head:
+        """The head as this driver wrote it last."""
+        return self._head
+
+    @property
+    def waiting_rows(self) -> int:
+        """Collected, and in no snapshot yet."""
+        return sum(block.rows for block in self._waiting)
+
+    def take_over(self, origin: str = "") -> int:
+        """Become the job's writer: the generation to write with. Whoever wrote before can no longer commit.
+
+        Args:
+            origin: id of the checkpoint whose batches will come.
+        Raises:
+            InputError: the store has results of another query or checkpoint under this name.
+        """
+        self.patience.steadily(self.store.prepare)
+        while True:
+            stored = self.patience.steadily(lambda: self.store.head(self.job))
+            before = Head() if stored is None else Head.from_bytes(stored)
+            if stored is not None:
+                self._check_description()
+                if before.origin != origin:
+                    # Batch numbers would begin anew, and those that the store knows already would be passed over.
+                    raise InputError(
+                        f"the store has results of another checkpoint under the name {self.job}; "
+                        "name another results.job, or drop those results"
+                    )
+            else:
+                self.patience.steadily(self._describe)
+            after = replace(before.taken_over(before.generation + 1), origin=origin, writer=uuid.uuid4().hex)
+            if self._swap(stored, after):
+                break
+        self._waiting, self._closed = self._load_waiting(), None
+        self.sweep()
+        return self._head.generation
+
+    def _describe(self) -> None:
+        self.store.put_records(self.job, [(DESCRIPTION, self.description.to_bytes())])
+
+    def _check_description(self) -> None:
+        found = self.patience.steadily(lambda: list(self.store.get_records(self.job, DESCRIPTION, DESCRIPTION)))
+        if not found:
+            raise StateError(f"the results of job {self.job} lack their description; the store is damaged")
+        there = Description.from_bytes(found[0][1])
+        if other := [part.name for part in fields(there) if _differs(part.name, there, self.description)]:
+            raise InputError(
+                f"the store has results of another query under the name {self.job} (other {' and '.join(other)}); "
+                "name another results.job, or drop those results"
+            )
+
+    def _load_waiting(self) -> list[BlockRef]:
+        since = self._head.waiting_since
+        if since is None:
+            return []
+        found: list[BlockRef] = []
+        names = batch_name(since), batch_name(self._head.batch, LAST_GENERATION)
+        for _, content in self.patience.steadily(lambda: list(self.store.get_records(self.job, *names))):
+            refs, meta = read_meta(content)
+            if self._head.owner_of_batch(meta["batch"]) == meta["generation"]:
+                found += refs_from_batch(refs)
+        return found
+
+    def commit(self, collected: Collected) -> list[Snapshot]:
+        """Commit a batch: the snapshots that became visible with it. Doing it again changes nothing.
+
+        Raises:
+            FencedError: another driver has taken over.
+            StoreError: the store failed for too long.
+        """
+        if collected.batch <= self._head.batch:
+            return []
+        out = self.policy.collect(self._head.state, self._waiting, collected)
+        return self._apply(out, collected.blocks, collected.batch, collected.marks_us, collected.clock_us)
+
+    def finish(self) -> list[Snapshot]:
+        """The streams have ended: what waits becomes visible, if the policy says so."""
+        out = self.policy.finish(self._head.state, self._waiting)
+        if not out.cuts:
+            return []
+        return self._apply(out, (), self._head.batch, self._head.marks_us, self._head.clock_us)
+
+    def _apply(
+        self,
+        out: Outcome,
+        fresh: Sequence[BlockRef],
+        batch: int,
+        marks_us: tuple[int | None, int | None],
+        clock_us: int,
+    ) -> list[Snapshot]:
+        generation = self._head.generation
+        since = self._head.waiting_since
+        first = batch if since is None else since
+        oldest = min((block.key.batch for block in self._waiting), default=batch)
+        snapshots = [
+            Snapshot.of(cut.id, generation, cut.blocks, marks_us, clock_us, (oldest, batch)) for cut in out.cuts
+        ]
+        records = [(snapshot_name(found.id, generation), found.to_bytes()) for found in snapshots]
+        # While nothing closes a record has what came new; once something closed, all that is left.
+        if recorded := (out.waiting if out.cuts else fresh):
+            meta = {"batch": batch, "generation": generation}
+            records.append((batch_name(batch, generation), with_meta(refs_to_batch(recorded), meta)))
+        failpoint("ledger.before_records")
+        if records:
+            self.patience.steadily(lambda: self.store.put_records(self.job, records))
+        failpoint("ledger.before_head")
+        after = replace(
+            self._head,
+            batch=batch,
+            state=out.state,
+            waiting_since=first if out.waiting and not out.cuts else batch if out.waiting else None,
+            rows=self._head.rows + sum(found.rows for found in snapshots),
+            snapshots=self._head.snapshots + len(snapshots),
+            marks_us=marks_us,
+            clock_us=clock_us,
+        )
+        if not self._swap(self._stored, after):
+            raise FencedError(f"another driver has taken over job {self.job}; this one stops")
+        failpoint("ledger.after_head")
+        self._waiting = out.waiting
+        if self._closed is not None:
+            self._closed.extend((found.closed_us, found.id) for found in snapshots)
+        for found in snapshots:
+            if self.publish:
+                self.publish(found)
+        if since is not None and out.cuts:
+            self._forget_batches(batch if out.waiting else batch + 1)
+        if snapshots and self.retain_us is not None:
+            self.expire(clock_us - self.retain_us)
+        return snapshots
+
+    def _forget_batches(self, before: int) -> None:
+        names = batch_name(0), batch_name(before - 1, LAST_GENERATION)
+        old = [name for name, _ in self.patience.steadily(lambda: list(self.store.get_records(self.job, *names)))]
+        if old:
+            self.patience.steadily(lambda: self.store.delete_records(self.job, old))
+
+    def _swap(self, expected: bytes | None, after: Head) -> bool:
+        """Compare-and-set; an unknown outcome is read back before anything is decided."""
+        new = after.to_bytes()
+
+        def attempt() -> bool:
+            try:
+                return self.store.swap_head(self.job, expected, new)
+            except StoreUncertainError:
+                self.patience.retries += 1
+                there = self.patience.steadily(lambda: self.store.head(self.job))
+                if there == expected:  # not applied, or not yet: the same question again has one answer
+                    raise StoreDownError(f"the result store gave no answer to the commit of job {self.job}") from None
+                return there == new
+
+        done = self.patience.steadily(attempt)
+        if not done and self.patience.steadily(lambda: self.store.head(self.job)) == new:
+            done = True  # an attempt that seemed lost had been applied
+        if done:
+            self._head, self._stored = after, new
+        return done
+
+    def expire(self, before_us: int) -> int:
+        """Remove the snapshots that were closed before a time; how many there were.
+
+        The head goes first: from then on nobody begins to read them. Then blocks, then the manifests that name them.
+        """
+        if self._closed is None:
+            self._closed = deque(self._load_closed())
+        old = 0
+        before = floor = self._head.floor
+        for closed_us, id in self._closed:
+            if closed_us >= before_us:
+                break
+            old, floor = old + 1, id
+        if not old:
+            return 0
+        if not self._swap(self._stored, replace(self._head, floor=floor)):
+            raise FencedError(f"another driver has taken over job {self.job}; this one stops")
+        for _ in range(old):
+            self._closed.popleft()
+        failpoint("ledger.mid_expire")
+        self._remove_expired(before)
+        return old
+
+    def _load_closed(self) -> list[tuple[int, SnapshotId]]:
+        names = snapshot_name(self._head.floor), snapshot_name(self._head.state.last, LAST_GENERATION)
+
+        def load() -> list[tuple[int, SnapshotId]]:
+            found = (Snapshot.from_bytes(content) for _, content in self.store.get_records(self.job, *names))
+            return [(one.closed_us, one.id) for one in found if self._head.owns(one)]
+
+        return self.patience.steadily(load)
+
+    def _remove_expired(self, after: SnapshotId) -> None:
+        """Remove manifests with after <= id <= floor, and the blocks of those that counted."""
+        head = self._head
+        if head.floor == FIRST:
+            return
+        names = snapshot_name(after), snapshot_name(head.floor, LAST_GENERATION)
+        records = self.patience.steadily(lambda: list(self.store.get_records(self.job, *names)))
+        found = [Snapshot.from_bytes(content) for _, content in records]
+        # What a dead generation's manifest names may be in a later snapshot that counts.
+        counted = [one for one in found if head.owner_of_id(one.id) == one.generation]
+        keys = [block.key for one in counted for block in one.blocks]
+        if keys:
+            self.patience.steadily(lambda: self.store.delete_blocks(self.job, keys))
+        if records:
+            self.patience.steadily(lambda: self.store.delete_records(self.job, [name for name, _ in records]))
+
+    def sweep(self) -> int:
+        """Remove blocks and manifests that dead generations left and nobody will read; how many blocks there were."""
+        head = self._head
+        keys: Sequence[BlockKey] = self.patience.steadily(lambda: list(self.store.list_blocks(self.job)))
+        dead = [
+            key
+            for key in keys
+            if key.generation < head.generation
+            and (key.batch > head.batch or head.owner_of_batch(key.batch) != key.generation)
+        ]
+        if dead:
+            self.patience.steadily(lambda: self.store.delete_blocks(self.job, dead))
+        self._remove_expired(FIRST)  # of a driver that died half-way
+        names = []
+        # What was fenced while the previous generation wrote has ids from where that one began.
+        since = head.id_owners[-2][1] if len(head.id_owners) > 1 else FIRST
+        beyond = snapshot_name(max(since, head.floor)), snapshot_name(SnapshotId(10**19, 0))
+        for name, content in self.patience.steadily(lambda: list(self.store.get_records(self.job, *beyond))):
+            found = Snapshot.from_bytes(content)
+            if found.generation < head.generation and not head.owns(found):
+                names.append(name)
+        if names:
+            self.patience.steadily(lambda: self.store.delete_records(self.job, names))
+        return len(dead)

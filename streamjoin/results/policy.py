@@ -1,0 +1,255 @@
+"""When a snapshot closes: a pure function of what was collected, so that a replay after a crash cuts the same.
+
+Epoch commit: an epoch is a span of the collecting clock (the batch's start, as logged) or a number of batches. At its
+end what was collected since the last commit becomes a snapshot. *Immediate* commit does not wait for the end once
+enough has come together; *delayed* commit waits on while there is little. Punctuation commit: a snapshot closes when
+both streams' punctuations of a period of event time have met. Source: ESJ (paper 003), section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from streamjoin.results.block import ROWS_A_BLOCK_MIN, BlockRef
+from streamjoin.results.snapshot import FIRST, SnapshotId
+
+EPOCH_US = 1_000_000
+THRESHOLD_ROWS = 100_000
+DELAYED_PART = 0.5
+DELAYS = 3
+BLOCKS_A_SNAPSHOT_MAX = 1 << 15
+"""A manifest lists every block; a snapshot with so many is closed whatever its policy says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What one batch gave.
+
+    Args:
+        clock_us: the batch's start, as logged.
+        marks_us: how far R and S have come with it; None for a stream that has not begun.
+        blocks: in the order of (unit, number).
+    """
+
+    batch: int
+    clock_us: int
+    marks_us: tuple[int | None, int | None]
+    blocks: Sequence[BlockRef]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """What a policy remembers between two batches, besides the blocks that wait.
+
+    Args:
+        epoch: the running epoch, or the first period that is not closed; None before the first batch.
+        last: the newest snapshot.
+        postponed: commits put off since that one.
+    """
+
+    epoch: int | None = None
+    last: SnapshotId = FIRST
+    postponed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; `from_json` reads it back."""
+        return {"epoch": self.epoch, "last": [self.last.epoch, self.last.part], "postponed": self.postponed}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Open:
+        """The inverse of `to_json`."""
+        return Open(value["epoch"], SnapshotId(*value["last"]), value["postponed"])
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A snapshot closes: its id and what is in it."""
+
+    id: SnapshotId
+    blocks: tuple[BlockRef, ...]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a policy makes of a batch.
+
+    Args:
+        state: to remember.
+        waiting: blocks that are in no snapshot yet, oldest first.
+        cuts: the snapshots that close, oldest first.
+    """
+
+    state: Open
+    waiting: list[BlockRef]
+    cuts: list[Cut] = field(default_factory=list)
+
+    def cut(self, epoch: int, blocks: Sequence[BlockRef] | None = None) -> None:
+        """Close a snapshot with `blocks`, or with all that wait. Ids rise even where a clock went back."""
+        last = self.state.last
+        id = SnapshotId(epoch, 0) if epoch > last.epoch else SnapshotId(last.epoch, last.part + 1)
+        if blocks is None:
+            blocks, self.waiting = self.waiting, []
+        self.cuts.append(Cut(id, tuple(blocks)))
+        self.state = replace(self.state, last=id, postponed=0)
+
+
+class Policy(Protocol):
+    """When snapshots close."""
+
+    @property
+    def rows_max(self) -> int | None:
+        """Rows of a block at most; None for as many as fit."""
+
+    @property
+    def period_us(self) -> int | None:
+        """Results of different periods of event time never share a block; None where periods do not matter."""
+
+    def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
+        """Add a batch."""
+
+    def finish(self, state: Open, waiting: Sequence[BlockRef]) -> Outcome:
+        """The streams have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPolicy:
+    """Snapshots by epoch.
+
+    Args:
+        span_us: length of an epoch on the collecting clock; None to count batches.
+        batches: batches an epoch has, where `span_us` is None.
+        threshold_rows, threshold_bytes: the size aimed at; None for no limit of this kind.
+        immediate: commit as soon as the threshold is reached.
+        delayed: at an epoch's end with less than this part of the threshold, wait for the next; None never waits.
+        delays: so many times at most.
+    """
+
+    span_us: int | None = EPOCH_US
+    batches: int = 1
+    threshold_rows: int | None = THRESHOLD_ROWS
+    threshold_bytes: int | None = None
+    immediate: bool = True
+    delayed: float | None = None
+    delays: int = DELAYS
+
+    @property
+    def rows_max(self) -> int | None:
+        """An eighth of the threshold, so that snapshots come close to it; never so few that blocks are mostly frame."""
+        return max(self.threshold_rows // 8, ROWS_A_BLOCK_MIN) if self.immediate and self.threshold_rows else None
+
+    @property
+    def period_us(self) -> int | None:
+        """Event time does not matter."""
+        return None
+
+    def epoch_of(self, collected: Collected) -> int:
+        """The epoch that ends at the batch or next after it: an epoch is (previous, this]."""
+        if self.span_us is None:
+            return collected.batch // self.batches + 1
+        return -(-collected.clock_us // self.span_us)
+
+    def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
+        """See `Policy`."""
+        out = Outcome(state, list(waiting))
+        epoch = self.epoch_of(collected)
+        running = epoch if state.epoch is None else max(epoch, state.epoch)
+        if state.epoch is not None:
+            self._end_epochs(out, state.epoch, running)
+        out.state = replace(out.state, epoch=running)
+        rows, size = _size(out.waiting)
+        for block in collected.blocks:
+            out.waiting.append(block)
+            rows, size = rows + block.rows, size + block.size
+            if self._is_enough(rows, size) or len(out.waiting) >= BLOCKS_A_SNAPSHOT_MAX:
+                out.cut(running)
+                rows = size = 0
+        return out
+
+    def finish(self, state: Open, waiting: Sequence[BlockRef]) -> Outcome:
+        """What waits becomes a snapshot."""
+        out = Outcome(state, list(waiting))
+        if waiting:
+            out.cut(state.epoch or 0)
+        return out
+
+    def _end_epochs(self, out: Outcome, ended: int, running: int) -> None:
+        """The epochs from `ended` to the one before `running` are over."""
+        while ended < running:
+            if self._waits(out):
+                out.state = replace(out.state, postponed=out.state.postponed + 1)
+            elif out.waiting or out.state.postponed:
+                out.cut(ended)
+            ended += 1
+            # A long silence: its empty epochs are one covered range, and not a snapshot each.
+            if not out.waiting and not out.state.postponed:
+                ended = max(ended, running - self.delays - 1)
+
+    def _waits(self, out: Outcome) -> bool:
+        if self.delayed is None or out.state.postponed >= self.delays:
+            return False
+        rows, size = _size(out.waiting)
+        few = self.threshold_rows is None or rows < self.delayed * self.threshold_rows
+        small = self.threshold_bytes is None or size < self.delayed * self.threshold_bytes
+        return few and small
+
+    def _is_enough(self, rows: int, size: int) -> bool:
+        many = self.threshold_rows is not None and rows >= self.threshold_rows
+        large = self.threshold_bytes is not None and size >= self.threshold_bytes
+        return self.immediate and (many or large)
+
+
+@dataclass(frozen=True, slots=True)
+class PunctuationPolicy:
+    """Snapshots by pairs of punctuations: each stream has one at every multiple of `every_us` of its event time.
+
+    A stream's punctuation stands where its mark has passed the end of a period: nothing inside the allowed delay can be
+    older. When both streams' have come, the results of that period are complete and become a snapshot. A result of a
+    late tuple goes into the next pair's snapshot. Periods that have no results share the snapshot of the last of them.
+    """
+
+    every_us: int
+
+    @property
+    def rows_max(self) -> int | None:
+        """As many as fit."""
+        return None
+
+    @property
+    def period_us(self) -> int | None:
+        """Blocks are cut where periods end."""
+        return self.every_us
+
+    def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
+        """See `Policy`."""
+        out = Outcome(state, [*waiting, *collected.blocks])
+        r_us, s_us = collected.marks_us
+        if r_us is None or s_us is None:
+            return out
+        first_open = min(r_us, s_us) // self.every_us
+        if state.epoch is not None and first_open <= state.epoch:
+            return out
+        by_period: dict[int, list[BlockRef]] = {first_open - 1: []}
+        still: list[BlockRef] = []
+        for block in out.waiting:
+            period = block.time_min_us // self.every_us
+            if period >= first_open:
+                still.append(block)
+                continue
+            # What came late belongs to the first pair that is not closed.
+            period = period if state.epoch is None else max(period, state.epoch)
+            by_period.setdefault(period, []).append(block)
+        out.waiting = still
+        for period in sorted(by_period):
+            out.cut(out.state.last.epoch + 1, by_period[period])
+        out.state = replace(out.state, epoch=first_open)
+        return out
+
+    def finish(self, state: Open, waiting: Sequence[BlockRef]) -> Outcome:
+        """Nothing: what no pair has closed waits, and a later run goes on with it."""
+        return Outcome(state, list(waiting))
+
+
+def _size(blocks: Sequence[BlockRef]) -> tuple[int, int]:
+    return sum(block.rows for block in blocks), sum(block.size for block in blocks)

@@ -1,0 +1,149 @@
+"""Snapshots: immutable sets of result blocks that became visible in one step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from streamjoin.errors import InputError, StateError
+from streamjoin.results.block import BlockRef, refs_from_batch, refs_to_batch
+
+_META = b"streamjoin"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SnapshotId:
+    """What orders the snapshots of a job: the epoch that committed it, and its place among those of one epoch."""
+
+    epoch: int
+    part: int
+
+    def __str__(self) -> str:
+        return f"{self.epoch}.{self.part}"
+
+    @staticmethod
+    def parse(text: str) -> SnapshotId:
+        """The inverse of str().
+
+        Raises:
+            InputError: it is no snapshot id.
+        """
+        if text.strip() == str(FIRST):
+            return FIRST
+        epoch, dot, part = text.strip().partition(".")
+        if dot and epoch.isascii() and part.isascii() and epoch.isdigit() and part.isdigit() and len(text) <= 40:
+            return SnapshotId(int(epoch), int(part))
+        raise InputError(f'"{text[:40]}" is no snapshot id; ids are two numbers with a dot, such as 41.0')
+
+
+FIRST = SnapshotId(0, -1)
+"""Before every snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A committed snapshot.
+
+    Args:
+        rows, size: rows, and bytes in the store.
+        hash_sum: the sum of all rows' hashes, modulo 2**64.
+        time_min_us, time_max_us: of its rows' times; None when it has no rows.
+        marks_us: how far R and S had come at its commit; None for a stream that had not begun.
+        closed_us: the logged start of the batch that closed it.
+        batches: first and last batch whose results may be in it.
+    """
+
+    id: SnapshotId
+    generation: int
+    rows: int
+    size: int
+    hash_sum: int
+    time_min_us: int | None
+    time_max_us: int | None
+    marks_us: tuple[int | None, int | None]
+    closed_us: int
+    batches: tuple[int, int]
+    blocks: tuple[BlockRef, ...]
+
+    @staticmethod
+    def of(
+        id: SnapshotId,
+        generation: int,
+        blocks: Sequence[BlockRef],
+        marks_us: tuple[int | None, int | None],
+        closed_us: int,
+        batches: tuple[int, int],
+    ) -> Snapshot:
+        """A snapshot of these blocks."""
+        return Snapshot(
+            id,
+            generation,
+            sum(block.rows for block in blocks),
+            sum(block.size for block in blocks),
+            sum(block.hash_sum for block in blocks) % 2**64,
+            min((block.time_min_us for block in blocks), default=None),
+            max((block.time_max_us for block in blocks), default=None),
+            marks_us,
+            closed_us,
+            batches,
+            tuple(blocks),
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """What people and clients see of it: JSON."""
+        return {
+            "id": str(self.id), "rows": self.rows, "bytes": self.size, "hash": f"{self.hash_sum:016x}",
+            "time_min_us": self.time_min_us, "time_max_us": self.time_max_us, "marks_us": list(self.marks_us),
+            "closed_us": self.closed_us, "batches": list(self.batches), "blocks": len(self.blocks),
+        }  # fmt: skip
+
+    def to_bytes(self) -> bytes:
+        """The manifest: its blocks as an Arrow IPC stream, the rest as the schema's metadata."""
+        meta = {**self.summary(), "generation": self.generation, "epoch": self.id.epoch, "part": self.id.part}
+        return with_meta(refs_to_batch(self.blocks), meta)
+
+    @staticmethod
+    def from_bytes(content: bytes) -> Snapshot:
+        """The inverse of `to_bytes`.
+
+        Raises:
+            StateError: it is damaged.
+        """
+        refs, meta = read_meta(content)
+        try:
+            found = Snapshot.of(
+                SnapshotId(meta["epoch"], meta["part"]), meta["generation"], refs_from_batch(refs),
+                (meta["marks_us"][0], meta["marks_us"][1]), meta["closed_us"], (meta["batches"][0], meta["batches"][1]),
+            )  # fmt: skip
+            whole = found.rows == meta["rows"] and f"{found.hash_sum:016x}" == meta["hash"]
+        except (KeyError, IndexError, TypeError, ValueError) as cause:
+            raise StateError(f"a manifest of the result store is damaged: {cause}") from None
+        if not whole:
+            raise StateError(f"the manifest of snapshot {found.id} is damaged: its blocks do not add up")
+        return found
+
+
+def with_meta(batch: pa.RecordBatch, meta: dict[str, Any]) -> bytes:
+    """A record batch with a JSON text beside it."""
+    sink = pa.BufferOutputStream()
+    schema = batch.schema.with_metadata({_META: json.dumps(meta)})
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def read_meta(content: bytes) -> tuple[pa.RecordBatch, dict[str, Any]]:
+    """The inverse of `with_meta`.
+
+    Raises:
+        StateError: it is damaged.
+    """
+    try:
+        reader = pa.ipc.open_stream(content)
+        return reader.read_next_batch(), json.loads(reader.schema.metadata[_META])
+    except (pa.ArrowException, OSError, StopIteration, KeyError, TypeError, ValueError) as cause:
+        raise StateError(f"a record of the result store cannot be read: {cause}") from None

@@ -1,0 +1,1 @@
+"""Where committed results are kept: one small interface, one module a system."""
