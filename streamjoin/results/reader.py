@@ -1,0 +1,186 @@
+"""Reading a job's committed snapshots: the head first, then manifests, then blocks that a question needs."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.errors import InputError, StateError
+from streamjoin.results.block import BlockRef, decode
+from streamjoin.results.ledger import DESCRIPTION, LAST_GENERATION, Description, Head, snapshot_name
+from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
+from streamjoin.results.stores.store import Store
+
+BLOCKS_A_FETCH = 64
+
+
+class ExpiredError(InputError):
+    """What was asked for has been removed meanwhile; begin again at the oldest snapshot there is."""
+
+
+@dataclass(slots=True)
+class Reads:
+    """What reading cost.
+
+    Args:
+        blocks, size: read from the store, and their bytes.
+        rows: in those blocks.
+    """
+
+    blocks: int = 0
+    size: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BlockIndex:
+    """All blocks of some snapshots as columns, so that skipping is arithmetic and not a loop.
+
+    Args:
+        snapshots: the place of each block's snapshot among the snapshots, rising.
+        time_min_us, time_max_us, code_min, code_max, buckets: int64 of shape (blocks,).
+    """
+
+    refs: Sequence[BlockRef]
+    snapshots: np.ndarray
+    time_min_us: np.ndarray
+    time_max_us: np.ndarray
+    code_min: np.ndarray
+    code_max: np.ndarray
+    buckets: np.ndarray
+
+    @staticmethod
+    def of(snapshots: Sequence[Snapshot], numbers: Sequence[np.ndarray]) -> BlockIndex:
+        """An index of all their blocks; `numbers` is `block_numbers` of each."""
+        refs = [ref for snapshot in snapshots for ref in snapshot.blocks]
+        places = np.repeat(np.arange(len(snapshots)), [len(snapshot.blocks) for snapshot in snapshots])
+        columns = np.concatenate(numbers, axis=1) if numbers else np.zeros((5, 0), np.int64)
+        return BlockIndex(refs, places, *columns)
+
+
+def block_numbers(snapshot: Snapshot) -> np.ndarray:
+    """What can rule a block out, int64 of shape (5, blocks), in the order of `BlockIndex`."""
+    rows = [(ref.time_min_us, ref.time_max_us, ref.code_min, ref.code_max, ref.key.bucket) for ref in snapshot.blocks]
+    return np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, 5).T)
+
+
+@dataclass
+class Reader:
+    """One job's results in one store. Manifests never change, so they are read once and kept.
+
+    Args:
+        reads: what this reader has read so far.
+    """
+
+    store: Store
+    job: str
+    reads: Reads = field(default_factory=Reads)
+    _description: Description | None = None
+    _head: Head | None = None
+    _snapshots: list[Snapshot] = field(default_factory=list)
+    _numbers: list[np.ndarray] = field(default_factory=list)
+    _index: BlockIndex | None = None
+
+    @property
+    def description(self) -> Description:
+        """What the results are.
+
+        Raises:
+            InputError: the store has no results of this job.
+        """
+        if self._description is None:
+            found = list(self.store.get_records(self.job, DESCRIPTION, DESCRIPTION))
+            if not found or self.store.head(self.job) is None:
+                there = self.store.jobs()
+                known = f"there are {', '.join(there[:12])}" if there else "it has none"
+                raise InputError(f"the store has no results of a job {self.job}; {known}")
+            self._description = Description.from_bytes(found[0][1])
+        return self._description
+
+    def refresh(self) -> Head:
+        """Look for what was committed since the last look. Snapshots never disappear but by retention."""
+        stored = self.store.head(self.job)
+        if stored is None:
+            self.description  # noqa: B018  # says that there is no such job
+            self._forget()
+            raise InputError(f"the results of job {self.job} were dropped")
+        head = Head.from_bytes(stored)
+        if self._head is not None and _is_anew(self._head, head):
+            self._forget()
+        if self._head is not None and (self._head.state.last, self._head.floor) == (head.state.last, head.floor):
+            self._head = head
+            return head
+        newest = self._snapshots[-1].id if self._snapshots else head.floor
+        names = snapshot_name(newest), snapshot_name(head.state.last, LAST_GENERATION)
+        known = self._snapshots[-1].id if self._snapshots else None
+        for _, content in self.store.get_records(self.job, *names):
+            found = Snapshot.from_bytes(content)
+            if head.owns(found) and (known is None or found.id > known):
+                self._snapshots.append(found)
+                self._numbers.append(block_numbers(found))
+        # Manifests may have been removed after the look at the head; the floor rose before the first of them went.
+        if self._snapshots and (again := self.store.head(self.job)) is not None:
+            head = replace(head, floor=max(head.floor, Head.from_bytes(again).floor))
+        removed = bisect_right([found.id for found in self._snapshots], head.floor)
+        del self._snapshots[:removed], self._numbers[:removed]
+        self._head, self._index = head, None
+        return head
+
+    def _forget(self) -> None:
+        self._description = self._head = self._index = None
+        self._snapshots, self._numbers = [], []
+
+    def snapshots(self, after: SnapshotId = FIRST, upto: SnapshotId | None = None) -> list[Snapshot]:
+        """Committed snapshots with after < id <= upto, oldest first, as of the last `refresh`."""
+        ids = [found.id for found in self._snapshots]
+        stop = len(ids) if upto is None else bisect_right(ids, upto)
+        return self._snapshots[bisect_right(ids, after) : stop]
+
+    def index(self) -> BlockIndex:
+        """Of all snapshots, as of the last `refresh`."""
+        if self._index is None:
+            self._index = BlockIndex.of(self._snapshots, self._numbers)
+        return self._index
+
+    def rows(self, refs: Sequence[BlockRef], behind: Reader | None = None) -> Iterator[tuple[BlockRef, pa.RecordBatch]]:
+        """The rows of blocks, in the order of `refs`; only some blocks are in memory at a time.
+
+        Args:
+            behind: where blocks are that this store has let go.
+        Raises:
+            ExpiredError: retention removed one meanwhile.
+            StateError: one is missing or damaged.
+        """
+        for start in range(0, len(refs), BLOCKS_A_FETCH):
+            some = refs[start : start + BLOCKS_A_FETCH]
+            found = dict(self.store.get_blocks(self.job, [ref.key for ref in some]))
+            for ref in some:
+                content = found.pop(ref.key, None)
+                if content is None and behind is not None:
+                    yield from behind.rows([ref])
+                    continue
+                if content is None:
+                    self._explain_missing(ref)
+                    raise StateError(f"result block {ref.key} of job {self.job} is missing; the store lost it")
+                self.reads.blocks += 1
+                self.reads.size += len(content)
+                self.reads.rows += ref.rows
+                yield ref, decode(ref, content, self.description.schema)
+
+    def _explain_missing(self, ref: BlockRef) -> None:
+        owner = next((found for found in self._snapshots if ref in found.blocks), None)
+        stored = self.store.head(self.job)
+        # What this reader no longer knows has been removed as well.
+        if stored is None or owner is None or owner.id <= Head.from_bytes(stored).floor:
+            raise ExpiredError(f"{f'snapshot {owner.id}' if owner else 'it'} was removed while it was read; ask again")
+
+
+def _is_anew(known: Head, head: Head) -> bool:
+    """Whether a head is of a job that was dropped and begun anew."""
+    back = (head.generation, head.state.last, head.floor) < (known.generation, known.state.last, known.floor)
+    same_generation = head.generation == known.generation
+    return head.origin != known.origin or back or (same_generation and head.writer != known.writer)
