@@ -5,13 +5,14 @@ BIN := .venv/bin
 export PYTHONUNBUFFERED = 1
 QUICK := -n 2 --dist worksteal -m "not spark and not services and not slow"
 
-.PHONY: setup demo test check lint bench lock clean help
+.PHONY: setup demo test check lint bench soak lock clean help
 
 help:
 	@echo "make setup   the virtual environment, and Java where it can be installed"
 	@echo "make demo    two live streams, joined; make demo CHECK=1 ends by itself"
 	@echo "make test    all tests"
 	@echo "make check   format, lint, types, contracts, unit and conformance tests (under two minutes)"
+	@echo "make soak    200 kills of a driver that writes into a store, while readers look"
 	@echo "make bench   the benchmarks, with Spark's own join and Flink beside ours"
 
 setup: .venv/.ready
@@ -39,6 +40,9 @@ check: lint
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+soak: setup
+	$(BIN)/python -m tests.conformance.stores.soak --kills 200 --store sqlite
 
 # Pins every package with its hash; the file names no host.
 lock: setup
