@@ -1,4 +1,4 @@
-"""The command line: `streamjoin run | validate | explain | compare | state | generate`."""
+"""The command line: `streamjoin run | validate | explain | compare | query | tail | state | generate`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,21 @@ import sys
 import tempfile
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import cyclopts
 
 from streamjoin.errors import InputError, RunError, StreamJoinError
-from streamjoin.joinfile import load
+from streamjoin.joinfile import JoinFile, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyarrow import RecordBatch
+
+    from streamjoin.results.reader import Reader
 
 app = cyclopts.App(name="streamjoin", help="Exact online joins of data streams.", version_flags=["--version"])
 state_app = cyclopts.App(name="state", help="Look into the state of a job.")
@@ -185,6 +193,174 @@ def generate(
 
     files = write_files(kind, out, rows=rows, seed=seed, rate=rate, rows_per_file=rows_per_file, format=format)
     print(f"{_counted(rows, 'row')} of {kind} in {_counted(len(files), 'file')} in {out}")
+
+
+Output = Literal["table", "json", "ndjson", "csv", "arrow", "parquet"]
+Of = Annotated[Output, cyclopts.Parameter(name=["-o", "--output"], help="Format of the rows.")]
+
+
+@app.command
+def query(
+    file: Path,
+    *,
+    from_: Annotated[str | None, cyclopts.Parameter(name="--from")] = None,
+    to: str | None = None,
+    key: str | None = None,
+    key_from: str | None = None,
+    key_to: str | None = None,
+    select: str | None = None,
+    where: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+    after: str | None = None,
+    set: Set = None,
+    output: Of = "table",
+    quiet: bool = False,
+) -> None:
+    """Ask the results that a join file keeps in its store. Ranges include both ends.
+
+    Parameters
+    ----------
+    file
+        The join file; its results name the store.
+    from_, to
+        The results' time (the latest event time among their tuples): ISO 8601, or integer microseconds.
+    key
+        The results' key: what the join's main predicate compares, on the side of the first stream.
+    key_from, key_to
+        A range of keys.
+    select
+        Columns, separated by commas.
+    where
+        A condition over the result columns, such as "price > 100".
+    limit
+        Rows at most.
+    cursor
+        Where an answer with a limit ended.
+    after
+        Only snapshots after this one.
+    output
+        Format of the rows.
+    quiet
+        Only the rows.
+    """
+    from streamjoin.results.formats import FORMATS
+    from streamjoin.results.question import Question, ask
+
+    reader = _reader(load(file, _overrides(set)))
+    question = Question(
+        _time_us(from_, "--from"),
+        _time_us(to, "--to"),
+        key,
+        key_from,
+        key_to,
+        _names(select),
+        where,
+        limit,
+        cursor,
+        after,
+    )
+    answer = ask(reader, question)
+    FORMATS[output](answer.schema, answer, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+    if not quiet:
+        print(
+            f"{_counted(answer.rows, 'row')} from {answer.blocks_read:,} of {_counted(answer.blocks_stored, 'block')} "
+            f"in {_counted(answer.snapshots, 'snapshot')}, up to snapshot {answer.last}",
+            file=sys.stderr,
+        )
+        if answer.cursor:
+            print(f"there may be more: --cursor {answer.cursor}", file=sys.stderr)
+
+
+@app.command
+def tail(
+    file: Path,
+    *,
+    after: str | None = None,
+    key: str | None = None,
+    select: str | None = None,
+    where: str | None = None,
+    set: Set = None,
+    output: Annotated[
+        Literal["table", "json", "ndjson", "csv", "arrow"], cyclopts.Parameter(name=["-o", "--output"])
+    ] = "ndjson",
+    quiet: bool = False,
+) -> None:
+    """Follow the results that a join file keeps in its store: each snapshot as it is committed, until Ctrl-C.
+
+    Parameters
+    ----------
+    file
+        The join file; its results name the store.
+    after
+        Begin after this snapshot; only what is new unless set.
+    key
+        Only results of this key.
+    select
+        Columns, separated by commas.
+    where
+        A condition over the result columns.
+    output
+        Format of the rows.
+    quiet
+        Only the rows.
+    """
+    from streamjoin.results.follow import follow
+    from streamjoin.results.formats import FORMATS
+    from streamjoin.results.question import Question, Rows
+    from streamjoin.results.snapshot import SnapshotId
+
+    reader = _reader(load(file, _overrides(set)))
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    question = Question(key=key, select=_names(select), where=where)
+    begin = SnapshotId.parse(after) if after else None
+    schema = Rows(question, reader.description.schema).schema
+
+    def batches() -> Iterator[RecordBatch]:
+        for news in follow(reader, after=begin, question=question, stop=stop):
+            yield from news.rows
+            sys.stdout.buffer.flush()
+            if not quiet:
+                print(f"snapshot {news.snapshot.id}: {_counted(news.snapshot.rows, 'row')}", file=sys.stderr)
+
+    FORMATS[output](schema, batches(), sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def _reader(join: JoinFile) -> Reader:
+    from streamjoin.prepare import store_job, store_spec
+    from streamjoin.results.reader import Reader
+
+    return Reader(store_spec(join).open(), store_job(join))
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise InputError("--select takes names of columns, separated by commas")
+    return names
+
+
+def _time_us(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f'{option} takes a time such as 2026-01-31T12:00:00Z, or microseconds, not "{text[:40]}"'
+        ) from None
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    return (found - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 @state_app.command(name="ls")

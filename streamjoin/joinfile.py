@@ -96,6 +96,15 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class PunctuateFile(Model):
+    """`punctuate:` of a stream."""
+
+    every: Span | None = None
+    column: str | None = None
+    value: Any = None
+    per: Literal["file"] | None = None
+
+
 class StreamFile(Model):
     """One entry of `streams:`."""
 
@@ -115,7 +124,7 @@ class StreamFile(Model):
     time: str
     time_unit: Literal["s", "ms", "us"] = "us"
     delay: Span = 0
-    punctuate: dict[str, Any] | None = None
+    punctuate: PunctuateFile | None = None
     shed: dict[str, Any] | None = None
 
     def arrow_schema(self) -> pa.Schema | None:
@@ -138,15 +147,46 @@ class OperatorFile(BaseModel):
         return dict(self.model_extra or {})
 
 
+class SnapshotFile(Model):
+    """`results.snapshot:`; epochs of 1 s and 100,000 rows unless it says otherwise."""
+
+    epoch: Span | None = None
+    batches: Count | None = None
+    punctuation: Flag | None = None
+    threshold_rows: Count | None = None
+    threshold_bytes: Count | None = None
+    immediate: Flag | None = None
+    delayed: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
+    delays: Count | None = None
+
+
 class ResultsFile(Model):
-    """`results:`: exactly one of its fields."""
+    """`results:`: exactly one of parquet, jsonl, discard and store; the others belong to stores.
+
+    Args:
+        job: what the results are called in the store; the join file's name unless set.
+        where, select: which results and which of their columns are kept.
+        retain: snapshots closed longer ago are removed.
+        retry: so long a store may be down before the job fails.
+    """
 
     parquet: str | None = None
     jsonl: str | None = None
     discard: Flag | None = None
-    store: str | None = None
+    store: Literal["sqlite", "cassandra", "hbase"] | None = None
     path: str | None = None
-    snapshot: dict[str, Any] | None = None
+    hosts: list[str] | None = None
+    port: Annotated[int, Field(ge=1, le=65_535, strict=True)] | None = None
+    keyspace: str | None = None
+    table: str | None = None
+    username: str | None = None
+    password: str | None = None
+    job: str | None = None
+    where: str | None = None
+    select: list[str] | None = None
+    retain: Span | None = None
+    retry: Span | None = None
+    snapshot: SnapshotFile | None = None
 
 
 class RunFile(Model):
@@ -450,9 +490,10 @@ def _check_stream(name: str, stream: StreamFile) -> None:
     for field in _NEEDED[stream.source]:
         if getattr(stream, field) is None:
             raise InputError(f"is missing; a {stream.source} stream needs it", field=f"{place}.{field}")
-    for field in ("punctuate", "shed"):
-        if getattr(stream, field) is not None:
-            raise UnsupportedError(f"{field} is not supported by this version", field=f"{place}.{field}")
+    if stream.shed is not None:
+        raise UnsupportedError("shed is not supported by this version", field=f"{place}.shed")
+    if stream.punctuate is not None:
+        _check_punctuate(stream.punctuate, f"{place}.punctuate")
     special = frozenset().union(*_OF_SOURCE.values())
     for field in stream.model_fields_set & special - _OF_SOURCE[stream.source]:
         takers = " and ".join(source for source, fields in _OF_SOURCE.items() if field in fields)
@@ -473,21 +514,76 @@ def _check_stream(name: str, stream: StreamFile) -> None:
         raise InputError(wrong.message, field=f"{place}.schema") from None
 
 
+def _check_punctuate(punctuate: PunctuateFile, place: str) -> None:
+    for field, what in (("column", "punctuations by a column"), ("per", "punctuations per file")):
+        if getattr(punctuate, field) is not None:
+            raise UnsupportedError(f"{what} are not supported by this version; write {{every: 1s}}", field=place)
+    if punctuate.every is None:
+        raise InputError("is empty; write {every: 1s}", field=place)
+    if punctuate.every == 0:
+        raise InputError("is 0s; give a span such as 1s", field=f"{place}.every")
+
+
 def _check_results(results: ResultsFile) -> None:
     chosen = [name for name in ("parquet", "jsonl", "discard", "store") if getattr(results, name) is not None]
     if len(chosen) != 1:
         raise InputError("name exactly one of parquet, jsonl, discard and store", field="results")
     if chosen == ["store"]:
-        raise UnsupportedError("result stores are not supported by this version; use parquet or jsonl",
-                               field="results.store")  # fmt: skip
-    for field in ("path", "snapshot"):
-        if getattr(results, field) is not None:
-            raise InputError("is for result stores only", field=f"results.{field}")
+        _check_store(results)
+        return
+    for field in results.model_fields_set - {"parquet", "jsonl", "discard"}:
+        raise InputError("is for result stores only", field=f"results.{field}")
     if results.discard is False:
         raise InputError("is true or left out; to keep results, name parquet or jsonl", field="results.discard")
     for field in ("parquet", "jsonl"):
         if (target := getattr(results, field)) is not None:
             _check_path(target, f"results.{field}")
+
+
+_OF_STORE = {
+    "sqlite": frozenset({"path"}),
+    "cassandra": frozenset({"hosts", "port", "keyspace", "username", "password"}),
+    "hbase": frozenset({"hosts", "port", "table"}),
+}
+_JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def _check_store(results: ResultsFile) -> None:
+    assert results.store is not None
+    for field in results.model_fields_set & frozenset().union(*_OF_STORE.values()) - _OF_STORE[results.store]:
+        takers = " and ".join(store for store, fields in _OF_STORE.items() if field in fields)
+        raise InputError(f"{results.store} takes no such field; it is for {takers}", field=f"results.{field}")
+    if results.store == "sqlite":
+        if results.path is None:
+            raise InputError("is missing; name the file of the store, such as results.db", field="results.path")
+        _check_path(results.path, "results.path")
+    elif not results.hosts:
+        raise InputError('is missing; name the hosts of the store, such as ["127.0.0.1"]', field="results.hosts")
+    elif results.store == "hbase" and len(results.hosts) > 1:
+        raise InputError("is one host: that of the Thrift gateway", field="results.hosts")
+    if results.job is not None and not _JOB.fullmatch(results.job):
+        raise InputError(f"{_shown(results.job)} is no name for results; use letters, digits, ., _ and -, 100 at most",
+                         field="results.job")  # fmt: skip
+    if results.select is not None and not results.select:
+        raise InputError("is empty; name result columns, or leave it out to keep all", field="results.select")
+    if results.retain == 0:
+        raise InputError("is 0s; give a span such as 30d, or leave it out to keep all", field="results.retain")
+    if results.snapshot is not None:
+        _check_snapshot(results.snapshot)
+
+
+def _check_snapshot(snapshot: SnapshotFile) -> None:
+    place = "results.snapshot"
+    if snapshot.epoch == 0:
+        raise InputError("is 0s; an epoch lasts longer, such as 1s", field=f"{place}.epoch")
+    if snapshot.epoch is not None and snapshot.batches is not None:
+        raise InputError("an epoch is a span or a number of batches, not both; leave one out", field=f"{place}.batches")
+    if snapshot.punctuation:
+        for field in sorted(snapshot.model_fields_set - {"punctuation"}):
+            raise InputError("belongs to commits by epoch; a punctuation closes a snapshot whatever its size",
+                             field=f"{place}.{field}")  # fmt: skip
+    if snapshot.delays is not None and snapshot.delayed is None:
+        raise InputError("means nothing without delayed, such as delayed: 0.5", field=f"{place}.delays")
 
 
 def _check_path(path: str, field: str) -> None:

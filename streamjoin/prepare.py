@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +17,21 @@ from streamjoin.job import Job, SourceSpec, recorded_slots
 from streamjoin.joinfile import JoinFile, StreamFile
 from streamjoin.operators import registry
 from streamjoin.plan import JoinPlan
-from streamjoin.query import RegisteredPredicate, plan_query
+from streamjoin.query import RegisteredPredicate, bind_condition, plan_query
+from streamjoin.results.block import key_code
+from streamjoin.results.ledger import Description
 from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink
+from streamjoin.results.patience import RETRY_S
+from streamjoin.results.policy import (
+    DELAYS,
+    EPOCH_US,
+    THRESHOLD_ROWS,
+    EpochPolicy,
+    Policy,
+    PunctuationPolicy,
+)
+from streamjoin.results.sink import RESULTS, Post, StoreSink
+from streamjoin.results.stores.store import StoreSpec
 from streamjoin.schema import StreamSchema, check_schema
 from streamjoin.sources.filelog import list_files
 from streamjoin.sources.files import first_schema
@@ -60,10 +74,112 @@ class Bound:
         results = self.file.results
         if results.parquet is not None:
             return ParquetSink(self.file.resolve(results.parquet))
+        if results.store is not None:
+            return store_sink(self)
         if results.jsonl is not None:
             target = results.jsonl if results.jsonl == "-" else str(self.file.resolve(results.jsonl))
             return JsonLinesSink(target, (checkpoint or self.file.checkpoint) / "staged-results")
         return Discard()
+
+
+CASSANDRA_BUCKETS = 8
+"""Parts that the rows of one batch are spread over, by join key, so that they lie on several nodes."""
+
+
+def store_spec(file: JoinFile) -> StoreSpec:
+    """How to open the store that a join file names."""
+    results = file.results
+    match results.store:
+        case "sqlite":
+            assert results.path is not None
+            settings: dict[str, Any] = {"path": str(file.resolve(results.path))}
+        case "cassandra":
+            settings = {"hosts": ",".join(results.hosts or ()), "port": results.port, "keyspace": results.keyspace,
+                        "username": results.username, "password": results.password}  # fmt: skip
+        case "hbase":
+            settings = {"host": (results.hosts or [""])[0], "port": results.port, "table": results.table}
+        case _:
+            raise InputError("names no store; write results: {store: sqlite, path: results.db}", field="results")
+    return StoreSpec(results.store, tuple((name, value) for name, value in settings.items() if value is not None))
+
+
+def store_job(file: JoinFile) -> str:
+    """What a join file's results are called in its store."""
+    name = file.results.job or re.sub(r"[^A-Za-z0-9._-]", "_", file.name)[:100]
+    return name if name[0].isalnum() else f"join{name}"[:100]
+
+
+def store_sink(bound: Bound) -> StoreSink:
+    """The sink into the store that a join file names.
+
+    Raises:
+        InputError: what is to be kept is wrong.
+    """
+    results, plan = bound.file.results, bound.plan
+    where = select = None
+    if results.where is not None:
+        try:
+            where = bind_condition(results.where, plan.output, RESULTS)
+        except InputError as wrong:
+            raise InputError(wrong.message, field="results.where") from None
+    schema = plan.emitted
+    if results.select is not None:
+        select = tuple(results.select)
+        for name in select:
+            if name not in plan.output.names:
+                raise InputError(f'there is no result column "{name}"; there are {", ".join(plan.output.names)}',
+                                 field="results.select")  # fmt: skip
+            if select.count(name) > 1:
+                raise InputError(f'"{name}" stands here twice', field="results.select")
+        engine = [field for field in schema if field.name not in plan.output.names]
+        schema = pa.schema([*(schema.field(name) for name in select), *engine])
+    key = plan.result_key
+    code = key_code(
+        None if key is None else key.type,
+        equality=bool(plan.predicate.equalities),
+        buckets=CASSANDRA_BUCKETS if results.store == "cassandra" else 1,
+    )
+    policy = snapshot_policy(bound.file, plan)
+    return StoreSink(
+        store_spec(bound.file),
+        store_job(bound.file),
+        Description(schema, code, plan.text, None if key is None else str(key), policy.period_us, results.where),
+        policy,
+        Post(where, select),
+        results.retain,
+        retry_s=RETRY_S if results.retry is None else results.retry / 1e6,
+    )
+
+
+def snapshot_policy(file: JoinFile, plan: JoinPlan) -> Policy:
+    """When snapshots close, as `results.snapshot` says."""
+    wanted = file.results.snapshot
+    if wanted is None:
+        return EpochPolicy()
+    if wanted.punctuation:
+        spans = set()
+        for stream in plan.streams:
+            punctuate = file.streams[stream.name].punctuate
+            if punctuate is None or punctuate.every is None:
+                raise InputError("is missing; commits by punctuation need it, such as {every: 1s}",
+                                 field=f"streams.{stream.name}.punctuate")  # fmt: skip
+            spans.add(punctuate.every)
+        if len(spans) > 1:
+            raise InputError("both streams need punctuations of one span, so that they come in pairs",
+                             field=f"streams.{plan.streams[1].name}.punctuate.every")  # fmt: skip
+        return PunctuationPolicy(spans.pop())
+    rows = wanted.threshold_rows
+    if rows is None and wanted.threshold_bytes is None:
+        rows = THRESHOLD_ROWS
+    return EpochPolicy(
+        span_us=None if wanted.batches is not None else wanted.epoch or EPOCH_US,
+        batches=wanted.batches or 1,
+        threshold_rows=rows,
+        threshold_bytes=wanted.threshold_bytes,
+        immediate=True if wanted.immediate is None else wanted.immediate,
+        delayed=wanted.delayed,
+        delays=wanted.delays or DELAYS,
+    )
 
 
 def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = None) -> Bound:
@@ -82,6 +198,9 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
         index=file.operator.index,
         archive_period_us=file.operator.archive_period,
     )
+    if file.results.store is not None:
+        plan = replace(plan, keyed=True)
+        store_sink(Bound(file, plan, ""))  # so that what is wrong with it shows before anything starts
     name = registry.choose(plan) if file.operator.name == registry.AUTO else file.operator.name
     found = registry.entry(name)
     if found.build is not None:  # so that wrong knobs show before anything starts
@@ -123,6 +242,12 @@ def _check_places(file: JoinFile) -> None:
                     f"{target} is among the files of stream {name}; results in it would be read as its tuples",
                     field="results.jsonl",
                 )
+    if results.store == "sqlite":
+        assert results.path is not None
+        target = file.resolve(results.path)
+        if _is(target.is_dir):
+            raise InputError(f"{target} is a folder; an SQLite store is one file", field="results.path")
+        _check_folder(target.parent, "results.path", "a file lies in a folder")
     _check_folder(file.checkpoint, "run.checkpoint", "a checkpoint is a folder")
 
 

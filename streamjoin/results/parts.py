@@ -32,8 +32,8 @@ class Part(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """End; afterwards the part is durable."""
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Add rows."""
+    def write(self, rows: pa.RecordBatch, unit: int = 0) -> None:
+        """Add rows of a unit."""
 
     def summary(self) -> dict[str, Any]:
         """What the driver's commit needs: JSON."""
@@ -46,11 +46,44 @@ class PartWriter(Protocol):
         """A part to fill."""
 
 
-class Sink(PartWriter, Protocol):
-    """A result sink."""
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """What the driver knows of a batch whose slots are done.
 
-    def commit(self, batch: int, parts: Sequence[dict[str, Any]]) -> None:
-        """Make a batch visible; doing it again changes nothing."""
+    Args:
+        clock_us: when it began, as logged.
+        marks_us: how far R and S have come with it; None for a stream that has not begun.
+    """
+
+    number: int
+    clock_us: int = 0
+    marks_us: tuple[int | None, int | None] = (None, None)
+
+
+class Sink(Protocol):
+    """A result sink: the driver's side."""
+
+    def begin(self, origin: str) -> PartWriter:
+        """Get ready to take batches of the checkpoint with the id `origin`; what travels to the tasks."""
+
+    def commit(self, batch: BatchDone, parts: Sequence[dict[str, Any]]) -> None:
+        """Take a batch: its rows become visible, now or by the sink's own rule. Doing it again changes nothing."""
+
+    def finish(self) -> None:
+        """The streams have ended."""
+
+
+class _Ready:
+    """A sink that is ready as it is, and shows each batch at its commit."""
+
+    __slots__ = ()
+
+    def begin(self, origin: str) -> Any:
+        """See `Sink`."""
+        return self
+
+    def finish(self) -> None:
+        """See `Sink`."""
 
 
 @dataclass
@@ -65,7 +98,7 @@ class Counted:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         return None
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch, unit: int = 0) -> None:
         """Count."""
         self.rows += rows.num_rows
 
@@ -75,14 +108,14 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Discard:
+class Discard(_Ready):
     """Results are computed in full, counted and dropped."""
 
     def part(self, batch: int, slot: int, schema: pa.Schema) -> Part:
         """A part that only counts."""
         return Counted()
 
-    def commit(self, batch: int, parts: Sequence[dict[str, Any]]) -> None:
+    def commit(self, batch: BatchDone, parts: Sequence[dict[str, Any]]) -> None:
         """Nothing to show."""
 
 
@@ -94,7 +127,7 @@ class ParquetPart(Counted):
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     _writer: pq.ParquetWriter | None = None
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch, unit: int = 0) -> None:
         """Append a row group."""
         super().write(rows)
         if self._writer is None:
@@ -118,7 +151,7 @@ class ParquetPart(Counted):
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetSink:
+class ParquetSink(_Ready):
     """A folder of Parquet files, `batch-<batch>-<slot>.parquet`.
 
     Args:
@@ -136,18 +169,19 @@ class ParquetSink:
         """A staged file."""
         return ParquetPart(path=self.staging / f"batch-{batch:09d}-{slot:04d}.parquet", schema=schema)
 
-    def commit(self, batch: int, parts: Sequence[dict[str, Any]]) -> None:
+    def commit(self, batch: BatchDone, parts: Sequence[dict[str, Any]]) -> None:
         """Give the batch's files their names, and remove what an earlier attempt with other slots left of it."""
+        number = batch.number
         self.folder.mkdir(parents=True, exist_ok=True)
         named = {part["file"] for part in parts if part["file"]}
-        for stale in self.folder.glob(f"batch-{batch:09d}-*.parquet"):
+        for stale in self.folder.glob(f"batch-{number:09d}-*.parquet"):
             if stale.name not in named:
                 stale.unlink()
         for name in sorted(named):
             if (self.staging / name).exists():
                 os.replace(self.staging / name, self.folder / name)
             failpoint("batch.mid_commit")
-        _remove_staged(self.staging, batch)
+        _remove_staged(self.staging, number)
 
 
 def _remove_staged(staging: Path, batch: int) -> None:
@@ -160,7 +194,7 @@ def _remove_staged(staging: Path, batch: int) -> None:
 class ArrowPart(ParquetPart):
     """A part as a staged Arrow stream."""
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch, unit: int = 0) -> None:
         """Append a batch."""
         self.rows += rows.num_rows
         if self._writer is None:
@@ -170,7 +204,7 @@ class ArrowPart(ParquetPart):
 
 
 @dataclass(frozen=True, slots=True)
-class JsonLinesSink:
+class JsonLinesSink(_Ready):
     """One JSON object a line, appended to a file or to standard output.
 
     A file is cut back to where the batch began before it is written again, so each result stands once. What was printed
@@ -188,7 +222,7 @@ class JsonLinesSink:
         """A staged file."""
         return ArrowPart(path=self.staging / f"batch-{batch:09d}-{slot:04d}.arrows", schema=schema)
 
-    def commit(self, batch: int, parts: Sequence[dict[str, Any]]) -> None:
+    def commit(self, batch: BatchDone, parts: Sequence[dict[str, Any]]) -> None:
         """Append the batch."""
         files = sorted(self.staging / part["file"] for part in parts if part["file"])
         if self.target == "-":
@@ -196,10 +230,10 @@ class JsonLinesSink:
                 if path.exists():
                     self._print(path, sys.stdout)
         else:
-            self._append(batch, files)
+            self._append(batch.number, files)
         for path in files:
             path.unlink(missing_ok=True)
-        _remove_staged(self.staging, batch)
+        _remove_staged(self.staging, batch.number)
 
     def _append(self, batch: int, files: Sequence[Path]) -> None:
         target = Path(self.target)

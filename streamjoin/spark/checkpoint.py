@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,12 +36,13 @@ def identity(job: Job) -> dict[str, Any]:
         "index": plan.index,
         "archive_period_us": plan.archive_period_us,
         "operator": repr(job.operator),
+        "keyed results": plan.keyed,
     }
 
 
 @contextmanager
-def opened(job: Job) -> Iterator[None]:
-    """Hold a job's checkpoint.
+def opened(job: Job) -> Iterator[str]:
+    """Hold a job's checkpoint; gives its own id, by which stores tell the results of one from another's.
 
     Raises:
         InputError: another driver holds it.
@@ -59,12 +61,12 @@ def opened(job: Job) -> Iterator[None]:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
-        _check_identity(job)
+        own = _check_identity(job)
         StateStore(job.state).sweep()
-        yield
+        yield own
 
 
-def _check_identity(job: Job) -> None:
+def _check_identity(job: Job) -> str:
     path = job.checkpoint / IDENTITY_FILE
     mine = json.loads(json.dumps(identity(job)))
     if path.exists():
@@ -80,9 +82,11 @@ def _check_identity(job: Job) -> None:
                 "run.checkpoint, or remove that one to start anew",
                 field="run.checkpoint",
             )
-        return
+        return str(theirs["id"])
     if job.offsets.exists() or job.state.exists():
         raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps({**mine, "slots": job.slots}, indent=1))
+    own = uuid.uuid4().hex
+    temporary.write_text(json.dumps({**mine, "slots": job.slots, "id": own}, indent=1))
     os.replace(temporary, path)
+    return own

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streamjoin.errors import RunError, StreamJoinError
 from streamjoin.failpoints import failpoint
 from streamjoin.job import Job
-from streamjoin.results.parts import Sink
+from streamjoin.results.parts import BatchDone, Sink
 from streamjoin.spark import checkpoint
 from streamjoin.spark.join import own_sources, routed_dataframe, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
@@ -150,14 +150,16 @@ class Driver:
             InputError: the checkpoint is in use or belongs to another join.
             RunError: a batch failed; the message is the first cause.
         """
-        with checkpoint.opened(self.job):
-            query = self._start(until_end)
+        with checkpoint.opened(self.job) as origin:
+            query = self._start(until_end, origin)
             try:
-                self._wait(query, stop or threading.Event())
+                ended = self._wait(query, stop or threading.Event())
             finally:
                 if query.isActive:
                     query.stop()
             self._take_durations(query)
+            if ended and until_end:
+                self.sink.finish()
         return self.progress
 
     def _routed(self) -> DataFrame:
@@ -170,8 +172,8 @@ class Driver:
             frames.append(routed_dataframe(self.job, side, records, decode_records(stream.name, topic, stream.columns)))
         return reduce(DataFrame.unionAll, frames)
 
-    def _start(self, until_end: bool) -> StreamingQuery:
-        run = functools.partial(unit_reports, self.job, self.sink)
+    def _start(self, until_end: bool, origin: str) -> StreamingQuery:
+        run = functools.partial(unit_reports, self.job, self.sink.begin(origin))
         reports = units(self.job, self._routed(), run, REPORT_SCHEMA)
         writer = reports.writeStream.option("checkpointLocation", str(self.job.offsets)).foreachBatch(self._commit)
         return writer.trigger(availableNow=True).start() if until_end else writer.start()
@@ -180,7 +182,7 @@ class Driver:
         try:
             slots = [json.loads(row.report) for row in frame.collect()]
             failpoint("batch.before_commit")
-            self.sink.commit(batch, [slot["part"] for slot in slots])
+            self.sink.commit(_batch_done(batch, slots), [slot["part"] for slot in slots])
             failpoint("batch.after_commit")
             report = _batch_report(batch, slots)
             self.progress.add(report)
@@ -190,8 +192,8 @@ class Driver:
             self._failure = failure
             raise
 
-    def _wait(self, query: StreamingQuery, stop: threading.Event) -> None:
-        """Until the end, or until the batch that runs when `stop` is set has been committed."""
+    def _wait(self, query: StreamingQuery, stop: threading.Event) -> bool:
+        """Until the end, or until the batch that runs when `stop` is set has been committed; whether it is the end."""
         asked_s: float | None = None
         batches = 0
         while True:
@@ -200,10 +202,10 @@ class Driver:
                 asked_s, batches = (time.monotonic(), self.progress.batches) if asked_s is None else (asked_s, batches)
                 committed = self.progress.batches > batches or not query.status["isTriggerActive"]
                 if committed or time.monotonic() - asked_s > BATCH_GRACE_S:
-                    return
+                    return False
             try:
                 if query.awaitTermination(POLL_S):  # type: ignore[arg-type]  # it takes fractions
-                    return
+                    return True
             except Exception as failure:
                 raise first_cause(self._failure or failure) from None
 
@@ -228,6 +230,12 @@ def _epoch_s(timestamp: str) -> float:
     from datetime import datetime
 
     return datetime.fromisoformat(timestamp).timestamp()
+
+
+def _batch_done(batch: int, slots: Sequence[dict[str, Any]]) -> BatchDone:
+    # Every unit sees every punctuation, so any one's marks are the job's.
+    marks: list[int | None] = next((unit["marks_us"] for slot in slots for unit in slot["units"]), [None, None])
+    return BatchDone(batch, max((slot["clock_us"] for slot in slots), default=0), (marks[0], marks[1]))
 
 
 def _batch_report(batch: int, slots: Sequence[dict[str, Any]]) -> BatchReport:

@@ -143,12 +143,13 @@ def unit_reports(job: Job, results: PartWriter, batches: Iterator[pa.RecordBatch
     begun = time.perf_counter()
     step = _step(job, batches)
     received = time.perf_counter()
-    with results.part(step.version, step.slot, job.plan.output) as part:
+    with results.part(step.version, step.slot, job.plan.emitted) as part:
         for rows in step.results():
-            part.write(rows)
+            part.write(rows, step.unit)
     report: dict[str, Any] = {
         "slot": step.slot,
         "part": part.summary(),
+        "clock_us": step.now_us,
         "units": [asdict(unit) for unit in step.reports],
         "intake": [item.to_json() for item in step.punctuations if item.counts],
         "seconds": {"receive": received - begun, "all": time.perf_counter() - begun},

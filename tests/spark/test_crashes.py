@@ -95,7 +95,8 @@ CASES = {
 
 
 def test_every_named_place_is_killed_at_least_once() -> None:
-    assert {kill.partition(":")[0] for case in CASES.values() for kill in case.kills} == {*NAMES, ""}
+    of_engine = {name for name in NAMES if not name.startswith(("store.", "ledger."))}  # others: test_store_crashes
+    assert {kill.partition(":")[0] for case in CASES.values() for kill in case.kills} == {*of_engine, ""}
     assert sum(len(case.kills) for case in CASES.values()) == 30
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from streamjoin.errors import RunError
 from streamjoin.joinfile import parse
 from streamjoin.prepare import bind
-from streamjoin.results.parts import ParquetSink
+from streamjoin.results.parts import BatchDone, ParquetSink
 from streamjoin.spark.run import run_job
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, Row, cut, history
@@ -206,8 +206,8 @@ class FailingSink(ParquetSink):
 
     fails_at: int = 0
 
-    def commit(self, batch: int, parts: Sequence[dict[str, Any]]) -> None:
-        if batch == self.fails_at:
+    def commit(self, batch: BatchDone, parts: Sequence[dict[str, Any]]) -> None:
+        if batch.number == self.fails_at:
             raise RunError("crashed before the commit")
         super().commit(batch, parts)
 

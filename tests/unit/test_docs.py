@@ -11,7 +11,15 @@ import pytest
 from streamjoin.cli import app
 from streamjoin.expression import PUBLIC_FUNCTIONS
 from streamjoin.generate import GENERATORS
-from streamjoin.joinfile import JoinFile, OperatorFile, ResultsFile, RunFile, StreamFile
+from streamjoin.joinfile import (
+    JoinFile,
+    OperatorFile,
+    PunctuateFile,
+    ResultsFile,
+    RunFile,
+    SnapshotFile,
+    StreamFile,
+)
 from streamjoin.operators.registry import AUTO, COMMON_KNOBS, REGISTRY
 from streamjoin.query.tokens import SYNONYMS
 from streamjoin.schema import _SIMPLE_TYPES
@@ -24,7 +32,7 @@ PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted(DOCS.rglob("*.md"
 FIELDS = sorted(
     {
         field.alias or name
-        for model in (JoinFile, StreamFile, OperatorFile, ResultsFile, RunFile)
+        for model in (JoinFile, StreamFile, PunctuateFile, OperatorFile, ResultsFile, SnapshotFile, RunFile)
         for name, field in model.model_fields.items()
     }
     - {"base"}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink, json_lines
+from streamjoin.results.parts import BatchDone, Discard, JsonLinesSink, ParquetSink, Sink, json_lines
 
 SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
 
@@ -38,30 +38,30 @@ def test_parquet_parts_are_hidden_until_their_commit(tmp_path: Path) -> None:
     sink = ParquetSink(tmp_path / "out")
     parts = write(sink, 0, {0: [rows(1, 2), rows(3)], 1: [rows(4)]})
     assert read_parquet(tmp_path / "out") == []
-    sink.commit(0, parts)
+    sink.commit(BatchDone(0), parts)
     assert read_parquet(tmp_path / "out") == [1, 2, 3, 4]
 
 
 def test_committing_a_batch_again_changes_nothing(tmp_path: Path) -> None:
     sink = ParquetSink(tmp_path / "out")
     parts = write(sink, 0, {0: [rows(1)]})
-    sink.commit(0, parts)
-    sink.commit(0, parts)
-    sink.commit(0, write(sink, 0, {0: [rows(1)]}))
+    sink.commit(BatchDone(0), parts)
+    sink.commit(BatchDone(0), parts)
+    sink.commit(BatchDone(0), write(sink, 0, {0: [rows(1)]}))
     assert read_parquet(tmp_path / "out") == [1]
 
 
 def test_a_batch_repeated_with_fewer_slots_leaves_nothing_of_its_first_attempt(tmp_path: Path) -> None:
     sink = ParquetSink(tmp_path / "out")
-    sink.commit(0, write(sink, 0, {0: [rows(9)]}))
-    sink.commit(1, write(sink, 1, {0: [rows(1)], 1: [rows(2)], 2: [rows(3)]}))
-    sink.commit(1, write(sink, 1, {0: [rows(1, 2, 3)]}))
+    sink.commit(BatchDone(0), write(sink, 0, {0: [rows(9)]}))
+    sink.commit(BatchDone(1), write(sink, 1, {0: [rows(1)], 1: [rows(2)], 2: [rows(3)]}))
+    sink.commit(BatchDone(1), write(sink, 1, {0: [rows(1, 2, 3)]}))
     assert read_parquet(tmp_path / "out") == [1, 2, 3, 9]
 
 
 def test_an_empty_part_leaves_no_file(tmp_path: Path) -> None:
     sink = ParquetSink(tmp_path / "out")
-    sink.commit(0, write(sink, 0, {0: [], 1: []}))
+    sink.commit(BatchDone(0), write(sink, 0, {0: [], 1: []}))
     assert list((tmp_path / "out").glob("*")) == []
 
 
@@ -84,19 +84,19 @@ def lines(path: Path) -> list[int]:
 
 def test_json_lines_are_appended_batch_by_batch(tmp_path: Path) -> None:
     sink = JsonLinesSink(str(tmp_path / "out.jsonl"), tmp_path / "staged")
-    sink.commit(0, write(sink, 0, {0: [rows(1, 2)], 1: [rows(3)]}))
-    sink.commit(1, write(sink, 1, {0: [], 1: [rows(4)]}))
+    sink.commit(BatchDone(0), write(sink, 0, {0: [rows(1, 2)], 1: [rows(3)]}))
+    sink.commit(BatchDone(1), write(sink, 1, {0: [], 1: [rows(4)]}))
     assert lines(tmp_path / "out.jsonl") == [1, 2, 3, 4]
 
 
 def test_a_json_lines_batch_cut_off_by_a_crash_is_written_again_from_its_beginning(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     sink = JsonLinesSink(str(path), tmp_path / "staged")
-    sink.commit(0, write(sink, 0, {0: [rows(1, 2)]}))
+    sink.commit(BatchDone(0), write(sink, 0, {0: [rows(1, 2)]}))
     whole = path.read_text()
-    sink.commit(1, write(sink, 1, {0: [rows(3, 4)]}))
+    sink.commit(BatchDone(1), write(sink, 1, {0: [rows(3, 4)]}))
     path.write_text(path.read_text()[: len(whole) + 7])  # the crash came in the middle of a line
-    sink.commit(1, write(sink, 1, {0: [rows(3)], 1: [rows(4)]}))
+    sink.commit(BatchDone(1), write(sink, 1, {0: [rows(3)], 1: [rows(4)]}))
     assert lines(path) == [1, 2, 3, 4]
 
 
@@ -104,14 +104,14 @@ def test_a_json_lines_batch_whose_parts_are_gone_was_committed_before(tmp_path: 
     path = tmp_path / "out.jsonl"
     sink = JsonLinesSink(str(path), tmp_path / "staged")
     parts = write(sink, 0, {0: [rows(1, 2)]})
-    sink.commit(0, parts)
-    sink.commit(0, parts)
+    sink.commit(BatchDone(0), parts)
+    sink.commit(BatchDone(0), parts)
     assert lines(path) == [1, 2]
 
 
 def test_json_lines_go_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sink = JsonLinesSink("-", tmp_path / "staged")
-    sink.commit(0, write(sink, 0, {0: [rows(7)]}))
+    sink.commit(BatchDone(0), write(sink, 0, {0: [rows(7)]}))
     assert json.loads(capsys.readouterr().out)["id"] == 7
 
 
@@ -133,5 +133,5 @@ def test_json_lines_are_json_whatever_the_values_are() -> None:
 def test_discarded_results_are_counted(tmp_path: Path) -> None:
     sink = Discard()
     parts = write(sink, 0, {0: [rows(1, 2)], 1: [rows(3)]})
-    sink.commit(0, parts)
+    sink.commit(BatchDone(0), parts)
     assert [part["rows"] for part in parts] == [2, 1]

@@ -1,0 +1,121 @@
+"""Results in a store while the driver is killed: each row once, in snapshots that readers never see torn."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from streamjoin.errors import InputError
+from streamjoin.joinfile import load
+from streamjoin.plan import RESULT_TIME
+from streamjoin.prepare import bind, store_job, store_spec
+from streamjoin.results.question import Question, ask
+from streamjoin.results.reader import Reader
+from tests.conformance.check import expected, plan
+from tests.conformance.histories import history
+
+from .jobs import check_same, run_text, write_history
+from .test_crashes import BATCHES, CASES, SLOTS, TEST_S_MAX, committed, run_and_kill, run_to_the_end, write_join_file
+
+pytestmark = pytest.mark.spark
+
+CASE = CASES["biclique by hash"]
+POLICIES = {
+    "by threshold": "{batches: 3, threshold_rows: 40}",
+    "delayed": "{batches: 1, threshold_rows: 100, immediate: false, delayed: 0.5, delays: 2}",
+}
+KILLS = {
+    "by threshold": ("store.after_blocks:3", "ledger.before_records:3", "", "ledger.before_head:3"),
+    "delayed": ("ledger.after_head:3", "ledger.before_head:4"),
+}
+
+
+def store_results(policy: str) -> str:
+    return f"{{store: sqlite, path: results.db, snapshot: {POLICIES[policy]}}}"
+
+
+def reader_of(file: Path) -> Reader:
+    join = load(file)
+    return Reader(store_spec(join).open(), store_job(join))
+
+
+def rows_of(reader: Reader, question: Question) -> Counter[Any]:
+    return Counter(tuple(row.values()) for batch in ask(reader, question) for row in batch.to_pylist())
+
+
+@pytest.mark.timeout(TEST_S_MAX)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_killed_jobs_leave_every_row_once_in_the_store(policy: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(len(policy))
+    given = history(31, r=10 * BATCHES, s=9 * BATCHES, time_shape="disordered", delay_us=15)
+    write_history(given, tmp_path, BATCHES)
+    file = write_join_file(tmp_path, CASE, results=store_results(policy))
+    slots = cycle(SLOTS)
+    before: list[dict[str, Any]] = []
+    for kill in KILLS[policy]:
+        status = run_and_kill(file, kill, next(slots), rng)
+        assert status == -signal.SIGKILL, f"{kill or 'random'}: {(tmp_path / 'join.log').read_text()[-2000:]}"
+        assert committed(tmp_path) < BATCHES, f"{kill or 'random'} came after the last batch"
+        reader = reader_of(file)
+        reader.refresh()
+        now = [found.summary() for found in reader.snapshots()]
+        assert now[: len(before)] == before, "a committed snapshot changed"
+        assert sum(rows_of(reader, Question()).values()) == sum(found["rows"] for found in now)
+        before = now
+    run_to_the_end(file, next(slots))
+    reader = reader_of(file)
+    check_same(
+        rows_of(reader, Question()),
+        Counter(expected(given, CASE.condition, plan(given, CASE.condition, CASE.window), BATCHES)),
+    )
+    ids = [found.id for found in reader.snapshots()]
+    assert ids == sorted(set(ids)) and len(ids) > 3
+    kept = {ref.key for found in reader.snapshots() for ref in found.blocks}
+    run_to_the_end(file, 2)  # nothing new, but what dead drivers left is swept
+    assert set(reader.store.list_blocks(reader.job)) == kept
+
+
+def test_a_pair_of_punctuations_shows_its_results_and_none_that_may_miss_some(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    every_us = 25
+    given = history(32, r=200, s=200, time_shape="disordered", delay_us=15)
+    write_history(given, tmp_path, 8)
+    file = write_join_file(tmp_path, CASE, results="{store: sqlite, path: results.db, snapshot: {punctuation: true}}")
+    text = file.read_text().replace("delay: 15us", f"delay: 15us, punctuate: {{every: {every_us}us}}")
+    file.write_text(text)
+    run_text(session, text, tmp_path)
+    reader = reader_of(file)
+    head = reader.refresh()
+    assert head.state.epoch is not None
+    closed_us = head.state.epoch * every_us
+    want = Counter(expected(given, CASE.condition, plan(given, CASE.condition, CASE.window), 8))
+    got = rows_of(reader, Question())
+    assert 0 < got.total() < want.total() and not got - want
+    everything = bind(load(file)).plan
+    assert RESULT_TIME in everything.emitted.names
+    # Late tuples' results may be in any later pair; on-time ones are complete up to the last pair.
+    for found in reader.snapshots():
+        assert found.time_max_us is None or found.time_max_us < closed_us
+    assert head.rows == got.total()
+
+
+def test_the_results_of_another_checkpoint_or_query_are_not_mixed(session: SparkSession, tmp_path: Path) -> None:
+    given = history(33, r=40, s=40)
+    write_history(given, tmp_path, 2)
+    file = write_join_file(tmp_path, CASE, results=store_results("by threshold"))
+    text = file.read_text()
+    run_text(session, text, tmp_path)
+    again = text.replace("checkpoint: checkpoint", "checkpoint: another")
+    with pytest.raises(InputError, match="results of another checkpoint under the name join"):
+        run_text(session, again, tmp_path)
+    renamed = text.replace("checkpoint: checkpoint", "checkpoint: third").replace("r.id AS r_id", "r.id AS renamed")
+    with pytest.raises(InputError, match="results of another query under the name join"):
+        run_text(session, renamed, tmp_path)
