@@ -325,6 +325,45 @@ figure 11 has the same order:
 """
 
 
+def _stores(part: Part) -> str:
+    from benchmarks.stores import READ_MS_TARGET, TARGETS, VISIBLE_MS_TARGET
+
+    rows = []
+    for name, store in part["stores"].items():
+        if "skipped" in store:
+            rows.append([f"{name}: {store['skipped']}", *["-"] * 8])
+            continue
+        key, time = store["key"], store["time"]
+        rows.append(
+            [
+                name, _number(store["rows"]), _number(store["bytes"] / store["rows"], ".1f"),
+                _number(store["rows_per_second"]), _number(key["blocks_stored"]),
+                _number(key["blocks_read"], ".1f"), f"{key['p50_ms']:.0f} / {key['p95_ms']:.0f}",
+                _number(time["blocks_read"], ".1f"), f"{time['p50_ms']:.0f} / {time['p95_ms']:.0f}",
+            ]
+        )  # fmt: skip
+    header = [
+        "store", "rows", "bytes a row", "rows/s in", "blocks stored", "read for a key", "a key, ms p50 / p95",
+        "read for 1 s of a day", "1 s, ms p50 / p95",
+    ]  # fmt: skip
+    aims = " and ".join(f"{target:,} rows/s into {name}" for name, target in TARGETS.items())
+    visible = ", ".join(
+        f"{name} {found['p50_ms']:.0f} / {found['p95_ms']:.0f}" for name, found in part["visible"].items()
+    )
+    return f"""## Result stores
+
+{_table(header, rows)}
+
+- {aims}, and answers within {READ_MS_TARGET} ms at the 95th percentile were the aims.
+- From commit to all rows in a reader's hands, ms p50 / p95: {visible}; {VISIBLE_MS_TARGET} was the aim. A follower
+  looks every 20 ms.
+
+Two processes write {part["rows_per_batch"]:,} rows a snapshot, keys uniform among {part["keys"]:,}, and one commits.
+Each store is one node on this machine. Questions are asked one after the other, 100 of each kind, in a process that has
+the manifests already.
+"""
+
+
 _ROLES = ("store", "probe", "both")
 
 
@@ -359,6 +398,7 @@ SECTIONS: Mapping[str, Callable[[Part], str]] = {
     "memory": _memory,
     "startup": _startup,
     "operators": _operators,
+    "stores": _stores,
     "index": _index,
 }
 """Sections in the page's order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import ModuleType
 
-from benchmarks import band, equi_large, equi_small, index, kafka_json, memory, operators, startup
+from benchmarks import band, equi_large, equi_small, index, kafka_json, memory, operators, startup, stores
 
 PARTS: Mapping[str, ModuleType] = {
     "index": index,
@@ -15,6 +15,7 @@ PARTS: Mapping[str, ModuleType] = {
     "band": band,
     "kafka_json": kafka_json,
     "operators": operators,
+    "stores": stores,
     "memory": memory,
 }
 """Name -> module with `run(scale)` and `EXPECTED_S`, seconds on a quiet machine of two cores."""
