@@ -196,7 +196,7 @@ class RunFile(Model):
     files_per_batch: Count = 1
     offsets_per_batch: Count = 100_000
     checkpoint: str | None = None
-    driver_memory: Annotated[int, Field(ge=256, le=2**20, strict=True)] = 1024  # MiB
+    driver_memory: Annotated[int, Field(ge=480, le=2**20, strict=True)] = 1024  # MiB; Spark needs 450
     heartbeat: Span = 1_000_000
     strict: Flag = False
     spark: dict[str, Setting] = Field(default_factory=dict)

@@ -90,7 +90,7 @@ WRONG_TYPES: list[tuple[Changes, str, str]] = [
     ({"run/files_per_batch": 0}, "run.files_per_batch", "must be at least 1"),
     ({"run/files_per_batch": 2.5}, "run.files_per_batch", "needs a whole number"),
     ({"run/offsets_per_batch": "x"}, "run.offsets_per_batch", "needs a whole number"),
-    ({"run/driver_memory": 1}, "run.driver_memory", "must be at least 256"),
+    ({"run/driver_memory": 1}, "run.driver_memory", "must be at least 480"),
     ({"run/driver_memory": 10**9}, "run.driver_memory", "must be at most"),
     ({"run/strict": "maybe"}, "run.strict", 'needs true or false, not "maybe"'),
     ({"run/heartbeat": "often"}, "run.heartbeat", '"often" is no span of time'),
