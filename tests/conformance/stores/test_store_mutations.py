@@ -13,6 +13,8 @@ from streamjoin.results.stores.memory import MemoryStore
 from .inside import Inside, Looked
 from .job import CASES
 
+pytestmark = pytest.mark.slow
+
 CRASHES = (2, 6, 9, 11, 8)
 PAUSES = (0, 1, 3, 5, 6)
 

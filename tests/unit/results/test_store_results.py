@@ -436,6 +436,7 @@ def test_tail_after_what_was_removed_is_wrong_input(filled: Job, streamjoin: Com
     assert (told.status, told.out) == (2, b"") and "removed" in told.err and told.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_tail_shows_what_comes_and_ends_on_ctrl_c_promptly(filled: Job, tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     process = subprocess.Popen(
