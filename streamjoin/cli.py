@@ -213,6 +213,8 @@ def query(
     limit: int | None = None,
     cursor: str | None = None,
     after: str | None = None,
+    aggregate: str | None = None,
+    by: str | None = None,
     set: Set = None,
     output: Of = "table",
     quiet: bool = False,
@@ -239,6 +241,10 @@ def query(
         Where an answer with a limit ended.
     after
         Only snapshots after this one.
+    aggregate
+        In place of the rows: count, or sum, avg, min, max, count_distinct of a column, such as "count, sum(price)".
+    by
+        Columns, separated by commas: one row of aggregates for each of their values.
     output
         Format of the rows.
     quiet
@@ -260,8 +266,15 @@ def query(
         cursor,
         after,
     )
-    answer = ask(reader, question)
-    FORMATS[output](answer.schema, answer, sys.stdout.buffer)
+    if aggregate is not None or by is not None:
+        from streamjoin.results.aggregate import aggregate as compute
+        from streamjoin.results.aggregate import parse_aggregates
+
+        table, answer = compute(reader, question, parse_aggregates(aggregate or "count"), _names(by, "--by") or ())
+        FORMATS[output](table.schema, table.to_batches(), sys.stdout.buffer)
+    else:
+        answer = ask(reader, question)
+        FORMATS[output](answer.schema, answer, sys.stdout.buffer)
     sys.stdout.buffer.flush()
     if not quiet:
         print(
@@ -337,12 +350,12 @@ def _reader(join: JoinFile) -> Reader:
     return Reader(store_spec(join).open(), store_job(join))
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
+def _names(text: str | None, option: str = "--select") -> tuple[str, ...] | None:
     if text is None:
         return None
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise InputError("--select takes names of columns, separated by commas")
+        raise InputError(f"{option} takes names of columns, separated by commas")
     return names
 
 

@@ -374,6 +374,15 @@ def test_query_gives_a_cursor_where_there_is_more(filled: Job, streamjoin: Comma
     assert_once(found, ids(WHOLE))
 
 
+def test_query_gives_aggregates_in_place_of_rows(filled: Job, streamjoin: Command) -> None:
+    said = streamjoin("query", "join.yaml", "--aggregate", "count, max(id)", "-o", "ndjson")
+    assert json.loads(said.out) == {"count": 900, "max_id": max(ids(WHOLE))} and "900 rows from" in said.err
+    said = streamjoin("query", "join.yaml", "--by", "name", "-o", "ndjson", "--quiet")
+    assert sum(json.loads(line)["count"] for line in said.out.splitlines()) == 900 and said.err == ""
+    said = streamjoin("query", "join.yaml", "--aggregate", "sum(name)")
+    assert (said.status, said.out) == (2, b"") and "sum is of numbers" in said.err
+
+
 @pytest.mark.parametrize("output", ["table", "json", "ndjson", "csv", "arrow", "parquet"])
 def test_query_writes_every_format(filled: Job, streamjoin: Command, tmp_path: Path, output: str) -> None:
     said = streamjoin("query", "join.yaml", "-o", output, "--quiet")
