@@ -1,4 +1,5 @@
-"""The command line: `streamjoin run | validate | explain | compare | query | tail | state | generate`."""
+"""The command line: `streamjoin run | validate | explain | compare | query | tail | state | generate`, and those of
+the platform, `streamjoin up | streams | jobs | ask | watch | ...`."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import cyclopts
 
 from streamjoin.errors import InputError, RunError, StreamJoinError
+from streamjoin.intake.shedding import OTHER_WAY_OUT
 from streamjoin.joinfile import JoinFile, load
+from streamjoin.platform_cli import add_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 app = cyclopts.App(name="streamjoin", help="Exact online joins of data streams.", version_flags=["--version"])
 state_app = cyclopts.App(name="state", help="Look into the state of a job.")
 app.command(state_app)
+add_commands(app)
 
 Set = Annotated[
     list[str] | None, cyclopts.Parameter(name="--set", negative=(), help="FIELD=VALUE: set a field of the join file.")
@@ -95,10 +99,13 @@ def validate(file: Path, *, set: Set = None) -> None:
     file
         The join file.
     """
-    from streamjoin.explain import summary
-    from streamjoin.prepare import bind
+    from streamjoin.explain import relation_summary, summary
+    from streamjoin.prepare import bind, open_relation
 
-    print(f"{file} is right: {summary(bind(load(file, _overrides(set))))}")
+    join = load(file, _overrides(set))
+    right = summary(bind(join))
+    relations = [relation_summary(open_relation(join, name)) for name in join.relations]
+    print("\n".join([f"{file} is right: {right}", *relations]))
 
 
 @app.command
@@ -126,9 +133,10 @@ def compare(
     operators: str = "biclique,matrix,spark",
     set: Set = None,
     report: Path | None = None,
+    plot: Path | None = None,
     quiet: bool = False,
 ) -> None:
-    """Run the same input through several operators, side by side.
+    """Run the same input through several operators, side by side. Ctrl-C shows those that have run so far.
 
     Parameters
     ----------
@@ -138,13 +146,19 @@ def compare(
         Names, separated by commas.
     report
         Write the figures of all runs to this file, as JSON.
+    plot
+        Draw the figures of all runs into this file, .svg or .png.
     quiet
         No progress line.
     """
+    from streamjoin.compare.plot import check_plot, draw
+    from streamjoin.compare.table import comparison_text
     from streamjoin.prepare import require_ends
     from streamjoin.spark.compare import compare_file
 
     _check_report(report)
+    if plot:
+        check_plot(plot)
     stop = threading.Event()
     _stop_on_signals(stop)
     names = [name.strip() for name in operators.split(",") if name.strip()]
@@ -152,11 +166,18 @@ def compare(
         raise InputError("--operators takes names, separated by commas, such as biclique,matrix")
     join = load(file, _overrides(set))
     require_ends(join)
-    rows = compare_file(join, names, stop=stop, show=None if quiet else _progress_line())
-    _clear_line()
-    if report:
-        _write_json(report, rows)
-    print(_comparison(rows))
+    rows: list[dict[str, Any]] = []
+    try:
+        for row in compare_file(join, names, stop=stop, show=None if quiet else _progress_line()):
+            rows.append(row)
+    finally:  # What has run before a failure, or a second Ctrl-C, took long enough to be worth showing.
+        _clear_line()
+        if rows:
+            print(comparison_text(rows))
+            if report:
+                _write_json(report, rows)
+            if plot:
+                draw(rows, plot, f"{join.name}: {', '.join(names)}")
 
 
 @app.command
@@ -215,6 +236,7 @@ def query(
     after: str | None = None,
     aggregate: str | None = None,
     by: str | None = None,
+    of: str | None = None,
     set: Set = None,
     output: Of = "table",
     quiet: bool = False,
@@ -239,6 +261,8 @@ def query(
         Rows at most.
     cursor
         Where an answer with a limit ended.
+    of
+        Which query's results, where the join file has several.
     after
         Only snapshots after this one.
     aggregate
@@ -253,7 +277,7 @@ def query(
     from streamjoin.results.formats import FORMATS
     from streamjoin.results.question import Question, ask
 
-    reader = _reader(load(file, _overrides(set)))
+    reader = _reader(load(file, _overrides(set)), of)
     question = Question(
         _time_us(from_, "--from"),
         _time_us(to, "--to"),
@@ -294,6 +318,7 @@ def tail(
     key: str | None = None,
     select: str | None = None,
     where: str | None = None,
+    of: str | None = None,
     set: Set = None,
     output: Annotated[
         Literal["table", "json", "ndjson", "csv", "arrow"], cyclopts.Parameter(name=["-o", "--output"])
@@ -314,6 +339,8 @@ def tail(
         Columns, separated by commas.
     where
         A condition over the result columns.
+    of
+        Which query's results, where the join file has several.
     output
         Format of the rows.
     quiet
@@ -324,7 +351,7 @@ def tail(
     from streamjoin.results.question import Question, Rows
     from streamjoin.results.snapshot import SnapshotId
 
-    reader = _reader(load(file, _overrides(set)))
+    reader = _reader(load(file, _overrides(set)), of)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -337,16 +364,21 @@ def tail(
             yield from news.rows
             sys.stdout.buffer.flush()
             if not quiet:
-                print(f"snapshot {news.snapshot.id}: {_counted(news.snapshot.rows, 'row')}", file=sys.stderr)
+                shed = f", {_counted(news.snapshot.shed, 'tuple')} shed meanwhile" if news.snapshot.shed else ""
+                print(f"snapshot {news.snapshot.id}: {_counted(news.snapshot.rows, 'row')}{shed}", file=sys.stderr)
 
     FORMATS[output](schema, batches(), sys.stdout.buffer)
     sys.stdout.buffer.flush()
 
 
-def _reader(join: JoinFile) -> Reader:
+def _reader(join: JoinFile, of: str | None) -> Reader:
     from streamjoin.prepare import store_job, store_spec
     from streamjoin.results.reader import Reader
 
+    if join.queries and of is None:
+        raise InputError(f"this file has several queries; say which one: --of {' or --of '.join(join.queries)}")
+    if of is not None:
+        join = join.of(of)
     return Reader(store_spec(join).open(), store_job(join))
 
 
@@ -459,42 +491,20 @@ def _summary(figures: dict[str, Any]) -> str:
         f"({figures['tuples_per_second']:,.{0 if figures['tuples_per_second'] >= 10 else 1}f} tuples/s, "
         f"{_counted(figures['batches'], 'batch', 'batches')}, {figures['operator']})"
     ]
+    if queries := figures.get("queries"):
+        parts.append(", ".join(f"{name} {_counted(counts['results'], 'result')}" for name, counts in queries.items()))
     for what in ("late", "dead_letters", "null_keys"):
         counted = {name: count for name, count in figures[what].items() if count}
         if counted:
             words = ", ".join(f"{name} {count:,}" for name, count in counted.items())
             parts.append(f"{what.replace('_', ' ')}: {words}")
+    if figures.get("approximate"):
+        shed = ", ".join(f"{name} {count:,}" for name, count in figures["shed"].items() if count)
+        shed = shed or "nothing in this run, but in an earlier one"
+        parts.append(f"shed: {shed}; so results are partial; {OTHER_WAY_OUT}")
     if any(figures["dead_letters"].values()):
         parts.append(f"dead letters are in {figures['dead_letter_folder']}")
     return "\n".join(parts)
-
-
-def _comparison(rows: list[dict[str, Any]]) -> str:
-    lines = [
-        f"{'operator':<11}{'tuples/s':>12}{'results':>12}{'batch p50':>11}{'p95':>9}{'replication':>13}"
-        f"{'comparisons':>15}{'rho':>8}{'state MiB':>11}"
-    ]
-    for row in rows:
-        if row.get("error"):
-            lines.append(f"{row['operator']:<11} cannot: {row['error']}")
-            continue
-
-        def cell(name: str, text: str, row: dict[str, Any] = row) -> str:
-            return "-" if row.get(name) is None else text.format(row[name])
-
-        rho = row["results"] / row["comparisons"] if row.get("comparisons") else None
-        lines.append(
-            f"{row['operator']:<11}{row['tuples_per_second']:>12,.0f}{row['results']:>12,}"
-            f"{row['batch_ms']['p50']:>8} ms{row['batch_ms']['p95']:>6} ms"
-            f"{cell('replication', '{:.2f}'):>13}{cell('comparisons', '{:,}'):>15}"
-            f"{'-' if rho is None else f'{rho:.3f}':>8}"
-            f"{_mebibytes(row.get('state_bytes_max')):>11}"
-        )
-    return "\n".join(lines)
-
-
-def _mebibytes(size: int | None) -> str:
-    return "-" if size is None else f"{size / 2**20:.1f}"
 
 
 def main() -> None:

@@ -40,16 +40,21 @@ class Span:
 
 
 class QueryError(InputError):
-    """A query cannot be read or bound. `span` says where; it is None only where no place can be named."""
+    """A query cannot be read or bound.
+
+    `span` says where, and is None only where no place can be named; `place` is the field of the join file that holds
+    the query.
+    """
 
     def __init__(self, message: str, span: Span | None = None) -> None:
         super().__init__(message)
         self.span = span
+        self.place = "query"
 
     def __str__(self) -> str:
         if self.span is None:
-            return f"query: {self.message}"
-        return f"query, line {self.span.line}, column {self.span.column}: {self.message}"
+            return f"{self.place}: {self.message}"
+        return f"{self.place}, line {self.span.line}, column {self.span.column}: {self.message}"
 
 
 class UnsupportedError(InputError):

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
-from streamjoin.errors import InputError, StreamJoinError, UnsupportedError
-from streamjoin.expression import TRUE, filter_mask
-from streamjoin.intake.event_time import event_times
-from streamjoin.joinfile import JoinFile
+from streamjoin.errors import UnsupportedError
+from streamjoin.expression import TRUE, Expression
+from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
 from streamjoin.operators import registry
-from streamjoin.operators.costs import Prediction, StreamStatistics
+from streamjoin.operators.biclique import Biclique, Routing
+from streamjoin.operators.costs import BlockSize, Prediction, StreamStatistics
+from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
-from streamjoin.prepare import Bound, source_spec, with_operator
-from streamjoin.schema import ARRIVAL, type_name
-from streamjoin.sources import Source
-from streamjoin.window import CountWindow, R, S, TimeWindow, format_us
+from streamjoin.prepare import SHEDS_NOTHING, Bound, shed_rules, with_operator
+from streamjoin.sampling import Look, look
+from streamjoin.schema import type_name
+from streamjoin.sharing import Plan, SharedPlan
+from streamjoin.sources.relation import Relation
+from streamjoin.window import R, S, format_us
 
-SAMPLE_ROWS = 20_000
-STORED_ENGINE_BYTES = 16  # event time and one key a stored tuple
-FULL_HISTORY_S = 3600.0
-"""Without a window, costs are shown for one hour of history."""
+HOT_SHARES = 0.5
+"""A key is hot from so many times a unit's fair share: its unit gets half as much again as the others, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +44,53 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class HotKey:
+    """A key that one unit gets all tuples of, and that is more than other units get in all.
+
+    Args:
+        share: of the stream's sampled tuples.
+        units: how many store the stream.
+    """
+
+    share: float
+    units: int
+
+    def __str__(self) -> str:
+        return (
+            f"one key has {self.share:.0%} of the sampled tuples, and by hash one unit of {self.units} gets all of them"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """A plan and its costs.
 
     Args:
         statistics: of (R, S), from a sample; None where nothing can be sampled before the start.
+        shed: what the sides shed by, and nothing for those that never do.
+        hot: by side, a key that gives one unit more than its share.
     """
 
-    plan: JoinPlan
+    plan: Plan
     chosen: str
     reason: str
     operator: str
     statistics: tuple[StreamStatistics, StreamStatistics] | None
     options: tuple[Option, ...]
+    shed: Rules = field(default_factory=dict)
+    hot: Mapping[int, HotKey] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """For the API."""
         return {
             "operator": self.chosen,
+            "described": self.operator,
             "reason": self.reason,
+            "sampled": self._sampled(),
             "window": str(self.plan.window),
-            "main": str(self.plan.layout(R)),
-            "residual": [str(part) for part in self.plan.layout(R).recheck],
+            **self._queries(),
+            "shed": {self.plan.names[side]: asdict(rule) for side, rule in self.shed.items()},
+            "hot_keys": {self.plan.names[side]: asdict(key) for side, key in self.hot.items()},
             "operators": [
                 {
                     "name": option.name,
@@ -77,24 +99,51 @@ class Explanation:
                     "replication": option.prediction and round(option.prediction.replication, 3),
                     "comparisons_per_s": option.prediction and round(option.prediction.comparisons_per_s),
                     "bytes_per_s": option.prediction and round(option.prediction.bytes_per_s),
+                    **self._block(option.prediction),
                 }
                 for option in self.options
             ],
         }
 
+    def _sampled(self) -> dict[str, Any] | None:
+        if self.statistics is None:
+            return None
+        return {
+            name: {
+                "tuples_per_s": round(found.rate_per_s, 3),
+                "tuple_bytes": round(found.tuple_bytes, 1),
+                "tuples_stored": round(found.stored, 1),
+            }
+            for name, found in zip(self.plan.names, self.statistics, strict=True)
+        }
+
+    def _queries(self) -> dict[str, Any]:
+        if isinstance(self.plan, JoinPlan):
+            return _indexed(self.plan)
+        named = zip(self.plan.names_of_queries, self.plan.queries, strict=True)
+        return {"queries": {name: {"window": str(query.window), **_indexed(query)} for name, query in named}}
+
+    def _block(self, prediction: Prediction | None) -> dict[str, Any]:
+        if prediction is None or prediction.block is None:
+            return {}
+        block = prediction.block
+        return {
+            "block_tuples": dict(zip(self.plan.names, block.tuples, strict=True)),
+            "block_target": dict(zip(self.plan.names, block.target, strict=True)),
+            "weight": block.weight,
+            "cost_serialization": block.cost_serialization,
+            "cost_transmission": block.cost_transmission,
+        }
+
     def __str__(self) -> str:
         plan = self.plan
-        lines = [
-            ("join", f"{plan.names[R]} with {plan.names[S]}, {plan.window}"),
-            ("output", ", ".join(f"{field.name} {type_name(field.type)}" for field in plan.output)),
-        ]
-        for side in (R, S):
-            selection = plan.predicate.selections[side]
-            words = f"{plan.names[side]}: {', '.join(plan.routed_columns(side)) or 'no column'}"
-            lines.append(("keep" if side == R else "", words + ("" if selection == TRUE else f" where {selection}")))
-        lines += [("index" if side == R else "", f"{plan.names[side]} by {plan.layout(side)}") for side in (R, S)]
-        checks = plan.layout(R).recheck
-        lines.append(("then check", " AND ".join(map(str, checks)) if checks else "nothing: the index settles it"))
+        lines = [("join", f"{plan.names[R]} with {plan.names[S]}, {plan.window}")]
+        if isinstance(plan, JoinPlan):
+            output, *rest = _query_lines(plan)
+            lines += [output, *_kept(plan, plan.predicate.selections), *rest]
+        else:
+            lines[0] = ("join", f"{lines[0][1]}: {len(plan.queries)} queries, which share intake and stored tuples")
+            lines += _kept(plan, (TRUE, TRUE))
         lines.append(("delay", ", ".join(f"{stream.name} {_span(stream.delay_us)}" for stream in plan.streams)))
         lines += [("operator", self.operator), ("", self.reason)]
         if self.statistics is not None:
@@ -103,10 +152,26 @@ class Explanation:
                 rate, stored = _figure(known.rate_per_s), _figure(known.stored)
                 words = f"{plan.names[side]}: {rate} tuples/s of event time, {known.tuple_bytes:.0f} bytes each, "
                 lines.append(("sampled" if side == R else "", f"{words}{stored} stored"))
+        for number, (side, key) in enumerate(self.hot.items()):
+            lines.append(("" if number else "skew", f"{plan.names[side]}: {key}"))
+        if self.hot:
+            lines.append(("", "routing: contrand spreads each key over a subgroup of units, random over all"))
+        for number, (side, rule) in enumerate(self.shed.items()):
+            lines.append(("" if number else "shed", f"{plan.names[side]}: {rule}"))
+        if self.shed:
+            lines.append(("", f"results may be partial; {OTHER_WAY_OUT}"))
         if registry.keeps_everything(plan):
             costs = "; the costs below are after one hour" if self.statistics else ""
             lines.append(("note", f"full history: state grows without end{costs}"))
-        text = "\n".join(f"{label:<11} {words}" for label, words in lines)
+            if self.shed:
+                lines.append(("", "so load never falls, and once units are full everything is shed"))
+        if isinstance(plan, SharedPlan):
+            for name, query in zip(plan.names_of_queries, plan.queries, strict=True):
+                lines += [("", ""), (f"query {name}", ""), ("window", str(query.window))]
+                lines += [(f"{query.names[side]} where", str(query.predicate.selections[side]))
+                          for side in (R, S) if query.predicate.selections[side] != TRUE]  # fmt: skip
+                lines += _query_lines(query)
+        text = "\n".join(f"{label:<11} {words}".rstrip() for label, words in lines)
         return f"{text}\n\n{self._table()}"
 
     def _table(self) -> str:
@@ -123,7 +188,45 @@ class Explanation:
                 lines.append(f"{option.name:<{widths[0]}}  {option.refusal_text(self.statistics is None)}")
         if len(rows) > 1:
             lines += ["", "comparisons are those of a nested loop; an index needs a small part of them"]
+        for option in self.options:
+            if option.prediction and option.prediction.block:
+                lines.append(f"{option.name} forwards {_block_text(self.plan.names, option.prediction.block)}")
         return "\n".join(lines)
+
+
+def _indexed(plan: JoinPlan) -> dict[str, Any]:
+    return {"main": str(plan.layout(R)), "residual": [str(part) for part in plan.layout(R).recheck]}
+
+
+def _kept(plan: Plan, selections: Sequence[Expression]) -> list[tuple[str, str]]:
+    """What intake lets through."""
+    lines = []
+    for side in (R, S):
+        words = f"{plan.names[side]}: {', '.join(plan.routed_columns(side)) or 'no column'}"
+        selection = "" if selections[side] == TRUE else f" where {selections[side]}"
+        lines.append(("keep" if side == R else "", words + selection))
+    return lines
+
+
+def _query_lines(plan: JoinPlan) -> list[tuple[str, str]]:
+    """What a query gives, and how it finds it."""
+    checks = plan.layout(R).recheck
+    return [
+        ("output", ", ".join(f"{field.name} {type_name(field.type)}" for field in plan.output)),
+        *(("index" if side == R else "", f"{plan.names[side]} by {plan.layout(side)}") for side in (R, S)),
+        ("then check", " AND ".join(map(str, checks)) if checks else "nothing: the index settles it"),
+    ]
+
+
+def _block_text(names: Sequence[str], block: BlockSize) -> str:
+    sizes = " and ".join(
+        f"{name} in blocks of {tuples:,} (J = {target:.3g})"
+        for name, tuples, target in zip(names, block.tuples, block.target, strict=True)
+    )
+    return (
+        f"{sizes}; a = {block.weight:g}, C_ser = {block.cost_serialization:g}, C_tr = {block.cost_transmission:g}, "
+        "rates and windows as sampled"
+    )
 
 
 def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -164,17 +267,32 @@ def _bytes(size: float) -> str:
 
 def explain(bound: Bound) -> Explanation:
     """Explain a bound join file."""
-    statistics = _statistics(bound)
-    options = []
-    for name in registry.REGISTRY:
-        options.append(_option(bound, name, statistics))
-    described = f"{bound.operator}, {bound.job().operator}" if registry.entry(bound.operator).build else bound.operator
-    return Explanation(bound.plan, bound.operator, _reason(bound), described, statistics, tuple(options))
+    looked = look(bound)
+    statistics = looked.statistics()
+    options = tuple(_option(bound, name, statistics) for name in registry.REGISTRY)
+    described, hot_keys = bound.operator, {}
+    if registry.entry(bound.operator).build is not None:
+        operator = bound.job().operator
+        described, hot_keys = f"{bound.operator}, {operator}", _hot_keys(operator, looked)
+    rules = shed_rules(bound.file, bound.plan)
+    return Explanation(bound.plan, bound.operator, _reason(bound), described, statistics, options, rules, hot_keys)
+
+
+def _hot_keys(operator: Operator, looked: Look) -> dict[int, HotKey]:
+    """Keys that are too frequent for hash routing; other operators do not send equal keys to one unit."""
+    if not isinstance(operator, Biclique) or operator.routing is not Routing.HASH:
+        return {}
+    units = {R: operator.r_units, S: operator.s_units}
+    keys = {side: HotKey(round(share, 4), units[side]) for side, share in looked.top_key_shares().items()}
+    return {side: key for side, key in keys.items() if key.share > HOT_SHARES / key.units and key.units > 1}
 
 
 def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, StreamStatistics] | None) -> Option:
     entry = registry.REGISTRY[name]
-    if refusal := entry.refuses(bound.plan):
+    refusal = entry.refuses(bound.plan)
+    if refusal is None and entry.build is None and shed_rules(bound.file, bound.plan):
+        refusal = SHEDS_NOTHING
+    if refusal:
         return Option(name, entry.system, None, refusal)
     if entry.build is None or statistics is None:
         return Option(name, entry.system, None, None)
@@ -196,59 +314,14 @@ def _reason(bound: Bound) -> str:
     return "chosen by auto; any predicate can be joined when each tuple meets all units of the other side"
 
 
-def _statistics(bound: Bound) -> tuple[StreamStatistics, StreamStatistics] | None:
-    r, s = (_sample(bound.file, bound.plan, side) for side in (R, S))
-    return None if r is None or s is None else (r, s)
-
-
-def _sample(file: JoinFile, plan: JoinPlan, side: int) -> StreamStatistics | None:
-    """Rate and size of a stream from its first rows."""
-    schema = plan.streams[side]
-    stream = file.streams[schema.name]
-    if stream.source == "kafka" or schema.time == ARRIVAL:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            source = source_spec(file, stream, schema).open(schema.name, Path(folder) / "log.jsonl")
-            rows = _first_rows(source, schema.columns)
-        except (InputError, StreamJoinError):
-            return None
-    if rows is None:
-        return None
-    ts_us, missing, wrong = event_times(rows, schema, 0)
-    ts_us = ts_us[~(missing | wrong)]
-    span_s = (int(ts_us.max()) - int(ts_us.min())) / 1e6 if ts_us.size else 0.0
-    share = _selected_share(rows, plan, side)
-    rate = share * (rows.num_rows / span_s if span_s else float(rows.num_rows))
-    kept = rows.select(list(plan.stored_columns(side)))
-    size = kept.nbytes / rows.num_rows + STORED_ENGINE_BYTES
-    return StreamStatistics(size, rate, _stored(plan, side, rate, share))
-
-
-def _first_rows(source: Source, columns: pa.Schema) -> pa.RecordBatch | None:
-    read = source.sample(SAMPLE_ROWS)
-    for rows, _ in read.rows(columns.names) if read else ():
-        if rows.num_rows:
-            return rows.slice(0, SAMPLE_ROWS)
-    return None
-
-
-def _selected_share(rows: pa.RecordBatch, plan: JoinPlan, side: int) -> float:
-    """The share of rows that the query's conditions on this stream alone let through."""
-    columns = {(plan.names[side], name): rows.column(name) for name in rows.schema.names}
-    keep = filter_mask(plan.predicate.selections[side], columns, rows.num_rows, plan.predicates)
-    return float(keep.mean()) if keep.size else 1.0
-
-
-def _stored(plan: JoinPlan, side: int, rate_per_s: float, share: float) -> float:
-    match plan.window:
-        case TimeWindow() as window:
-            kept_us = window.keeps_us(side) + plan.streams[1 - side].delay_us + (plan.archive_period or 0)
-            return rate_per_s * kept_us / 1e6
-        case CountWindow(rows):
-            return rows * share
-        case _:
-            return rate_per_s * FULL_HISTORY_S
+def relation_summary(relation: Relation) -> str:
+    """One line for `validate`."""
+    columns = ", ".join(f"{field.name} {type_name(field.type)}" for field in relation.columns)
+    rows, files = relation.row_count(), len(relation.files)
+    size = f"{files:,} file{'' if files == 1 else 's'}"
+    if rows is not None:
+        size = f"{rows:,} row{'' if rows == 1 else 's'} in {size}"
+    return f"relation {relation.name}: {columns}; {size}"
 
 
 def summary(bound: Bound) -> str:
@@ -257,4 +330,10 @@ def summary(bound: Bound) -> str:
     delays = ", ".join(
         f"{name} {_span(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True)
     )
-    return f"{plan.names[R]} joins {plan.names[S]} {plan.window}, by {bound.operator}; allowed delay: {delays}"
+    words = f"{plan.names[R]} joins {plan.names[S]} {plan.window}, by {bound.operator}; allowed delay: {delays}"
+    if bound.single:
+        words = f"{', '.join(query.name for query in bound.single)}: {words}"
+    shed = [plan.names[side] for side in shed_rules(bound.file, plan)]
+    if not shed:
+        return words
+    return f"{words}; under overload tuples of {' and '.join(shed)} are shed and results partial; {OTHER_WAY_OUT}"

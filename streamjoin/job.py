@@ -11,8 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin.errors import InputError
+from streamjoin.expression import columns_of
+from streamjoin.intake.shedding import Shedding
 from streamjoin.operators.operator import Operator
-from streamjoin.plan import JoinPlan
+from streamjoin.sharing import Plan
 from streamjoin.sources import FileSource, GeneratorSource, Source
 
 IDENTITY_FILE = "job.json"
@@ -53,9 +55,10 @@ class Job:
         strict: a row that cannot be joined stops the job.
         heartbeat_us: while nothing arrives, a batch runs so often all the same, and expires what is due; 0 for never.
         sync: fsync state files.
+        shedding: what is shed under overload.
     """
 
-    plan: JoinPlan
+    plan: Plan
     operator: Operator
     slots: int
     checkpoint: Path
@@ -63,6 +66,7 @@ class Job:
     strict: bool = False
     heartbeat_us: int = 0
     sync: bool = True
+    shedding: Shedding = field(default_factory=Shedding)
 
     @property
     def state(self) -> Path:
@@ -86,11 +90,10 @@ class Job:
 
     def read_columns(self, side: int) -> tuple[str, ...]:
         """The columns intake has to see: the routed ones, those the selection reads, and the event time."""
-        from streamjoin.expression import columns_of
-
         stream = self.plan.streams[side]
         wanted = set(self.plan.routed_columns(side))
-        wanted |= {name for _, name in columns_of(self.plan.predicate.selections[side])}
+        for query in self.plan.queries:
+            wanted |= {name for _, name in columns_of(query.predicate.selections[side])}
         wanted.add(stream.time)
         return tuple(name for name in stream.columns.names if name in wanted)
 

@@ -16,9 +16,11 @@ from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.intake.shedding import ShedRule
+from streamjoin.ordering import Ordering
 from streamjoin.schema import parse_schema
 from streamjoin.window import format_us
 
@@ -72,6 +74,20 @@ def _setting(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
+def _of_files(source: object) -> object:
+    """A relation's source; those that never end are refused with the way out."""
+    if isinstance(source, str) and (way_out := _ENDLESS.get(source)):
+        raise ValueError(f"a relation is a finite table of files; {way_out}")
+    return source
+
+
+_ENDLESS = {
+    "kafka": "a topic never ends, so write it under streams",
+    "generator": "write the rows to files first, with streamjoin generate",
+    "push": "rows are pushed into streams only",
+}
+
+
 def _knob(value: Any) -> Any:
     is_list = isinstance(value, list)
     if is_list and not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
@@ -81,8 +97,12 @@ def _knob(value: Any) -> Any:
     return value
 
 
-Span = Annotated[int, BeforeValidator(parse_span)]
-Rate = Annotated[float, BeforeValidator(parse_rate)]
+Span = Annotated[
+    int, BeforeValidator(parse_span), WithJsonSchema({"type": "string", "description": "A span of time, such as 2s."})
+]
+Rate = Annotated[
+    float, BeforeValidator(parse_rate), WithJsonSchema({"type": ["number", "string"], "description": "Such as 1000/s."})
+]
 Count = Annotated[int, Field(ge=1, le=_COUNT_MAX, strict=True)]
 Slots = Annotated[int, Field(ge=1, le=SLOTS_MAX, strict=True)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)]
@@ -105,6 +125,23 @@ class PunctuateFile(Model):
     per: Literal["file"] | None = None
 
 
+class ShedFile(Model):
+    """`shed:` of a stream: load shedding, see `ShedRule`."""
+
+    threshold: Count
+    capacity: Count
+    base: Annotated[float, Field(strict=True)] = 0.0
+    shape: str = "linear"
+
+    def rule(self) -> ShedRule:
+        """The rule.
+
+        Raises:
+            InputError: it is wrong; with the name of the field.
+        """
+        return ShedRule(self.threshold, self.capacity, self.base, self.shape)
+
+
 class StreamFile(Model):
     """One entry of `streams:`."""
 
@@ -115,21 +152,35 @@ class StreamFile(Model):
     format: Literal["json", "csv", "avro", "arrow"] | None = None
     avro_schema: str | dict[str, Any] | None = None
     starting: Literal["earliest", "latest"] = "earliest"
+    client: dict[str, Setting] = Field(default_factory=dict)
     kind: str | None = None
     rate: Rate = 10_000.0
     rows: Count | None = None
     seed: Seed = 1
+    begin: Literal["now"] | None = None
     options: dict[str, float] = Field(default_factory=dict)
     schema_: dict[str, str] | None = Field(default=None, alias="schema")
     time: str
     time_unit: Literal["s", "ms", "us"] = "us"
-    delay: Span = 0
+    delay: Span = Field(default=0, json_schema_extra={"default": "0s"})
     punctuate: PunctuateFile | None = None
-    shed: dict[str, Any] | None = None
+    shed: ShedFile | None = None
 
     def arrow_schema(self) -> pa.Schema | None:
         """The given columns; None where the source carries them."""
         return None if self.schema_ is None else parse_schema(self.schema_)
+
+
+class RelationFile(Model):
+    """One entry of `relations:`: a finite table of files; see `streamjoin.sources.relation`."""
+
+    source: Annotated[Literal["parquet", "csv", "jsonl", "arrow"], BeforeValidator(_of_files)]
+    path: str
+    schema_: dict[str, str] | None = Field(default=None, alias="schema")
+
+    def arrow_schema(self) -> pa.Schema | None:
+        """The given columns; None where the files carry them."""
+        return None if self.schema_ is None else parse_schema(self.schema_, "relation")
 
 
 class OperatorFile(BaseModel):
@@ -140,6 +191,8 @@ class OperatorFile(BaseModel):
     name: str = "auto"
     archive_period: Span | None = None
     index: str = "auto"
+    ordering: str = Ordering.NONE
+    main: str | None = None
 
     @property
     def knobs(self) -> dict[str, Any]:
@@ -202,17 +255,25 @@ class RunFile(Model):
     spark: dict[str, Setting] = Field(default_factory=dict)
 
 
+class QueryFile(Model):
+    """One entry of `queries:`."""
+
+    query: str
+    results: ResultsFile = ResultsFile(discard=True)
+
+
 class JoinFile(Model):
     """A whole join file.
 
     Args:
+        queries: several queries over the same streams, in place of `query` and `results`.
         base: the folder that relative paths start from: the file's own.
     """
 
     streams: dict[str, StreamFile]
-    relations: dict[str, Any] | None = None
+    relations: dict[str, RelationFile] = Field(default_factory=dict)
     query: str | None = None
-    queries: dict[str, Any] | None = None
+    queries: dict[str, QueryFile] | None = None
     operator: OperatorFile = OperatorFile()
     results: ResultsFile = ResultsFile(discard=True)
     run: RunFile = RunFile()
@@ -232,6 +293,26 @@ class JoinFile(Model):
     def checkpoint(self) -> Path:
         """The job's directory."""
         return self.resolve(self.run.checkpoint or f".streamjoin/{self.name}")
+
+    def of(self, query: str) -> JoinFile:
+        """One of the queries as a file of its own, with the checkpoint of all.
+
+        Raises:
+            InputError: there is no such query.
+        """
+        if query not in (self.queries or {}):
+            known = ", ".join(self.queries or {})
+            raise InputError(f'there is no query "{_cut(query)}"; '
+                             + (f"queries are {known}" if known else "this file has one, without a name"))  # fmt: skip
+        assert self.queries is not None
+        own = {
+            "name": f"{self.name}.{query}",
+            "query": self.queries[query].query,
+            "queries": None,
+            "results": self.queries[query].results,
+            "run": self.run.model_copy(update={"checkpoint": str(self.checkpoint)}),
+        }
+        return self.model_copy(update=own)
 
 
 def load(path: Path, overrides: Mapping[str, str] | None = None) -> JoinFile:
@@ -287,7 +368,7 @@ def parse(
     return file
 
 
-_SECTIONS = "streams and query, and may have operator, results and run"
+_SECTIONS = "streams and query or queries, and may have relations, operator, results and run"
 
 
 def _yaml(text: str) -> Any:
@@ -346,6 +427,10 @@ class _StrictLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
+_NAMED = {"streams": "stream", "relations": "relation"}
+"""Sections whose entries have names that a query uses."""
+
+
 def _override(content: dict[str, Any], field: str, value: str) -> None:
     # Spark's settings have dots of their own.
     path = field.split(".", 2 if field.startswith("run.spark.") else -1)
@@ -353,15 +438,16 @@ def _override(content: dict[str, Any], field: str, value: str) -> None:
         raise InputError(f"--set takes FIELD=VALUE with a field such as operator.name, not {_shown(field)}")
     place: Any = content
     for depth, parent in enumerate(path[:-1]):
-        if path[:depth] == ["streams"] and isinstance(place, dict) and parent not in place:
-            raise InputError(f"there is no such stream; streams are {', '.join(map(str, place))}", field=_cut(field))
+        if depth == 1 and path[0] in _NAMED and isinstance(place, dict) and parent not in place:
+            there = f"{path[0]} are {', '.join(map(str, place))}" if place else "there are none"
+            raise InputError(f"there is no such {_NAMED[path[0]]}; {there}", field=_cut(field))
         if isinstance(place, dict) and place.get(parent) is None:  # also where a section is there, but empty
             place[parent] = {}
         place = place[parent] if isinstance(place, dict) else None
     if not isinstance(place, dict):
         raise InputError("there is no such field to set", field=_cut(field))
     try:
-        place[path[-1]] = value if path == ["query"] else _yaml(value)
+        place[path[-1]] = value if path[-1] == "query" else _yaml(value)
     except InputError:  # a text that is no YAML
         place[path[-1]] = value
 
@@ -375,17 +461,19 @@ def _first_error(wrong: ValidationError) -> InputError:
                           field=_cut(".".join(place[:-2])))  # fmt: skip
     field = _cut(".".join(place))
     match error["type"]:
+        case "extra_forbidden" if place[0] == "relations" and (refusal := _STREAMS_ONLY.get(place[-1])):
+            return InputError(refusal, field=field)
         case "extra_forbidden":
             known = _fields_at(place[:-1])
             near = difflib.get_close_matches(place[-1], known, 1)
             hint = f'did you mean "{near[0]}"?' if near else f"fields here are {', '.join(known)}"
             return InputError(f"there is no such field; {hint}", field=field)
         case "missing":
-            return InputError(f"is missing{_MEANT.get(place[-1], '')}", field=field)
+            return InputError(f"is missing{_meant(place)}", field=field)
         case "value_error":
             return InputError(_not_empty(error["input"]) or str(error["ctx"]["error"]), field=field)
         case "model_type" | "dict_type":
-            needed = f"needs a mapping{_MEANT.get(place[-1], '')}"
+            needed = f"needs a mapping{_meant(place)}"
         case "string_type":
             needed = "needs a text"
         case "int_type" | "int_parsing" | "int_from_float" | "int_parsing_size":
@@ -408,13 +496,24 @@ def _first_error(wrong: ValidationError) -> InputError:
 
 _MEANT = {
     "streams": ": a name and a description for each stream",
+    "relations": ": a name and a description for each relation",
+    "relations.source": "; it is parquet, csv, jsonl or arrow",
+    "relations.path": "; it names a file or a folder",
+    "queries": ": a name, a query and results for each",
     "time": '; it names the column of the event time, or is "arrival" for data without one',
     "source": "; it is parquet, csv, jsonl, arrow, kafka or generator",
     "operator": " such as {name: matrix}",
     "results": " such as {parquet: out/pairs}",
     "run": " such as {slots: 2}",
     "schema": " such as {ts: timestamp, k: int64}",
+    "shed": " such as {threshold: 2000000, capacity: 4000000}",
+    "threshold": "; it is the number of live tuples a unit from which on tuples are shed",
+    "capacity": "; it is the number of live tuples a unit at which all tuples are shed",
 }
+
+
+def _meant(place: list[str]) -> str:
+    return _MEANT.get(f"{place[0]}.{place[-1]}") or _MEANT.get(place[-1], "")
 
 
 def _not_empty(value: object) -> str | None:
@@ -439,9 +538,15 @@ def _reason(cause: Exception) -> str:
 
 def _fields_at(place: list[str]) -> list[str]:
     models: dict[str, type[BaseModel]] = {
-        "streams": StreamFile, "operator": OperatorFile, "results": ResultsFile, "run": RunFile,
+        "streams": StreamFile, "relations": RelationFile, "operator": OperatorFile, "results": ResultsFile,
+        "run": RunFile,
     }  # fmt: skip
+    of_streams: dict[str, type[BaseModel]] = {"punctuate": PunctuateFile, "shed": ShedFile}
     model = models.get(place[0], JoinFile) if place else JoinFile
+    if len(place) > 2 and place[0] == "streams":
+        model = of_streams.get(place[2], model)
+    if place[:1] == ["queries"]:
+        model = ResultsFile if place[2:3] == ["results"] else QueryFile
     names = [field.alias or name for name, field in model.model_fields.items()]
     return [name for name in names if name not in ("base", "name") or model is not JoinFile]
 
@@ -453,45 +558,129 @@ _NEEDED = {
 _FOR_FILES = frozenset({"path", "schema_"})
 _OF_SOURCE = {
     "parquet": _FOR_FILES, "csv": _FOR_FILES, "jsonl": _FOR_FILES, "arrow": _FOR_FILES,
-    "kafka": frozenset({"servers", "topic", "format", "avro_schema", "starting", "schema_"}),
-    "generator": frozenset({"kind", "rate", "rows", "seed", "options"}),
+    "kafka": frozenset({"servers", "topic", "format", "avro_schema", "starting", "client", "schema_"}),
+    "generator": frozenset({"kind", "rate", "rows", "seed", "begin", "options"}),
 }  # fmt: skip
 """The fields of a stream that mean something to one kind of source only."""
 
-_KNOBS_TO_COME = ("unit_capacity", "ordering", "main")
+_STREAMS_ONLY = {
+    **dict.fromkeys(("time", "time_unit", "delay", "punctuate"),
+                    "a relation has no time; leave it out, or write the table under streams"),
+    "shed": "a relation has no time, and nothing of it is shed; leave it out",
+    **{field: f"a relation is a finite table of files; this is for {source} streams"
+       for source in ("kafka", "generator") for field in _OF_SOURCE[source] - _FOR_FILES},
+}  # fmt: skip
+"""Why a relation takes no such field."""
+
+_KNOBS_TO_COME = ("unit_capacity",)
 
 
 def _check(file: JoinFile) -> None:
-    for section, what in (("relations", "joins with relations"), ("queries", "several queries in one job")):
-        if getattr(file, section) is not None:
-            raise UnsupportedError(f"{what} are not supported by this version", field=section)
-    if not file.query:
+    if file.queries is not None:
+        _check_queries(file)
+    elif not file.query:
         raise InputError("is missing; write a SELECT ONLINE", field="query")
     if not file.streams:
         raise InputError("is empty; name the streams of the query", field="streams")
-    names: dict[str, str] = {}
     for name, stream in file.streams.items():
         _check_stream(name, stream)
-        if twin := names.get(name.lower()):
-            raise InputError(f'differs from "{twin}" by case only; rename one', field=f"streams.{name}")
-        names[name.lower()] = name
+    for name, relation in file.relations.items():
+        _check_relation(name, relation)
+    _check_names(file)
     for knob in _KNOBS_TO_COME:
         if knob in file.operator.knobs:
             raise UnsupportedError(f"{knob} is not supported by this version", field=f"operator.{knob}")
-    _check_results(file.results)
+    if file.operator.ordering not in list(Ordering):
+        raise InputError(f"{_shown(file.operator.ordering)} is no ordering; use {', '.join(Ordering)}",
+                         field="operator.ordering")  # fmt: skip
+    _check_results(file.results, "results")
     if file.run.checkpoint is not None:
         _check_path(file.run.checkpoint, "run.checkpoint")
 
 
-def _check_stream(name: str, stream: StreamFile) -> None:
-    place = f"streams.{_cut(name)}"
+_QUERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+
+
+def _check_queries(file: JoinFile) -> None:
+    assert file.queries is not None
+    for field in sorted(file.model_fields_set & {"query", "results"}):
+        raise InputError(f"belongs to each of the queries, as queries.NAME.{field}", field=field)
+    if not file.queries:
+        raise InputError("is empty; name the queries, such as {pairs: {query: ..., results: ...}}", field="queries")
+    if file.operator.main is not None:
+        raise InputError("names a conjunct of one query, and this file has several; leave it out",
+                         field="operator.main")  # fmt: skip
+    targets: dict[tuple[Any, ...], str] = {}
+    for name, query in file.queries.items():
+        place = f"queries.{_cut(name)}"
+        if not _QUERY.fullmatch(name):
+            raise InputError("a query's name is letters, digits, _ and -, 63 at most", field=place)
+        if not query.query.strip():
+            raise InputError("is empty; write a SELECT ONLINE", field=f"{place}.query")
+        _check_results(query.results, f"{place}.results")
+        if (target := _target(file, name, query.results)) is None:
+            continue
+        if twin := targets.get(target):
+            raise InputError(f"is where the results of {twin} go; give each query a place of its own",
+                             field=f"{place}.results")  # fmt: skip
+        targets[target] = name
+
+
+def _target(file: JoinFile, name: str, results: ResultsFile) -> tuple[Any, ...] | None:
+    """Where results go, so that two queries do not write into each other's."""
+    if results.parquet is not None:
+        return ("file", os.path.realpath(file.resolve(results.parquet)))
+    if results.jsonl is not None:
+        return ("file", results.jsonl if results.jsonl == "-" else os.path.realpath(file.resolve(results.jsonl)))
+    if results.store is None:
+        return None
+    place = str(file.resolve(results.path)) if results.path else (results.keyspace, results.table)
+    return (results.store, tuple(results.hosts or ()), place, results.job or f"{file.name}.{name}")
+
+
+def _check_names(file: JoinFile) -> None:
+    """A query's names lead to one thing each, whatever their case."""
+    names: dict[str, str] = {}
+    for section in _NAMED:
+        for name in getattr(file, section):
+            if twin := names.get(name.lower()):
+                how = "is the name of a stream, too" if twin == name else f'differs from "{twin}" by case only'
+                raise InputError(f"{how}; rename one", field=f"{section}.{name}")
+            names[name.lower()] = name
+
+
+def _check_name(name: str, section: str) -> str:
+    """Where the entry of that name is."""
+    place = f"{section}.{_cut(name)}"
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name):
-        raise InputError("a stream's name is a letter or _, then letters, digits and _, 63 at most", field=place)
+        raise InputError(f"a {_NAMED[section]}'s name is a letter or _, then letters, digits and _, 63 at most",
+                         field=place)  # fmt: skip
+    return place
+
+
+def _check_columns(entry: StreamFile | RelationFile, place: str) -> None:
+    try:
+        entry.arrow_schema()
+    except InputError as wrong:
+        raise InputError(wrong.message, field=f"{place}.schema") from None
+
+
+def _check_relation(name: str, relation: RelationFile) -> None:
+    place = _check_name(name, "relations")
+    _check_path(relation.path, f"{place}.path")
+    _check_columns(relation, place)
+
+
+def _check_stream(name: str, stream: StreamFile) -> None:
+    place = _check_name(name, "streams")
     for field in _NEEDED[stream.source]:
         if getattr(stream, field) is None:
             raise InputError(f"is missing; a {stream.source} stream needs it", field=f"{place}.{field}")
     if stream.shed is not None:
-        raise UnsupportedError("shed is not supported by this version", field=f"{place}.shed")
+        try:
+            stream.shed.rule()
+        except InputError as wrong:
+            raise InputError(wrong.message, field=f"{place}.shed.{wrong.field}") from None
     if stream.punctuate is not None:
         _check_punctuate(stream.punctuate, f"{place}.punctuate")
     special = frozenset().union(*_OF_SOURCE.values())
@@ -508,10 +697,7 @@ def _check_stream(name: str, stream: StreamFile) -> None:
     if stream.format == "avro" and stream.avro_schema is None:
         raise InputError("is missing; Avro records are read with the schema they were written with",
                          field=f"{place}.avro_schema")  # fmt: skip
-    try:
-        stream.arrow_schema()
-    except InputError as wrong:
-        raise InputError(wrong.message, field=f"{place}.schema") from None
+    _check_columns(stream, place)
 
 
 def _check_punctuate(punctuate: PunctuateFile, place: str) -> None:
@@ -524,20 +710,20 @@ def _check_punctuate(punctuate: PunctuateFile, place: str) -> None:
         raise InputError("is 0s; give a span such as 1s", field=f"{place}.every")
 
 
-def _check_results(results: ResultsFile) -> None:
+def _check_results(results: ResultsFile, place: str) -> None:
     chosen = [name for name in ("parquet", "jsonl", "discard", "store") if getattr(results, name) is not None]
     if len(chosen) != 1:
-        raise InputError("name exactly one of parquet, jsonl, discard and store", field="results")
+        raise InputError("name exactly one of parquet, jsonl, discard and store", field=place)
     if chosen == ["store"]:
-        _check_store(results)
+        _check_store(results, place)
         return
     for field in results.model_fields_set - {"parquet", "jsonl", "discard"}:
-        raise InputError("is for result stores only", field=f"results.{field}")
+        raise InputError("is for result stores only", field=f"{place}.{field}")
     if results.discard is False:
-        raise InputError("is true or left out; to keep results, name parquet or jsonl", field="results.discard")
+        raise InputError("is true or left out; to keep results, name parquet or jsonl", field=f"{place}.discard")
     for field in ("parquet", "jsonl"):
         if (target := getattr(results, field)) is not None:
-            _check_path(target, f"results.{field}")
+            _check_path(target, f"{place}.{field}")
 
 
 _OF_STORE = {
@@ -548,32 +734,31 @@ _OF_STORE = {
 _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-def _check_store(results: ResultsFile) -> None:
+def _check_store(results: ResultsFile, place: str) -> None:
     assert results.store is not None
     for field in results.model_fields_set & frozenset().union(*_OF_STORE.values()) - _OF_STORE[results.store]:
         takers = " and ".join(store for store, fields in _OF_STORE.items() if field in fields)
-        raise InputError(f"{results.store} takes no such field; it is for {takers}", field=f"results.{field}")
+        raise InputError(f"{results.store} takes no such field; it is for {takers}", field=f"{place}.{field}")
     if results.store == "sqlite":
         if results.path is None:
-            raise InputError("is missing; name the file of the store, such as results.db", field="results.path")
-        _check_path(results.path, "results.path")
+            raise InputError("is missing; name the file of the store, such as results.db", field=f"{place}.path")
+        _check_path(results.path, f"{place}.path")
     elif not results.hosts:
-        raise InputError('is missing; name the hosts of the store, such as ["127.0.0.1"]', field="results.hosts")
+        raise InputError('is missing; name the hosts of the store, such as ["127.0.0.1"]', field=f"{place}.hosts")
     elif results.store == "hbase" and len(results.hosts) > 1:
-        raise InputError("is one host: that of the Thrift gateway", field="results.hosts")
+        raise InputError("is one host: that of the Thrift gateway", field=f"{place}.hosts")
     if results.job is not None and not _JOB.fullmatch(results.job):
         raise InputError(f"{_shown(results.job)} is no name for results; use letters, digits, ., _ and -, 100 at most",
-                         field="results.job")  # fmt: skip
+                         field=f"{place}.job")  # fmt: skip
     if results.select is not None and not results.select:
-        raise InputError("is empty; name result columns, or leave it out to keep all", field="results.select")
+        raise InputError("is empty; name result columns, or leave it out to keep all", field=f"{place}.select")
     if results.retain == 0:
-        raise InputError("is 0s; give a span such as 30d, or leave it out to keep all", field="results.retain")
+        raise InputError("is 0s; give a span such as 30d, or leave it out to keep all", field=f"{place}.retain")
     if results.snapshot is not None:
-        _check_snapshot(results.snapshot)
+        _check_snapshot(results.snapshot, f"{place}.snapshot")
 
 
-def _check_snapshot(snapshot: SnapshotFile) -> None:
-    place = "results.snapshot"
+def _check_snapshot(snapshot: SnapshotFile, place: str) -> None:
     if snapshot.epoch == 0:
         raise InputError("is 0s; an epoch lasts longer, such as 1s", field=f"{place}.epoch")
     if snapshot.epoch is not None and snapshot.batches is not None:

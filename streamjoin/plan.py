@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from streamjoin.expression import Expression, columns_of
 from streamjoin.index.layout import IndexLayout, choose_layout
+from streamjoin.ordering import NEWER, OLDER, Ordering
 from streamjoin.predicate import JoinPredicate, Range, equality_keys
 from streamjoin.schema import StreamSchema
 from streamjoin.window import CountWindow, FullHistory, TimeWindow, Window
@@ -18,6 +19,8 @@ RESULT_TIME = "__time"
 """Engine column of a result: the latest event time among its tuples, in us."""
 RESULT_KEY = "__key"
 """Engine column of a result: what it is looked up by."""
+ENGINE_COLUMNS = (RESULT_TIME, RESULT_KEY, NEWER, OLDER)
+"""What a result may have besides its output columns, in this order."""
 ARCHIVE_PERIODS_A_WINDOW = 10
 """P is a tenth of the window unless set, as in BiStream, section 6.2."""
 
@@ -37,6 +40,9 @@ class JoinPlan:
         predicates: registered vectorised predicates by name.
         text: the query as written.
         keyed: rows leave the units with their time and key, as result stores need them.
+        ordering: what is promised of the order of results; unless none, rows leave the units with the sequence numbers
+            of their two tuples.
+        main: the conjunct that the user wants as the main one, as text.
     """
 
     streams: tuple[StreamSchema, StreamSchema]
@@ -49,6 +55,13 @@ class JoinPlan:
     predicates: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     text: str = ""
     keyed: bool = False
+    ordering: Ordering = Ordering.NONE
+    main: str | None = None
+
+    @property
+    def queries(self) -> tuple[JoinPlan, ...]:
+        """The queries of a job that runs this plan: this one."""
+        return (self,)
 
     def layout(self, stored: int) -> IndexLayout:
         """How tuples stored on side `stored` are laid out."""
@@ -109,8 +122,28 @@ class JoinPlan:
 
     @property
     def emitted(self) -> pa.Schema:
-        """What leaves the units: the result columns, and time (us) and key of each result if it is `keyed`."""
-        if not self.keyed:
-            return self.output
-        key = [] if self.result_key is None else [pa.field(RESULT_KEY, self.result_key.type)]
-        return pa.schema([*self.output, pa.field(RESULT_TIME, pa.int64()), *key])
+        """What leaves the units: the result columns, time (us) and key if they are `keyed`, numbers if `ordered`."""
+        fields = list(self.delivered)
+        if self.ordering is not Ordering.NONE:
+            fields += [pa.field(NEWER, pa.int64()), pa.field(OLDER, pa.int64())]
+        return pa.schema(fields)
+
+    @property
+    def delivered(self) -> pa.Schema:
+        """What results have once they are in order: the result columns, and time and key if they are `keyed`."""
+        fields = list(self.output)
+        if self.keyed:
+            fields.append(pa.field(RESULT_TIME, pa.int64()))
+            if self.result_key is not None:
+                fields.append(pa.field(RESULT_KEY, self.result_key.type))
+        return pa.schema(fields)
+
+    @property
+    def gathered(self) -> bool:
+        """Whether results are put in order before they leave; those of a store are put in order when they are read."""
+        return self.ordering is not Ordering.NONE and not self.keyed
+
+    @property
+    def counts_tuples(self) -> bool:
+        """Whether each tuple needs its place in its stream."""
+        return isinstance(self.window, CountWindow) or self.ordering is not Ordering.NONE

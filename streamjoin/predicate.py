@@ -120,6 +120,27 @@ def analyse(where: Expression, streams: tuple[str, str]) -> JoinPredicate:
     )
 
 
+def led_by(predicate: JoinPredicate, main: Expression) -> JoinPredicate | None:
+    """The same predicate with one conjunct as its main one, which an index answers; None if there is no such conjunct.
+
+    The others are secondary: they are checked on the main one's candidates, as ESJ has it. Ranges beside a main
+    equality, and beside a main band, may still narrow the candidates down.
+    """
+    equality = next((found for found in predicate.equalities if found.source == main), None)
+    if equality is not None:
+        others = tuple(found.source for found in predicate.equalities if found is not equality)
+        return replace(predicate, equalities=(equality,), residual=others + predicate.residual)
+    parts = set(conjuncts(main))  # BETWEEN is two
+    leading = next((found for found in predicate.ranges if parts <= set(found.sources)), None)
+    if leading is None:
+        return None
+    rest = tuple(found for found in predicate.ranges if found is not leading)
+    kept = rest if leading.is_band else ()
+    secondary = [found.source for found in predicate.equalities]
+    secondary += [source for found in rest if found not in kept for source in found.sources]
+    return replace(predicate, equalities=(), ranges=(leading, *kept), residual=(*secondary, *predicate.residual))
+
+
 def _equality(part: Expression, streams: tuple[str, str]) -> Equality | None:
     if not (isinstance(part, Call) and part.function == "eq"):
         return None

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.errors import InputError, QueryError, UnsupportedError
 from streamjoin.generate import generator
+from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.job import Job, SourceSpec, recorded_slots
-from streamjoin.joinfile import JoinFile, StreamFile
+from streamjoin.joinfile import JoinFile, RelationFile, StreamFile
 from streamjoin.operators import registry
+from streamjoin.ordering import Ordering
 from streamjoin.plan import JoinPlan
 from streamjoin.query import RegisteredPredicate, bind_condition, plan_query
 from streamjoin.results.block import key_code
@@ -33,21 +36,38 @@ from streamjoin.results.policy import (
 from streamjoin.results.sink import RESULTS, Post, StoreSink
 from streamjoin.results.stores.store import StoreSpec
 from streamjoin.schema import StreamSchema, check_schema
+from streamjoin.sharing import Plan, SharedPlan
 from streamjoin.sources.filelog import list_files
 from streamjoin.sources.files import first_schema
+from streamjoin.sources.relation import Relation
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A join file whose query is bound to its streams.
+    """A join file whose query, or queries, are bound to its streams.
 
     Args:
         operator: the operator's name, `auto` resolved.
+        single: each query for itself, in a file of several.
+        name: what people call the query, in a file of several.
     """
 
     file: JoinFile
-    plan: JoinPlan
+    plan: Plan
     operator: str
+    single: tuple[Bound, ...] = ()
+    name: str = ""
+
+    @property
+    def query(self) -> JoinPlan:
+        """The plan of the only query."""
+        (query,) = self.plan.queries
+        return query
+
+    @property
+    def queries(self) -> tuple[Bound, ...]:
+        """Each query for itself."""
+        return self.single or (self,)
 
     def job(self, checkpoint: Path | None = None, *, heartbeat: bool = True) -> Job:
         """The job for an operator with units."""
@@ -67,10 +87,15 @@ class Bound:
             },
             file.run.strict,
             file.run.heartbeat if heartbeat else 0,
+            shedding=Shedding(shed_rules(file, self.plan)),
         )
 
+    def sinks(self, checkpoint: Path | None = None) -> list[Sink]:
+        """Where the results of each query go."""
+        return [query.sink(checkpoint) for query in self.queries]
+
     def sink(self, checkpoint: Path | None = None) -> Sink:
-        """Where results go."""
+        """Where the results of one query go."""
         results = self.file.results
         if results.parquet is not None:
             return ParquetSink(self.file.resolve(results.parquet))
@@ -78,7 +103,7 @@ class Bound:
             return store_sink(self)
         if results.jsonl is not None:
             target = results.jsonl if results.jsonl == "-" else str(self.file.resolve(results.jsonl))
-            return JsonLinesSink(target, (checkpoint or self.file.checkpoint) / "staged-results")
+            return JsonLinesSink(target, (checkpoint or self.file.checkpoint) / "staged-results" / self.name)
         return Discard()
 
 
@@ -115,7 +140,7 @@ def store_sink(bound: Bound) -> StoreSink:
     Raises:
         InputError: what is to be kept is wrong.
     """
-    results, plan = bound.file.results, bound.plan
+    results, plan = bound.file.results, bound.query
     where = select = None
     if results.where is not None:
         try:
@@ -154,9 +179,14 @@ def store_sink(bound: Bound) -> StoreSink:
 def snapshot_policy(file: JoinFile, plan: JoinPlan) -> Policy:
     """When snapshots close, as `results.snapshot` says."""
     wanted = file.results.snapshot
+    ordered = plan.ordering is not Ordering.NONE
     if wanted is None:
-        return EpochPolicy()
+        return EpochPolicy(whole_batches=ordered)
     if wanted.punctuation:
+        if ordered:
+            raise UnsupportedError("a punctuation closes a snapshot by event time, and results are ordered by arrival; "
+                                   "leave operator.ordering out, or commit by epoch",
+                                   field="results.snapshot.punctuation")  # fmt: skip
         spans = set()
         for stream in plan.streams:
             punctuate = file.streams[stream.name].punctuate
@@ -179,25 +209,60 @@ def snapshot_policy(file: JoinFile, plan: JoinPlan) -> Policy:
         immediate=True if wanted.immediate is None else wanted.immediate,
         delayed=wanted.delayed,
         delays=wanted.delays or DELAYS,
+        whole_batches=ordered,
     )
 
 
 def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = None) -> Bound:
-    """Look at the streams, and bind the query to them.
+    """Look at the streams, and bind the query, or queries, to them.
 
     Raises:
-        InputError: a stream or the query is wrong.
+        InputError: a stream or a query is wrong, or queries cannot share one job.
     """
+    schemas = _open_inputs(file)
+    if file.queries is None:
+        return _bind_one(file, schemas, predicates)
+    single = tuple(_bind_named(file, name, schemas, predicates) for name in file.queries)
+    plan = SharedPlan(tuple(file.queries), tuple(query for one in single for query in one.plan.queries))
+    name = registry.choose(plan) if file.operator.name == registry.AUTO else file.operator.name
+    registry.build(name, file.operator.knobs, plan, file.slots)
+    return Bound(file, plan, registry.entry(name).name, single)
+
+
+def _bind_named(
+    file: JoinFile,
+    name: str,
+    schemas: Mapping[str, StreamSchema],
+    predicates: Mapping[str, RegisteredPredicate] | None,
+) -> Bound:
+    """One of several queries; what is wrong with it is said with its name."""
+    place = f"queries.{name}"
+    try:
+        return replace(_bind_one(file.of(name), schemas, predicates), name=name)
+    except QueryError as wrong:
+        wrong.place = f"{place}.query"
+        raise
+    except InputError as wrong:
+        if wrong.field and wrong.field.split(".")[0] in ("query", "results"):
+            wrong.field = f"{place}.{wrong.field}"
+        raise
+
+
+def _bind_one(
+    file: JoinFile, schemas: Mapping[str, StreamSchema], predicates: Mapping[str, RegisteredPredicate] | None
+) -> Bound:
     _check_places(file)
-    schemas = {name: _stream_schema(file, name, stream) for name, stream in file.streams.items()}
     assert file.query is not None
     plan = plan_query(
         file.query,
         schemas,
+        relations=file.relations,
         predicates=predicates or {},
         index=file.operator.index,
         archive_period_us=file.operator.archive_period,
+        main=file.operator.main,
     )
+    plan = replace(plan, ordering=Ordering(file.operator.ordering))
     if file.results.store is not None:
         plan = replace(plan, keyed=True)
         store_sink(Bound(file, plan, ""))  # so that what is wrong with it shows before anything starts
@@ -211,11 +276,21 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     return Bound(file, plan, found.name)
 
 
+SHEDS_NOTHING = "Spark's own join drops no tuples under overload; leave shed out, or choose another operator"
+
+
+def shed_rules(file: JoinFile, plan: Plan) -> Rules:
+    """What the streams of a join shed by; a stream that says nothing sheds nothing."""
+    given = {side: file.streams[plan.streams[side].name].shed for side in (0, 1)}
+    return {side: shed.rule() for side, shed in given.items() if shed is not None}
+
+
 def _check_without_units(found: registry.Entry, file: JoinFile, plan: JoinPlan) -> None:
     for knob in file.operator.knobs:
         raise InputError(f"{found.name} has no knobs", field=f"operator.{knob}")
-    if reason := found.refuses(plan):
-        raise UnsupportedError(reason, field="operator.name")
+    registry.check(found.name, plan)
+    for side in shed_rules(file, plan):
+        raise UnsupportedError(SHEDS_NOTHING, field=f"streams.{plan.streams[side].name}.shed")
 
 
 def _check_places(file: JoinFile) -> None:
@@ -224,10 +299,10 @@ def _check_places(file: JoinFile) -> None:
     if results.parquet is not None:
         folder = file.resolve(results.parquet)
         _check_folder(folder, "results.parquet", "Parquet results are a folder of files")
-        for name, stream in file.streams.items():
-            if stream.path is not None and _same(folder, file.resolve(stream.path)):
+        for what, path in _inputs(file):
+            if _same(folder, path):
                 raise InputError(
-                    f"{folder} is where stream {name} comes from; results in it would be read as its tuples",
+                    f"{folder} is where {what} comes from; results in it would be read as its tuples",
                     field="results.parquet",
                 )
     if results.jsonl is not None and results.jsonl != "-":
@@ -236,10 +311,10 @@ def _check_places(file: JoinFile) -> None:
             raise InputError(f"{target} is a folder; JSON lines results are one file, or - for standard output",
                              field="results.jsonl")  # fmt: skip
         _check_folder(target.parent, "results.jsonl", "a file lies in a folder")
-        for name, stream in file.streams.items():
-            if stream.path is not None and file.resolve(stream.path) in (target, target.parent):
+        for what, path in _inputs(file):
+            if path in (target, target.parent):
                 raise InputError(
-                    f"{target} is among the files of stream {name}; results in it would be read as its tuples",
+                    f"{target} is among the files of {what}; results in it would be read as its tuples",
                     field="results.jsonl",
                 )
     if results.store == "sqlite":
@@ -249,6 +324,15 @@ def _check_places(file: JoinFile) -> None:
             raise InputError(f"{target} is a folder; an SQLite store is one file", field="results.path")
         _check_folder(target.parent, "results.path", "a file lies in a folder")
     _check_folder(file.checkpoint, "run.checkpoint", "a checkpoint is a folder")
+
+
+def _inputs(file: JoinFile) -> Iterator[tuple[str, Path]]:
+    """What is read from files, and where it is."""
+    for name, stream in file.streams.items():
+        if stream.path is not None:
+            yield f"stream {name}", file.resolve(stream.path)
+    for name, relation in file.relations.items():
+        yield f"relation {name}", file.resolve(relation.path)
 
 
 def _check_folder(folder: Path, field: str, rule: str) -> None:
@@ -277,7 +361,13 @@ def with_operator(bound: Bound, name: str) -> Bound:
     knobs = operator.knobs if bound.operator == name else {}
     changed = operator.model_copy(update={"name": name})
     if not knobs:
-        changed = type(operator)(name=name, archive_period=_span(operator.archive_period), index=operator.index)
+        changed = type(operator)(
+            name=name,
+            archive_period=_span(operator.archive_period),
+            index=operator.index,
+            ordering=operator.ordering,
+            main=operator.main,
+        )
     return replace(bound, file=bound.file.model_copy(update={"operator": changed}), operator=registry.entry(name).name)
 
 
@@ -285,22 +375,65 @@ def _span(us: int | None) -> Any:
     return None if us is None else f"{us}us"
 
 
-def _stream_schema(file: JoinFile, name: str, stream: StreamFile) -> StreamSchema:
+def _open_inputs(file: JoinFile) -> dict[str, StreamSchema]:
+    """The schema of every stream, once all streams and relations of a join file were looked at.
+
+    Raises:
+        InputError: one of them cannot be opened, or its columns are none that it can have.
+    """
+    schemas = {name: open_schema(file, name, stream) for name, stream in file.streams.items()}
+    for name in file.relations:  # although no query may name it: what is not there can never be joined
+        open_relation(file, name)
+    return schemas
+
+
+def open_schema(file: JoinFile, name: str, stream: StreamFile) -> StreamSchema:
+    """A stream's columns, time and delay; looks at its first file where the columns are not given.
+
+    Raises:
+        InputError: it cannot be opened, or its columns are none that a stream can have.
+    """
     place = f"streams.{name}"
     if stream.source == "generator":
         columns = _generated(stream, place)
     else:
-        try:
+        with _at(f"{place}.path"):
             if stream.path is not None:  # although the schema may be given: what is not there cannot be read
                 list_files(file.resolve(stream.path))
-            columns = stream.arrow_schema()
-            if columns is None:
-                assert stream.path is not None
-                columns = first_schema(stream.source, file.resolve(stream.path))
+            columns = _columns(file, stream)
             check_schema(columns)
-        except InputError as wrong:
-            raise wrong if wrong.field else InputError(wrong.message, field=f"{place}.path") from None
     return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay)
+
+
+def open_relation(file: JoinFile, name: str) -> Relation:
+    """A relation's files and columns; looks at its first file where the columns are not given.
+
+    Raises:
+        InputError: it cannot be opened, or its columns are none that a relation can have.
+    """
+    relation = file.relations[name]
+    with _at(f"relations.{name}.path"):
+        files = list_files(file.resolve(relation.path))
+        columns = _columns(file, relation)
+        check_schema(columns, "relation")
+    return Relation(name, relation.source, tuple(files), columns)
+
+
+def _columns(file: JoinFile, entry: StreamFile | RelationFile) -> pa.Schema:
+    """As the entry gives them, or else as its first file has them."""
+    if (given := entry.arrow_schema()) is not None:
+        return given
+    assert entry.path is not None
+    return first_schema(entry.source, file.resolve(entry.path))
+
+
+@contextmanager
+def _at(field: str) -> Iterator[None]:
+    """Errors that name no field are about this one."""
+    try:
+        yield
+    except InputError as wrong:
+        raise wrong if wrong.field else InputError(wrong.message, field=field) from None
 
 
 def _generated(stream: StreamFile, place: str) -> pa.Schema:
@@ -342,6 +475,7 @@ def source_spec(file: JoinFile, stream: StreamFile, schema: StreamSchema) -> Sou
                 "rate_per_s": stream.rate,
                 "rows": stream.rows,
                 "seed": stream.seed,
+                "begins_now": stream.begin == "now",
                 "rows_per_batch": file.run.offsets_per_batch,
                 "options": stream.options,
             },

@@ -27,6 +27,8 @@ class Punctuation:
         ts_max_us: their latest event time; None where there was none.
         clock_us: when the batch began, as logged with its offsets, so that a replay sees the same.
         counts: what intake counted, by name; added up in reports.
+        shed: tuples of `rows` that load shedding dropped.
+        routed: tuples of `rows` that were sent to units.
     """
 
     side: int
@@ -36,12 +38,15 @@ class Punctuation:
     ts_max_us: int | None
     clock_us: int
     counts: Mapping[str, int] = field(default_factory=dict)
+    shed: int = 0
+    routed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
         return {
             "side": self.side, "router": self.router, "piece": self.piece, "rows": self.rows,
             "ts_max_us": self.ts_max_us, "clock_us": self.clock_us, "counts": dict(self.counts),
+            "shed": self.shed, "routed": self.routed,
         }  # fmt: skip
 
     @staticmethod
@@ -58,11 +63,15 @@ class StreamClock:
         rows: tuples it brought so far; the next one's rank.
         mark_us: no tuple inside the allowed delay is older than this; None before the first tuple.
         routers: router -> (latest event time, clock at its last tuple), both in us.
+        shed: tuples of `rows` that load shedding dropped.
+        routed: tuples of `rows` that were sent to units.
     """
 
     rows: int = 0
     mark_us: int | None = None
     routers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    shed: int = 0
+    routed: int = 0
 
     def advance(
         self, punctuations: Sequence[Punctuation], delay_us: int, now_us: int, idle_us: int = IDLE_TIMEOUT_US
@@ -84,13 +93,24 @@ class StreamClock:
             # With every router idle, the last one to bring something still tells the time.
             reached = min(active) if active else max(latest for latest, _ in routers.values())
             mark_us = max(reached - delay_us, mark_us) if mark_us is not None else reached - delay_us
-        return StreamClock(self.rows + sum(item.rows for item in punctuations), mark_us, routers)
+        return StreamClock(
+            self.rows + sum(item.rows for item in punctuations),
+            mark_us,
+            routers,
+            self.shed + sum(item.shed for item in punctuations),
+            self.routed + sum(item.routed for item in punctuations),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
-        return {"rows": self.rows, "mark_us": self.mark_us, "routers": {k: list(v) for k, v in self.routers.items()}}
+        return {
+            "rows": self.rows, "mark_us": self.mark_us, "routers": {k: list(v) for k, v in self.routers.items()},
+            "shed": self.shed, "routed": self.routed,
+        }  # fmt: skip
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> StreamClock:
         """The inverse of `to_json`."""
-        return StreamClock(value["rows"], value["mark_us"], {k: (v[0], v[1]) for k, v in value["routers"].items()})
+        routers = {k: (v[0], v[1]) for k, v in value["routers"].items()}
+        # A manifest written before these were counted says nothing of them.
+        return StreamClock(value["rows"], value["mark_us"], routers, value.get("shed", 0), value.get("routed", 0))

@@ -75,8 +75,8 @@ def type_name(data_type: pa.DataType) -> str:
     return str(data_type)
 
 
-def parse_schema(fields: Mapping[str, str]) -> pa.Schema:
-    """A schema as a join file writes it: column name -> type name, in column order."""
+def parse_schema(fields: Mapping[str, str], what: str = "stream") -> pa.Schema:
+    """A schema as a join file writes it: column name -> type name, in column order; `what` has it, for messages."""
     columns = []
     for name, kind in fields.items():
         if not name.strip():
@@ -86,16 +86,16 @@ def parse_schema(fields: Mapping[str, str]) -> pa.Schema:
         except InputError as wrong:
             raise InputError(f'column "{name[:60]}": {wrong.message}') from None
     schema = pa.schema(columns)
-    check_schema(schema)
+    check_schema(schema, what)
     return schema
 
 
-def check_schema(schema: pa.Schema) -> None:
-    """Refuse what no stream may have: no columns, too many, reserved names, or two names that differ by case only."""
+def check_schema(schema: pa.Schema, what: str = "stream") -> None:
+    """Refuse what none may have: no columns, too many, reserved names, or two names that differ by case only."""
     if not schema.names:
-        raise InputError("a stream needs at least one column")
+        raise InputError(f"a {what} needs at least one column")
     if len(schema.names) > 1_000:
-        raise InputError(f"a stream may have 1000 columns at most, this one has {len(schema.names)}")
+        raise InputError(f"a {what} may have 1000 columns at most, this one has {len(schema.names)}")
     seen: dict[str, str] = {}
     for name in schema.names:
         if name.startswith("__"):

@@ -49,20 +49,18 @@ HOT_AUCTION_SHARE = 1 / 2
 HOT_BIDDER_SHARE = 3 / 4
 HOT_CHANNEL_SHARE = 1 / 2
 
-_NAMES = pa.array(
-    [
-        f"{first} {last}"
-        for first in ["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"]
-        for last in ["Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"]
-    ]
+_NAMES = tuple(
+    f"{first} {last}"
+    for first in ["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"]
+    for last in ["Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"]
 )
-_CITIES = pa.array(
-    ["Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent", "Cheyenne"]
-)
-_STATES = pa.array(["AZ", "CA", "ID", "OR", "WA", "WY"])
-_HOT_CHANNELS = ["Apple", "Baidu", "Facebook", "Google"]
+_CITIES = (
+    "Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent", "Cheyenne",
+)  # fmt: skip
+_STATES = ("AZ", "CA", "ID", "OR", "WA", "WY")
+_HOT_CHANNELS = ("Apple", "Baidu", "Facebook", "Google")
 _COLD_CHANNELS = 10_000
-_CHANNELS = pa.array(_HOT_CHANNELS + [f"channel-{number}" for number in range(_COLD_CHANNELS)])
+_CHANNELS = (*_HOT_CHANNELS, *(f"channel-{number}" for number in range(_COLD_CHANNELS)))
 _ITEM_LENGTH = 20
 
 
@@ -83,7 +81,7 @@ class _Draws:
     def text(self, column: str, length: int) -> pa.Array:
         return strings(letters(self.seed, f"{self.stream}.{column}", self.events, length))
 
-    def picks(self, column: str, choices: pa.Array) -> pa.Array:
+    def picks(self, column: str, choices: tuple[str, ...]) -> pa.Array:
         return pick(choices, self.integers(column, len(choices)))
 
     def prices(self, column: str) -> Ints:
@@ -204,6 +202,7 @@ PERSON = Generator(
         }
     ),
     columns=_person_columns,
+    share=1 / EVENTS_PER_EPOCH,
 )
 AUCTION = Generator(
     kind="nexmark.auction",
@@ -221,6 +220,7 @@ AUCTION = Generator(
         }
     ),
     columns=_auction_columns,
+    share=AUCTIONS_PER_EPOCH / EVENTS_PER_EPOCH,
 )
 BID = Generator(
     kind="nexmark.bid",
@@ -235,4 +235,5 @@ BID = Generator(
         }
     ),
     columns=_bid_columns,
+    share=BIDS_PER_EPOCH / EVENTS_PER_EPOCH,
 )

@@ -113,6 +113,7 @@ class Generator:
         count: rows there are with these (checked) options; None where the stream has no end.
         time: its event-time column.
         disorder_us: no row's event time lies further than this behind a row before it; 0 is in order.
+        share: rows for each of the events that the rate counts, on average; by it streams of one workload keep step.
     """
 
     kind: str
@@ -123,6 +124,7 @@ class Generator:
     count: Callable[[Mapping[str, float]], int | None] = _endless
     time: str = TIME
     disorder_us: int = 0
+    share: float = 1.0
 
     @property
     def defaults(self) -> dict[str, float]:

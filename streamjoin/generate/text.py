@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,6 +33,12 @@ def strings(words: npt.NDArray[np.uint8]) -> pa.Array:
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(words)))
 
 
-def pick(choices: pa.Array, places: Ints) -> pa.Array:
+def pick(choices: tuple[str, ...], places: Ints) -> pa.Array:
     """`choices[place]` for each place."""
-    return choices.take(pa.array(places))
+    return _column(choices).take(pa.array(places))
+
+
+@cache
+def _column(texts: tuple[str, ...]) -> pa.Array:
+    # Not where a list of texts is defined: the first `pa.array` of a process imports pandas, for most of a second.
+    return pa.array(texts)

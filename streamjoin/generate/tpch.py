@@ -142,4 +142,5 @@ LINEITEM = Generator(
     known_options={"scale": _SCALE},
     count=partial(_count, "lineitem"),
     disorder_us=LAG_US_MAX,
+    share=4.0,
 )

@@ -12,16 +12,17 @@ live at most P longer than they must, and never make a segment of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import TS, Block
 from streamjoin.expression import Columns
-from streamjoin.index.kernels import radix_order
-from streamjoin.index.layout import IndexLayout
-from streamjoin.index.segment import CELL, KEY, RANK, Segment, SegmentInfo, build
+from streamjoin.index.layout import IndexLayout, sorted_by
+from streamjoin.index.segment import Segment, SegmentInfo, build
+from streamjoin.index.shared import index_rows, is_index_column, merge_indexes
+from streamjoin.index.view import CELL, KEY, RANK, column_of
 
 SMALL_ROWS = 4096
 """A period's share of a batch smaller than this is kept with the next period's."""
@@ -38,12 +39,13 @@ class Chain:
     """The stored tuples of one side in one unit.
 
     Args:
+        layouts: one for each query.
         segments: in order of construction; the last ones may still be merged with what comes.
         archive_period: P, in the window's coordinate: us, or rows; None without a window.
         names: the columns that results and rechecks read, and so are kept.
     """
 
-    layout: IndexLayout
+    layouts: tuple[IndexLayout, ...]
     names: tuple[str, ...]
     archive_period: int | None
     segments: list[Segment]
@@ -58,45 +60,69 @@ class Chain:
         """Size of the stored tuples, engine columns included."""
         return sum(segment.info.bytes for segment in self.segments)
 
-    def store(self, block: Block, columns: Columns, coordinates: np.ndarray, ranks: np.ndarray | None) -> None:
+    def store(
+        self,
+        block: Block,
+        columns: Sequence[Columns],
+        ranks: np.ndarray | None,
+        numbers: np.ndarray | None = None,
+    ) -> None:
         """Add a batch's tuples as new segments; they are not yet merged or saved.
 
         Args:
-            columns: the block's columns as expressions read them.
-            coordinates: window coordinates of the tuples as stored ones; empty without a window.
+            columns: the block's columns as each query's expressions read them.
+            ranks: of the tuples, where the window is one of rows.
+            numbers: sequence numbers of the tuples, where results will be ordered.
         """
-        order, cells, keys = self.layout.arrange(columns, coordinates, len(block))
-        ts_us = block.ts_us[order]
-        kept = (
-            pa.RecordBatch.from_arrays(
-                [block.rows.column(name) for name in self.names],
-                schema=pa.schema([block.rows.schema.field(name) for name in self.names]),
+        for part in self._periods(block.ts_us if ranks is None else ranks):
+            if part is None:
+                self._add(block, columns, ranks, numbers)
+                continue
+            rows = pa.array(part)
+            self._add(
+                block.take(part),
+                [{name: values.take(rows) for name, values in known.items()} for known in columns],
+                None if ranks is None else ranks[part],
+                None if numbers is None else numbers[part],
             )
-            if self.names
-            else pa.RecordBatch.from_struct_array(pa.array([{}] * len(block), pa.struct([])))
-        )
-        rows = kept.take(pa.array(order)) if self.names else kept
-        ranks = None if ranks is None else ranks[order]
-        for part in self._periods(ts_us if ranks is None else ranks):
-            batch, info = build(
-                _rows(rows, part), ts_us[part], None if ranks is None else ranks[part],
-                cells[part] if cells.size else cells, keys[part] if keys.size else keys,
-            )  # fmt: skip
-            self.segments.append(Segment.attach(batch, info, self.layout))
 
-    def _periods(self, coordinates: np.ndarray) -> Iterator[np.ndarray | slice]:
-        """Row numbers for each new segment, oldest period first; each keeps the rows' order."""
+    def _add(
+        self,
+        block: Block,
+        columns: Sequence[Columns],
+        ranks: np.ndarray | None,
+        numbers: np.ndarray | None,
+    ) -> None:
+        coordinates = block.ts_us if ranks is None else ranks
+        rows = block.rows.select(list(self.names))
+        if block.queries is not None:
+            index, members = index_rows(self.layouts, columns, coordinates, block.queries)
+            built = build(rows, block.ts_us, ranks, index, numbers, block.queries, members)
+        else:
+            (layout,) = self.layouts
+            order, cells, keys = layout.arrange(columns[0], coordinates, len(block))
+            built = build(
+                rows.take(pa.array(order)) if self.names else rows,
+                block.ts_us[order],
+                None if ranks is None else ranks[order],
+                {CELL: cells, KEY: keys},
+                None if numbers is None else numbers[order],
+            )
+        self.segments.append(Segment.attach(*built, self.layouts))
+
+    def _periods(self, coordinates: np.ndarray) -> Iterator[np.ndarray | None]:
+        """Row numbers for each new segment, oldest period first; each keeps the rows' order. None for all rows."""
         period = self.archive_period
         newest, oldest = int(coordinates.max()), int(coordinates.min())
         if period is None or newest - oldest <= period:
-            yield slice(0, coordinates.size)
+            yield None
             return
         # Counted back from the newest tuple, so that one far tuple cannot make a million empty periods.
         ages = (newest - coordinates) // period
         numbers, shares = np.unique(ages, return_counts=True)
         large = numbers[shares >= SMALL_ROWS]
         if large.size <= 1:
-            yield slice(0, coordinates.size)
+            yield None
             return
         # A tuple of a small period goes with the next younger large one, so that nothing leaves too early.
         owner = np.searchsorted(large, ages, side="right") - 1
@@ -134,7 +160,7 @@ class Chain:
         for place, group in enumerate(chain):
             if len(group) > 1:
                 merged_away += group
-                chain[place] = [self._merged(group)]
+                chain[place] = [self.merged(group)]
         self.segments = [group[0] for group in chain]
         return merged_away
 
@@ -148,35 +174,37 @@ class Chain:
         latest = max(segment.span[1] for segment in both)
         return latest - min(segment.info.first for segment in both) <= self.archive_period
 
-    def _merged(self, group: Sequence[Segment]) -> Segment:
+    def merged(self, group: Sequence[Segment]) -> Segment:
+        """One segment with all rows of `group`, not yet saved."""
+        if group[0].info.members:
+            return self._merged_shared(group)
         rows = pa.concat_batches([segment.rows for segment in group])
+        (layout,) = self.layouts
+        second = column_of(rows, KEY)
+        if layout.window_is_key:
+            second = column_of(rows, RANK if RANK in rows.schema.names else TS)
+        rows = rows.take(pa.array(sorted_by(column_of(rows, CELL), second, rows.num_rows)))
+        return Segment.attach(rows, _info_of(rows, group), self.layouts)
 
-        def column(name: str) -> np.ndarray | None:
-            return rows.column(name).to_numpy() if name in rows.schema.names else None
+    def _merged_shared(self, group: Sequence[Segment]) -> Segment:
+        found = [segment.rows for segment in group]
+        index, members = merge_indexes(found, [segment.info.members for segment in group], self.layouts)
+        names = [name for name in found[0].schema.names if not is_index_column(name)]
+        rows = pa.concat_batches([rows.select(names) for rows in found])
+        rows = pa.RecordBatch.from_arrays([*rows.columns, *map(pa.array, index.values())], [*names, *index])
+        return Segment.attach(rows, replace(_info_of(rows, group), members=members), self.layouts)
 
-        ts_us, ranks, cells, keys = column(TS), column(RANK), column(CELL), column(KEY)
-        assert ts_us is not None
-        second = keys
-        if self.layout.window_is_key:
-            second = ts_us if ranks is None else ranks
-        order = np.arange(rows.num_rows, dtype=np.int64)
-        for values in (second, cells):
-            if values is not None:
-                order = radix_order(values, order)
-        rows = rows.take(pa.array(order))
-        infos = [segment.info for segment in group]
-        info = SegmentInfo(
-            "", rows.num_rows, rows.nbytes,
-            min(info.ts_min_us for info in infos), max(info.ts_max_us for info in infos),
-            min(info.first for info in infos),
-            min(info.rank_min for info in infos), max(info.rank_max for info in infos),
-        )  # fmt: skip
-        return Segment.attach(rows, info, self.layout)
+
+def _info_of(rows: pa.RecordBatch, group: Sequence[Segment]) -> SegmentInfo:
+    """What is known of the rows of a group."""
+    infos = [segment.info for segment in group]
+    return SegmentInfo(
+        "", rows.num_rows, rows.nbytes,
+        min(info.ts_min_us for info in infos), max(info.ts_max_us for info in infos),
+        min(info.first for info in infos),
+        min(info.rank_min for info in infos), max(info.rank_max for info in infos),
+    )  # fmt: skip
 
 
 def _rows_of(group: Sequence[Segment]) -> int:
     return sum(segment.info.rows for segment in group)
-
-
-def _rows(rows: pa.RecordBatch, part: np.ndarray | slice) -> pa.RecordBatch:
-    return rows if isinstance(part, slice) else rows.take(pa.array(part))

@@ -6,14 +6,9 @@ pays for compilation once a machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 
-_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
-kernel = cast(Callable[[_Kernel], _Kernel], numba.njit(cache=True, nogil=True))
+from streamjoin.kernel import kernel
 
 _BITS = 8  # 256 counters stay in the first-level cache; 11 bits were slower here.
 

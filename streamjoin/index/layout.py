@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import InputError
-from streamjoin.expression import Columns, Expression, evaluate
+from streamjoin.expression import Columns, Expression, columns_of, evaluate
 from streamjoin.index.kernels import is_sorted, radix_order
 from streamjoin.index.keys import hash_key, is_exact, order_key, shift_key
 from streamjoin.predicate import JoinPredicate, Range
@@ -107,6 +107,16 @@ class IndexLayout:
         """Whether rows lie in cells; otherwise all share one."""
         return bool(self.equal) or self.grid is not None
 
+    @property
+    def stored_reads(self) -> frozenset[tuple[str, str]]:
+        """The columns that cells and keys of stored tuples are computed from."""
+        expressions = [pair[0] for pair in self.equal]
+        if self.grid:
+            expressions.append(self.grid.band.keys[0])
+        if self.key:
+            expressions.append(self.key.keys[0])
+        return frozenset(pair for expression in expressions for pair in columns_of(expression))
+
     def cells_of(self, columns: Columns, rows: int, face: int) -> np.ndarray:
         """Cells of rows by their equal keys; face 0 is the stored side's, 1 the probing side's."""
         values = [evaluate(pair[face], columns, rows) for pair in self.equal]
@@ -127,7 +137,7 @@ class IndexLayout:
         elif self.grid:
             cells = self.grid.cells(evaluate(self.grid.band.keys[0], columns, rows))
         keys = order_key(evaluate(self.key.keys[0], columns, rows)) if self.key else _EMPTY
-        order = _sorted_by(cells, coordinates if self.window_is_key else keys, rows)
+        order = sorted_by(cells, coordinates if self.window_is_key else keys, rows)
         return order, cells[order] if cells.size else _EMPTY, keys[order] if keys.size else _EMPTY
 
     def probes(self, columns: Columns, coordinates: np.ndarray, rows: int) -> Probes:
@@ -153,7 +163,7 @@ class IndexLayout:
             starts = np.cumsum(counts) - counts
             cells = first[numbers] + (np.arange(numbers.size) - starts[numbers])
             lows, highs = lows[numbers], highs[numbers]
-        order = _sorted_by(cells, lows, numbers.size)
+        order = sorted_by(cells, lows, numbers.size)
         numbers = numbers[order]
         return Probes(
             numbers,
@@ -180,7 +190,8 @@ def equality_cells(values: list[pa.Array]) -> np.ndarray:
     return hash_key(values)
 
 
-def _sorted_by(first: np.ndarray, second: np.ndarray, rows: int) -> np.ndarray:
+def sorted_by(first: np.ndarray, second: np.ndarray, rows: int) -> np.ndarray:
+    """Row numbers sorted by (first, second), int64 of shape (rows,) or empty; equal ones keep their order."""
     order = np.arange(rows, dtype=np.int64)
     for keys in (second, first):  # least significant first: the sort is stable
         if keys.size and not is_sorted(keys[order]):

@@ -2,28 +2,26 @@
 
 A segment is one Arrow record batch of stored tuples, sorted as its layout says. In a file it is an Arrow IPC file,
 opened by memory map: every process of a machine that attaches it shares the same pages.
+
+Where several queries share tuples, these stay in the order in which they came, and the batch has an index for each
+query: further columns, as `index/shared.py` lays them out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import TS
+from streamjoin.block import QUERIES, TS
 from streamjoin.index.kernels import probe_segment
 from streamjoin.index.layout import IndexLayout, Probes
-from streamjoin.window import CountWindow, FullHistory
+from streamjoin.index.shared import shared_view
+from streamjoin.index.view import EMPTY, NUMBER, RANK, View, sorted_view
 
-RANK = "__rank"
-"""Engine column: place of the tuple in its whole stream, int64; only count windows need it."""
-CELL = "__cell"
-KEY = "__key"
-
-_EMPTY = np.zeros(0, np.int64)
 _PAIRS_A_CALL = 1 << 17
 
 
@@ -37,6 +35,7 @@ class SegmentInfo:
         first: the latest window coordinate of the oldest batch merged into it. Segments are merged while their latest
             coordinate is within an archive period of this, so that merging step by step cannot stretch one without end.
         rank_min, rank_max: ranks of its tuples, or 0, -1 where ranks are not kept.
+        members: how many of its tuples are in each query's index; empty where the rows themselves are sorted.
     """
 
     file: str
@@ -47,6 +46,7 @@ class SegmentInfo:
     first: int
     rank_min: int = 0
     rank_max: int = -1
+    members: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
@@ -55,7 +55,7 @@ class SegmentInfo:
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> SegmentInfo:
         """The inverse of `to_json`."""
-        return SegmentInfo(**value)
+        return SegmentInfo(**{**value, "members": tuple(value.get("members", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +63,22 @@ class Segment:
     """A segment that can be probed.
 
     Args:
-        rows: the stored columns, then the engine's, sorted by (cell, key).
-        cells, keys, coordinates: views of engine columns, empty where the layout has none.
+        rows: the stored columns, then the engine's.
+        views: one for each query.
     """
 
     info: SegmentInfo
     rows: pa.RecordBatch
-    cells: np.ndarray
-    keys: np.ndarray
-    coordinates: np.ndarray
+    views: tuple[View, ...]
 
     @staticmethod
-    def attach(rows: pa.RecordBatch, info: SegmentInfo, layout: IndexLayout) -> Segment:
+    def attach(rows: pa.RecordBatch, info: SegmentInfo, layouts: Sequence[IndexLayout]) -> Segment:
         """A segment over `rows` as `build` made them, without copying."""
-
-        def view(name: str) -> np.ndarray:
-            return rows.column(name).to_numpy() if name in rows.schema.names else _EMPTY
-
-        coordinates = _EMPTY
-        if not isinstance(layout.window, FullHistory):
-            coordinates = view(RANK if isinstance(layout.window, CountWindow) else TS)
-        keys = coordinates if layout.window_is_key else view(KEY)
-        return Segment(info, rows, view(CELL), keys, coordinates)
+        if info.members:
+            sized = enumerate(zip(info.members, layouts, strict=True))
+            return Segment(info, rows, tuple(shared_view(rows, query, size, layout) for query, (size, layout) in sized))
+        (layout,) = layouts
+        return Segment(info, rows, (sorted_view(rows, layout),))
 
     @property
     def span(self) -> tuple[int, int]:
@@ -95,31 +89,34 @@ class Segment:
         return info.ts_min_us, info.ts_max_us
 
     def probe(
-        self, probes: Probes, layout: IndexLayout, counts: ProbeCounts
+        self, query: int, probes: Probes, layout: IndexLayout, counts: ProbeCounts
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs (row number in the probing block, row number in this segment), in parts of bounded size.
 
         Args:
+            query: whose probes they are; its number in the job.
             counts: gains the number of stored rows compared.
         """
+        view = self.views[query]
         bounds = layout.window.bounds(layout.stored)
-        window = np.array(bounds, np.int64) if bounds else _EMPTY
+        window = np.array(bounds, np.int64) if bounds else EMPTY
         low, high = self.span
-        span = np.array([low, high, self.info.rows], np.int64)
+        span = np.array([low, high, view.size], np.int64)
         # Where the window is the key, the search has tested it already.
-        tested = _EMPTY if layout.window_is_key else self.coordinates
+        tested = EMPTY if layout.window_is_key else view.coordinates
         cursor = np.zeros(6, np.int64)
-        while cursor[0] < probes.rows.size:
+        while view.size and cursor[0] < probes.rows.size:
             out_probe = np.empty(_PAIRS_A_CALL, np.int64)
             out_stored = np.empty(_PAIRS_A_CALL, np.int64)
             found, compared = probe_segment(
-                self.cells, self.keys, tested, span,
+                view.cells, view.keys, tested, span,
                 probes.rows, probes.cells, probes.lows, probes.highs, probes.coordinates,
                 window, cursor, out_probe, out_stored,
             )  # fmt: skip
             counts.comparisons += compared
             if found:
-                yield out_probe[:found], out_stored[:found]
+                stored = out_stored[:found]
+                yield out_probe[:found], view.order[stored] if view.order.size else stored
 
 
 @dataclass(slots=True)
@@ -130,17 +127,25 @@ class ProbeCounts:
 
 
 def build(
-    rows: pa.RecordBatch, ts_us: np.ndarray, ranks: np.ndarray | None, cells: np.ndarray, keys: np.ndarray
+    rows: pa.RecordBatch,
+    ts_us: np.ndarray,
+    ranks: np.ndarray | None,
+    index: Mapping[str, np.ndarray],
+    numbers: np.ndarray | None = None,
+    queries: np.ndarray | None = None,
+    members: tuple[int, ...] = (),
 ) -> tuple[pa.RecordBatch, SegmentInfo]:
-    """A segment's record batch and description from columns that are sorted already.
+    """A segment's record batch and description.
 
     Args:
         rows: the stored columns, n >= 1 rows.
-        ts_us, ranks, cells, keys: int64 of shape (n,); cells and keys may be empty, ranks None.
+        ts_us, ranks, numbers, queries: of shape (n,), as the engine columns of these names; None where there are none.
+        index: the columns of its index or indexes, int64 of shape (n,); empty ones are left out.
+        members: see `SegmentInfo`.
     """
     arrays = [*rows.columns, pa.array(ts_us)]
     names = [*rows.schema.names, TS]
-    for name, values in ((RANK, ranks), (CELL, cells), (KEY, keys)):
+    for name, values in ((RANK, ranks), (NUMBER, numbers), (QUERIES, queries), *index.items()):
         if values is not None and values.size:
             arrays.append(pa.array(values))
             names.append(name)
@@ -154,5 +159,6 @@ def build(
         int((ts_us if ranks is None else ranks).max()),
         int(ranks.min()) if ranks is not None else 0,
         int(ranks.max()) if ranks is not None else -1,
+        members,
     )
     return batch, info

@@ -1,8 +1,8 @@
-"""Intake of one stream: stamp, select, project, route (BiStream's router: shuffler and dispatcher in one).
+"""Intake of one stream: stamp, select, shed, project, route (BiStream's router: shuffler and dispatcher in one).
 
 Rows come in as record batches of the stream's schema; routed blocks and, at the end of each piece, punctuations go out.
 What cannot be joined is counted, never silently lost: rows without a usable event time become dead letters, rows with
-a NULL key match nothing and stay behind.
+a NULL key match nothing and stay behind, and so does what load shedding drops.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ import pyarrow as pa
 
 from streamjoin.block import Block
 from streamjoin.errors import RunError
-from streamjoin.expression import TRUE, Columns, evaluate, filter_mask
+from streamjoin.expression import Columns, evaluate
 from streamjoin.failpoints import failpoint
 from streamjoin.index.kernels import mix
 from streamjoin.index.keys import order_key, shift_key
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
+from streamjoin.intake.selection import bits_of, select
+from streamjoin.intake.shedding import kept
 from streamjoin.operators.operator import Operator, Tuples
 from streamjoin.plan import JoinPlan
-from streamjoin.predicate import never_matches
 from streamjoin.punctuation import Punctuation
-from streamjoin.window import CountWindow, R
+from streamjoin.sharing import Plan
+from streamjoin.window import R
 
 BLOCK_ROWS = 1 << 18
 """Rows routed at a time: large enough that a block's fixed cost does not show, small enough for a worker's memory."""
@@ -44,6 +46,7 @@ class Routed:
         slot: the Spark partition it goes to.
         targets: (unit number, role) of the units of that slot it is for.
         rows: tuples in it.
+        first: how many tuples of the piece were routed before the block that it is a part of.
     """
 
     slot: int
@@ -52,6 +55,7 @@ class Routed:
     targets: tuple[tuple[int, int], ...]
     rows: int
     block: pa.Buffer
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +85,16 @@ class Intake:
     Args:
         slots: Spark partitions of the unit stage.
         on_dead_letters: takes the rows that cannot be joined.
+        shed_factor: the share of tuples to drop in this batch; see `shedding`.
     """
 
-    plan: JoinPlan
+    plan: Plan
     side: int
     operator: Operator
     slots: int
     on_dead_letters: Callable[[list[DeadLetter]], None]
     strict: bool = False
+    shed_factor: float = 0.0
     _sent: dict[int, int] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
     _ts_max_us: int | None = None
@@ -113,7 +119,7 @@ class Intake:
             latest = int(block.ts_us.max())
             self._ts_max_us = latest if self._ts_max_us is None else max(self._ts_max_us, latest)
         self._rows += len(block)
-        block, positions = self._selected(block, positions)
+        block, positions = self._selected(block, positions, piece)
         if len(block):
             yield from self._route(block, positions, piece)
 
@@ -130,8 +136,11 @@ class Intake:
             yield (
                 slot,
                 self._sent.get(slot, 0),
-                Punctuation(self.side, piece.router, piece.name, self._rows, self._ts_max_us, piece.now_us, counts),
-            )
+                Punctuation(
+                    self.side, piece.router, piece.name, self._rows, self._ts_max_us, piece.now_us, counts,
+                    self._counts.get("shed", 0), self._counts.get("routed", 0),
+                ),
+            )  # fmt: skip
 
     def _stamped(self, rows: pa.RecordBatch, positions: np.ndarray, piece: Piece) -> tuple[Block, np.ndarray]:
         ts_us, missing, out_of_range = event_times(rows, self.plan.streams[self.side], piece.now_us)
@@ -151,29 +160,29 @@ class Intake:
             )
             good = np.nonzero(~bad)[0]
             rows, ts_us, positions = rows.take(pa.array(good)), ts_us[good], positions[good]
-        counted = isinstance(self.plan.window, CountWindow)
-        places = np.arange(rows.num_rows, dtype=np.int64) + self._rows if counted else None
+        places = np.arange(rows.num_rows, dtype=np.int64) + self._rows if self.plan.counts_tuples else None
         return Block(rows, ts_us, places), positions
 
-    def _selected(self, block: Block, positions: np.ndarray) -> tuple[Block, np.ndarray]:
-        columns = self._columns(block.rows)
-        selection = self.plan.predicate.selections[self.side]
-        if selection != TRUE:
-            keep = filter_mask(selection, columns, len(block), self.plan.predicates)
-            self._add("dropped_by_selection", int(np.count_nonzero(~keep)))
-            block, positions = _keep(block, positions, keep)
-            columns = self._columns(block.rows)
-        hopeless = never_matches(self.plan.predicate, self.side)
-        if hopeless is not None and len(block):
-            null = filter_mask(hopeless, columns, len(block))
-            if null.any():
-                self._add("null_keys", int(np.count_nonzero(null)))
-                block, positions = _keep(block, positions, ~null)
+    def _selected(self, block: Block, positions: np.ndarray, piece: Piece) -> tuple[Block, np.ndarray]:
+        chosen = [select(query, self.side, block.rows) for query in self.plan.queries]
+        selected = np.logical_or.reduce([one.selected for one in chosen])
+        joinable = np.logical_or.reduce([one.joinable for one in chosen])
+        for name, lost in (("dropped_by_selection", ~selected), ("null_keys", selected & ~joinable)):
+            if lost.any():
+                self._add(name, int(np.count_nonzero(lost)))
+        queries = bits_of([one.joinable for one in chosen]) if len(chosen) > 1 else None
         names = self.plan.routed_columns(self.side)
-        rows = block.rows.select(list(names))
-        return Block(rows, block.ts_us, block.positions), positions
+        block = Block(block.rows.select(list(names)), block.ts_us, block.positions, queries)
+        block, positions = _keep(block, positions, joinable)
+        if self.shed_factor:
+            # Last, so that what is counted as shed could have joined.
+            keep = kept(self.shed_factor, self.plan.streams[self.side].name, piece.identity, positions)
+            self._add("shed", int(np.count_nonzero(~keep)))
+            block, positions = _keep(block, positions, keep)
+        return block, positions
 
     def _route(self, block: Block, positions: np.ndarray, piece: Piece) -> Iterator[Routed]:
+        first = self._counts.get("routed", 0)
         self._add("routed", len(block))
         for route in self.operator.route(self.side, self._tuples(block, positions, piece)):
             routed = block if route.rows.size == len(block) else block.take(route.rows)
@@ -184,7 +193,7 @@ class Intake:
             for slot, targets in sorted(by_slot.items()):
                 self._sent[slot] = self._sent.get(slot, 0) + len(routed)
                 self._add("sent_bytes", buffer.size)
-                yield Routed(slot, self.side, piece.name, tuple(targets), len(routed), buffer)
+                yield Routed(slot, self.side, piece.name, tuple(targets), len(routed), buffer, first)
 
     def _tuples(self, block: Block, positions: np.ndarray, piece: Piece) -> Tuples:
         columns = self._columns(block.rows)
@@ -193,7 +202,8 @@ class Intake:
         equal = key = lows = highs = None
         if keys := self.plan.equality_keys(self.side):
             equal = equality_cells([evaluate(expression, columns, len(block)) for expression in keys])
-        if getattr(self.operator, "bounds", None) is not None and self.plan.predicate.ranges:
+        # By value ranges only single queries are routed.
+        if getattr(self.operator, "bounds", None) is not None and isinstance(self.plan, JoinPlan):
             main = self.plan.main_range
             values = evaluate(main.keys[self.side], columns, len(block))
             key = order_key(values)

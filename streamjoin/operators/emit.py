@@ -10,6 +10,7 @@ import pyarrow as pa
 from streamjoin.block import TS, Block
 from streamjoin.expression import Column, columns_of, conjunction, evaluate, filter_mask
 from streamjoin.index.segment import Segment
+from streamjoin.index.view import NUMBER
 from streamjoin.plan import JoinPlan
 
 ROWS_A_BATCH = 1 << 16
@@ -17,12 +18,17 @@ ROWS_A_BATCH = 1 << 16
 
 
 class Emitter:
-    """Collects the pairs of one probing block with segments, and gives result batches of a useful size."""
+    """Collects the pairs of one probing block with segments, and gives result batches of a useful size.
 
-    def __init__(self, plan: JoinPlan, stored: int, probing: Block) -> None:
+    Args:
+        numbers: sequence numbers of the probing tuples, where results will be ordered.
+    """
+
+    def __init__(self, plan: JoinPlan, stored: int, probing: Block, numbers: np.ndarray | None = None) -> None:
         self.plan = plan
         self.stored = stored
         self.probing = probing
+        self.numbers = numbers
         self.recheck = conjunction(plan.layout(stored).recheck)
         self.settled = not plan.layout(stored).recheck
         self.recheck_columns = columns_of(self.recheck)
@@ -58,6 +64,8 @@ class Emitter:
             ]
             if self.plan.keyed:
                 values.insert(len(self.plan.select), self._times())
+            if self.numbers is not None:
+                values += self._sequence(self.numbers)
             yield pa.RecordBatch.from_arrays(values, schema=self.plan.emitted)
         self._held, self._rows = [], 0
 
@@ -66,6 +74,12 @@ class Emitter:
         stored = [segment.rows.column(TS).to_numpy()[rows] for segment, _, rows in self._held]
         probing = [self.probing.ts_us[rows] for _, rows, _ in self._held]
         return pa.array(np.maximum(np.concatenate(stored), np.concatenate(probing)))
+
+    def _sequence(self, numbers: np.ndarray) -> list[pa.Array]:
+        """Numbers of the newer and of the older tuple of each pair: it is the newer one that probes."""
+        older = [segment.rows.column(NUMBER).to_numpy()[rows] for segment, _, rows in self._held]
+        newer = [numbers[rows] for _, rows, _ in self._held]
+        return [pa.array(np.concatenate(newer)), pa.array(np.concatenate(older))]
 
     def _columns(
         self, held: list[tuple[Segment, np.ndarray, np.ndarray]], wanted: frozenset[tuple[str, str]]

@@ -5,14 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from streamjoin.index.kernels import radix_order
+from streamjoin.punctuation import Punctuation
+from streamjoin.window import R
+
+if TYPE_CHECKING:
+    from streamjoin.operators.unit import UnitStep, Work
 
 STORE, PROBE = 1, 2
 """Roles of a tuple in a unit; it can have both, and is then sent once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Which of the tuples that all units receive a unit stores: every k-th run of them, R's and S's counted apart.
+
+    Args:
+        position: the unit's place among those that take turns, from 0.
+        units: k, how many take turns.
+        tuples: how many tuples make a run.
+    """
+
+    position: int
+    units: int
+    tuples: int = 1
+
+    def takes(self, ranks: np.ndarray) -> np.ndarray:
+        """Row numbers of the tuples to store, of those whose ranks among all that were routed are given."""
+        return np.nonzero(ranks // self.tuples % self.units == self.position)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +48,14 @@ class UnitSpec:
         label: what people call it, such as R0 or cell 1,2.
         stores: the sides whose tuples it stores; tuples of the opposite sides probe them.
         counts: the sides whose late tuples it counts, so that each late tuple counts once however often it is stored.
+        turn: which of the tuples that it is sent to store it does store; None for all.
     """
 
     number: int
     label: str
     stores: tuple[int, ...]
     counts: tuple[int, ...]
+    turn: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +106,40 @@ class Operator(Protocol):
 
     def route(self, side: int, tuples: Tuples) -> list[Route]:
         """Where tuples of `side` go; a pure function. Every tuple is in exactly one route."""
+
+
+@runtime_checkable
+class Relay(Protocol):
+    """What an operator has besides if its units hand stored tuples on to one another.
+
+    A pair then meets in a later batch than the one that brought it, so input that has ended is drained by batches
+    without input.
+    """
+
+    @property
+    def drain_batches(self) -> int:
+        """How many of them it takes at most until every pair has met."""
+
+    def step(self, work: Work) -> UnitStep:
+        """A unit's work on one batch."""
+
+
+def drain_batches(operator: Operator) -> int:
+    """How many batches without input it takes until every pair has met; 0 where pairs meet in their own batch."""
+    return operator.drain_batches if isinstance(operator, Relay) else 0
+
+
+_DRAIN = "drain"
+
+
+def drain_punctuation(clock_us: int) -> Punctuation:
+    """What tells the units that a batch drains: it moves tuples on, and no mark."""
+    return Punctuation(R, _DRAIN, _DRAIN, 0, None, clock_us)
+
+
+def drains(punctuations: Sequence[Punctuation]) -> bool:
+    """Whether the batch of these punctuations drains."""
+    return any(item.piece == _DRAIN for item in punctuations)
 
 
 def split(codes: np.ndarray) -> list[tuple[int, np.ndarray]]:

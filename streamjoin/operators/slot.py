@@ -17,11 +17,12 @@ import pyarrow as pa
 from streamjoin.block import Block
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
+from streamjoin.index.chain import Save
 from streamjoin.intake.intake import Routed
-from streamjoin.operators.operator import Operator
-from streamjoin.operators.unit import UnitInput, UnitReport, UnitStep
-from streamjoin.plan import JoinPlan
+from streamjoin.operators.operator import Operator, Relay, UnitSpec
+from streamjoin.operators.unit import Given, UnitInput, UnitReport, UnitStep, Work
 from streamjoin.punctuation import Punctuation
+from streamjoin.sharing import Plan
 from streamjoin.state.store import StateStore
 
 
@@ -35,7 +36,7 @@ class StageJob:
         sync: fsync state files.
     """
 
-    plan: JoinPlan
+    plan: Plan
     operator: Operator
     slots: int
     state: Path
@@ -49,7 +50,8 @@ class SlotStep:
 
     Args:
         version: the state's version before the batch, which is the batch's number.
-        unit: whose results come just now.
+        unit, query: whose results come just now, and of which query.
+        sequence: the sequence number of the batch's first tuple, once there are results.
     """
 
     job: StageJob
@@ -57,6 +59,8 @@ class SlotStep:
     version: int
     store: StateStore
     unit: int = -1
+    query: int = 0
+    sequence: int = 0
     reports: list[UnitReport] = field(default_factory=list)
     punctuations: list[Punctuation] = field(default_factory=list)
     _blocks: list[Routed] = field(default_factory=list)
@@ -92,24 +96,17 @@ class SlotStep:
             if unit.number % self.job.slots != self.slot:
                 continue
             mine = [
-                (routed.side, role, routed.piece, block)
+                Given(routed.side, role, routed.piece, routed.first, block)
                 for routed, block in blocks
                 for number, role in routed.targets
                 if number == unit.number
             ]
             self.unit = unit.number
             writer = self.store.writer(unit.number, self.version + 1)
-            step = UnitStep(
-                self.job.plan,
-                unit,
-                self.store.load(unit.number, self.version),
-                UnitInput(mine, self.punctuations, self.now_us),
-                partial(self.store.open_segment, unit.number),
-                writer.save,
-                time.perf_counter,
-            )
+            step = self._step(unit, UnitInput(mine, self.punctuations, self.now_us), writer.save)
             failpoint("unit.before_probe")
             for rows in step.results():
+                self.query = step.query
                 yield rows
                 failpoint("unit.mid_results")
             writer.finish()
@@ -117,3 +114,12 @@ class SlotStep:
             self.store.collect(unit.number, self.version + 1)
             self.store.detach_except(unit.number, step.state)
             self.reports.append(step.report)
+
+    def _step(self, unit: UnitSpec, given: UnitInput, save: Save) -> UnitStep:
+        look = partial(self.store.load, version=self.version)
+        open_segment = partial(self.store.open_segment, unit.number)
+        before = look(unit.number)
+        self.sequence = before.sequence
+        work = Work(self.job.plan, unit, before, given, open_segment, save, time.perf_counter, look)
+        operator = self.job.operator
+        return operator.step(work) if isinstance(operator, Relay) else UnitStep(work)

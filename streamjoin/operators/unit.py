@@ -13,7 +13,7 @@ found once (BiStream, section 3.2.3: R units join only if T_r <= T_s, S units on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,11 @@ from streamjoin.index.chain import Chain, Open, Save
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
 from streamjoin.operators.emit import Emitter
 from streamjoin.operators.operator import PROBE, STORE, UnitSpec
+from streamjoin.ordering import Ordering, places
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation, StreamClock
-from streamjoin.window import CountWindow, FullHistory, R, S, TimeWindow
+from streamjoin.sharing import Plan
+from streamjoin.window import CountWindow, FullHistory, R, S, TimeWindow, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class UnitState:
         totals: counters since the job began.
         dropped: files that the batch before this version let go.
         outbox: messages to other units, read by them in the next batch.
+        open_rows: tuples of R and S in the last segments that do not fill a block yet; for units that send blocks on.
     """
 
     version: int
@@ -49,6 +52,27 @@ class UnitState:
     totals: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     outbox: tuple[Mapping[str, Any], ...] = ()
+    open_rows: tuple[int, int] = (0, 0)
+
+    @property
+    def sequence(self) -> int:
+        """The sequence number of the next tuple of either stream."""
+        return self.clocks[R].rows + self.clocks[S].rows
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A routed block as one unit gets it.
+
+    Args:
+        first: how many tuples of the piece were routed before it.
+    """
+
+    side: int
+    role: int
+    piece: str
+    first: int
+    block: Block
 
 
 @dataclass(slots=True)
@@ -56,19 +80,31 @@ class UnitInput:
     """What one batch brings to a unit.
 
     Args:
-        blocks: (side, role, piece, block) of every routed block.
+        blocks: every routed block.
         punctuations: one of every piece of the batch's input.
         now_us: when the batch began, as logged.
     """
 
-    blocks: list[tuple[int, int, str, Block]]
+    blocks: list[Given]
     punctuations: Sequence[Punctuation]
     now_us: int
 
 
 @dataclass(slots=True)
+class QueryCounts:
+    """What one query had of a step."""
+
+    results: int = 0
+    comparisons: int = 0
+
+
+@dataclass(slots=True)
 class UnitReport:
-    """What one step did; every field but `seconds` is a pure function of state and input."""
+    """What one step did; every field but `seconds` is a pure function of state and input.
+
+    Stored tuples are there with those on their way out, `outbox_rows`; `forwarded` counts blocks, tuples and bytes.
+    `queries` has what `QueryCounts` has, by query.
+    """
 
     unit: int
     label: str
@@ -82,52 +118,67 @@ class UnitReport:
     late: list[int] = field(default_factory=lambda: [0, 0])
     expired_rows: int = 0
     marks_us: tuple[int | None, int | None] = (None, None)
+    outbox_rows: tuple[int, int] = (0, 0)
+    forwarded: dict[str, int] = field(default_factory=dict)
+    queries: list[dict[str, int]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"probe": 0.0, "store": 0.0, "expire": 0.0})
 
 
 _ROLE_NAMES = {STORE: "store", PROBE: "probe", STORE | PROBE: "both"}
 
 
-class UnitStep:
-    """One unit's work on one batch.
-
-    Iterate `results()` to its end, then take `state` and `report`.
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a unit has to do in one batch, and with what.
 
     Args:
+        before: its state before the batch.
         open_segment: description -> the segment's rows, without copying where the store can.
         save_segment: rows and description -> the description with its file name, once it is durable.
         seconds: a stopwatch for the report only.
+        look: any unit's state of the same version as `before`.
     """
 
-    def __init__(
-        self,
-        plan: JoinPlan,
-        unit: UnitSpec,
-        before: UnitState,
-        given: UnitInput,
-        open_segment: Open,
-        save_segment: Save,
-        seconds: Callable[[], float],
-    ) -> None:
-        self.plan = plan
-        self.unit = unit
-        self.before = before
-        self.given = given
-        self.save_segment = save_segment
-        self.seconds = seconds
-        self.report = UnitReport(unit.number, unit.label)
-        self.state = before
-        self._starts = _piece_starts(given.punctuations)
-        self._chains = {side: self._attach(side, open_segment) for side in unit.stores}
+    plan: Plan
+    unit: UnitSpec
+    before: UnitState
+    given: UnitInput
+    open_segment: Open
+    save_segment: Save
+    seconds: Callable[[], float]
+    look: Callable[[int], UnitState]
+
+
+class UnitStep:
+    """One unit's work on one batch.
+
+    Iterate `results()` to its end, then take `state` and `report`. While it gives a batch of results, `query` is the
+    number of the query that they are of.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self.plan = work.plan
+        self.unit = work.unit
+        self.before = work.before
+        self.given = work.given
+        self.save_segment = work.save_segment
+        self.seconds = work.seconds
+        self.report = UnitReport(work.unit.number, work.unit.label)
+        self.state = work.before
+        self.query = 0
+        self._counts = [QueryCounts() for _ in work.plan.queries]
+        self._starts = _piece_starts(work.given.punctuations)
+        arrived = [sum(item.rows for item in work.given.punctuations if item.side == side) for side in (R, S)]
+        self._arrived = (arrived[R], arrived[S])
+        self._chains = {side: self._attach(side, work.open_segment) for side in work.unit.stores}
 
     def _attach(self, side: int, open_segment: Open) -> Chain:
-        layout = self.plan.layout(side)
-        segments = [Segment.attach(open_segment(info), info, layout) for info in self.before.segments.get(side, ())]
-        return Chain(layout, self.plan.stored_columns(side), self.plan.archive_period, segments)
+        layouts = tuple(query.layout(side) for query in self.plan.queries)
+        segments = [Segment.attach(open_segment(info), info, layouts) for info in self.before.segments.get(side, ())]
+        return Chain(layouts, self.plan.stored_columns(side), self.plan.archive_period, segments)
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """The batch's result rows, in parts of bounded size; afterwards `state` is the unit's next state."""
-        counts = ProbeCounts()
         for side, chain in self._chains.items():
             arriving = self._gather(side, STORE)
             probing = self._gather(1 - side, PROBE)
@@ -136,80 +187,94 @@ class UnitStep:
             if stored_first:
                 self._store(chain, side, arriving)
             if probing is not None:
-                yield from self._probe(chain, side, probing, counts)
+                yield from self._probe(chain, side, probing)
             if not stored_first:
                 self._store(chain, side, arriving)
-        self.report.comparisons = counts.comparisons
         self._finish()
 
     def _gather(self, side: int, role: int) -> Block | None:
-        chosen = [
-            (piece, block)
-            for of, given, piece, block in self.given.blocks
-            if of == side and given & role and len(block)
-        ]
+        chosen = [given for given in self.given.blocks if given.side == side and given.role & role and len(given.block)]
         if not chosen:
             return None
-        block = Block.concat([block for _, block in chosen])
+        block = Block.concat([given.block for given in chosen])
+        sizes = [len(given.block) for given in chosen]
         if block.positions is not None:
-            starts = np.repeat([self._starts[side, piece] for piece, _ in chosen], [len(block) for _, block in chosen])
-            block = Block(block.rows, block.ts_us, block.positions + starts)
-        return block
+            starts = np.repeat([self._starts[side, given.piece].rows for given in chosen], sizes)
+            block = replace(block, positions=block.positions + starts)
+        if role == STORE and self.unit.turn is not None:
+            ahead = self.before.clocks[side].routed
+            firsts = [ahead + self._starts[side, given.piece].routed + given.first for given in chosen]
+            ranks = np.concatenate(
+                [first + np.arange(size, dtype=np.int64) for first, size in zip(firsts, sizes, strict=True)]
+            )
+            block = block.take(self.unit.turn.takes(ranks))
+        return block if len(block) else None
 
-    def _columns(self, side: int, block: Block) -> Columns:
-        name = self.plan.names[side]
+    def _numbers(self, side: int, block: Block) -> np.ndarray | None:
+        """Sequence numbers of tuples of `side`; None where the order of results does not matter."""
+        if self.plan.ordering is Ordering.NONE:
+            return None
+        assert block.positions is not None
+        alternate = isinstance(self.plan.window, CountWindow)
+        return places(side, block.positions, self._arrived, alternate=alternate) + self.before.sequence
+
+    @staticmethod
+    def _columns(query: JoinPlan, side: int, block: Block) -> Columns:
+        name = query.names[side]
         return {(name, column): block.rows.column(column) for column in block.rows.schema.names}
 
     def _store(self, chain: Chain, side: int, block: Block | None) -> None:
         if block is None:
             return
         begun = self.seconds()
-        ranks = None if block.positions is None else block.positions + self.before.clocks[side].rows
-        coordinates = self._no_coordinates() if ranks is None else ranks
-        if isinstance(self.plan.window, TimeWindow):
-            coordinates = block.ts_us
+        ranks = None
+        if isinstance(self.plan.window, CountWindow):
+            assert block.positions is not None
+            ranks = block.positions + self.before.clocks[side].rows
         if side in self.unit.counts and (mark_us := self.before.clocks[side].mark_us) is not None:
             self.report.late[side] += int(np.count_nonzero(block.ts_us < mark_us))
-        chain.store(block, self._columns(side, block), coordinates, ranks)
+        columns = [self._columns(query, side, block) for query in self.plan.queries]
+        chain.store(block, columns, ranks, self._numbers(side, block))
         self.report.seconds["store"] += self.seconds() - begun
 
-    @staticmethod
-    def _no_coordinates() -> np.ndarray:
-        return np.zeros(0, np.int64)
-
-    def _probe_coordinates(self, side: int, block: Block) -> np.ndarray:
+    def _probe_coordinates(self, window: Window, side: int, block: Block) -> np.ndarray:
         """For count windows, how many tuples of the other stream come before each tuple of `side`."""
-        match self.plan.window:
+        match window:
             case TimeWindow():
                 return block.ts_us
             case FullHistory():
-                return self._no_coordinates()
+                return np.zeros(0, np.int64)
             case CountWindow():
                 assert block.positions is not None
                 other = 1 - side
-                arrived = sum(item.rows for item in self.given.punctuations if item.side == other)
                 before = block.positions + (1 if side == S else 0)
-                return np.asarray(np.minimum(before, arrived) + self.before.clocks[other].rows)
+                return np.asarray(np.minimum(before, self._arrived[other]) + self.before.clocks[other].rows)
 
-    def _probe(self, chain: Chain, stored: int, block: Block, counts: ProbeCounts) -> Iterator[pa.RecordBatch]:
+    def _probe(self, chain: Chain, stored: int, block: Block) -> Iterator[pa.RecordBatch]:
         begun = self.seconds()
-        probing = 1 - stored
-        probes = chain.layout.probes(self._columns(probing, block), self._probe_coordinates(probing, block), len(block))
-        emitter = Emitter(self.plan, stored, block)
-        for segment in chain.segments:
-            for probe_rows, stored_rows in segment.probe(probes, chain.layout, counts):
-                for batch in emitter.add(segment, probe_rows, stored_rows):
-                    self.report.results += batch.num_rows
-                    # Whoever takes the results may be slow; that is not time spent probing.
-                    self.report.seconds["probe"] += self.seconds() - begun
-                    yield batch
-                    begun = self.seconds()
-        for batch in emitter.flush():
-            self.report.results += batch.num_rows
-            self.report.seconds["probe"] += self.seconds() - begun
-            yield batch
-            begun = self.seconds()
+        for query in range(len(self.plan.queries)):
+            self.query = query
+            mine = block.of(query)
+            for batch in self._matches(chain, stored, mine) if len(mine) else ():
+                self._counts[self.query].results += batch.num_rows
+                # Whoever takes the results may be slow; that is not time spent probing.
+                self.report.seconds["probe"] += self.seconds() - begun
+                yield batch
+                begun = self.seconds()
         self.report.seconds["probe"] += self.seconds() - begun
+
+    def _matches(self, chain: Chain, stored: int, block: Block) -> Iterator[pa.RecordBatch]:
+        """Results of the query that `query` says: its tuples of `block` with what the chain stores."""
+        plan, layout = self.plan.queries[self.query], chain.layouts[self.query]
+        probing, counts = 1 - stored, ProbeCounts()
+        at = self._probe_coordinates(plan.window, probing, block)
+        probes = layout.probes(self._columns(plan, probing, block), at, len(block))
+        emitter = Emitter(plan, stored, block, self._numbers(probing, block))
+        for segment in chain.segments:
+            for probe_rows, stored_rows in segment.probe(self.query, probes, layout, counts):
+                yield from emitter.add(segment, probe_rows, stored_rows)
+        yield from emitter.flush()
+        self._counts[self.query].comparisons += counts.comparisons
 
     def _finish(self) -> None:
         begun = self.seconds()
@@ -239,13 +304,17 @@ class UnitStep:
         )
 
     def _count(self, kept: Mapping[int, tuple[SegmentInfo, ...]]) -> None:
+        self.report.results = sum(found.results for found in self._counts)
+        self.report.comparisons = sum(found.comparisons for found in self._counts)
+        self.report.queries = [asdict(found) for found in self._counts]
         rows = [sum(info.rows for info in kept.get(side, ())) for side in (R, S)]
         self.report.stored_rows = (rows[R], rows[S])
         self.report.stored_bytes = sum(info.bytes for infos in kept.values() for info in infos)
         self.report.segments = sum(len(infos) for infos in kept.values())
-        for _, role, _, block in self.given.blocks:
-            self.report.received[_ROLE_NAMES[role]] += len(block)
-            self.report.received_bytes[_ROLE_NAMES[role]] += block.rows.nbytes + block.ts_us.nbytes
+        for given in self.given.blocks:
+            self.report.received[_ROLE_NAMES[given.role]] += len(given.block)
+            size = given.block.rows.nbytes + given.block.ts_us.nbytes
+            self.report.received_bytes[_ROLE_NAMES[given.role]] += size
 
     def _totals(self) -> dict[str, int]:
         gained = {
@@ -260,17 +329,25 @@ class UnitStep:
         return {name: self.before.totals.get(name, 0) + value for name, value in gained.items()}
 
 
-def _piece_starts(punctuations: Sequence[Punctuation]) -> dict[tuple[int, str], int]:
-    """Where each piece begins among its stream's tuples of the batch: pieces are ordered by name."""
-    starts: dict[tuple[int, str], int] = {}
-    reached = [0, 0]
+@dataclass(frozen=True, slots=True)
+class _PieceStart:
+    """Where a piece begins among its stream's tuples of the batch, and among those that were routed."""
+
+    rows: int = 0
+    routed: int = 0
+
+
+def _piece_starts(punctuations: Sequence[Punctuation]) -> dict[tuple[int, str], _PieceStart]:
+    """Pieces are ordered by name."""
+    starts: dict[tuple[int, str], _PieceStart] = {}
+    reached = [_PieceStart(), _PieceStart()]
     for item in sorted(punctuations, key=lambda item: item.piece):
-        starts[item.side, item.piece] = reached[item.side]
-        reached[item.side] += item.rows
+        starts[item.side, item.piece] = before = reached[item.side]
+        reached[item.side] = _PieceStart(before.rows + item.rows, before.routed + item.routed)
     return starts
 
 
-def _expiry(plan: JoinPlan, side: int, clocks: tuple[StreamClock, ...]) -> Callable[[SegmentInfo], bool]:
+def _expiry(plan: Plan, side: int, clocks: tuple[StreamClock, ...]) -> Callable[[SegmentInfo], bool]:
     """When a segment stored on `side` can be dropped (BiStream, Theorem 1).
 
     R falls by S's mark and `after`, S by R's mark and `before`: the next opposite tuple inside its allowed delay is at

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from sqlglot import TokenType, exp
 
 from streamjoin.errors import InputError
 from streamjoin.expression import FUNCTIONS, TRUE, Expression
 from streamjoin.plan import JoinPlan
-from streamjoin.predicate import analyse
+from streamjoin.predicate import JoinPredicate, analyse, led_by
+from streamjoin.query.condition import condition_over
 from streamjoin.query.limits import room_to_recurse
 from streamjoin.query.parse import ParsedQuery, parse
 from streamjoin.query.scope import Scope, look_up, suggest
@@ -22,6 +24,10 @@ from streamjoin.window import TimeWindow
 
 _SELECT_READS = {"expressions", "from_", "joins", "where"}
 _TABLE_READS = {"this", "alias"}
+_SEMI_STREAM = (
+    "no operator joins a stream with a relation yet, which is a semi-stream join; until then register the table as "
+    "a stream, with its column of event time or with time: arrival"
+)
 _TOO_MANY = "joins of more than two streams are not supported yet; join two and register the result as a stream"
 
 
@@ -29,31 +35,45 @@ def plan_query(
     text: str,
     streams: Mapping[str, StreamSchema],
     *,
+    relations: Collection[str] = (),
     predicates: Mapping[str, RegisteredPredicate] | None = None,
     index: str = "auto",
     archive_period_us: int | None = None,
+    main: str | None = None,
 ) -> JoinPlan:
     """`parse`, then `bind`."""
-    return bind(parse(text), streams, predicates=predicates, index=index, archive_period_us=archive_period_us)
+    return bind(
+        parse(text),
+        streams,
+        relations=relations,
+        predicates=predicates,
+        index=index,
+        archive_period_us=archive_period_us,
+        main=main,
+    )
 
 
 def bind(
     parsed: ParsedQuery,
     streams: Mapping[str, StreamSchema],
     *,
+    relations: Collection[str] = (),
     predicates: Mapping[str, RegisteredPredicate] | None = None,
     index: str = "auto",
     archive_period_us: int | None = None,
+    main: str | None = None,
 ) -> JoinPlan:
     """Give the names of a query their meaning.
 
     Args:
         streams: the streams a query may read, by name.
+        relations: names of tables on disk; a query that reads one is refused by name.
         predicates: registered predicates by name; the plan holds those the query calls.
         index, archive_period_us: handed to the plan.
+        main: the conjunct of the query that leads to candidates, as text; None for the best.
     Raises:
         QueryError: a name is unknown or ambiguous, or types do not fit; `span` says where.
-        UnsupportedQueryError: the query does not read exactly two streams.
+        UnsupportedQueryError: the query reads a relation, or not exactly two streams.
         InputError: an argument besides the query is wrong.
     """
     registered = dict(predicates or {})
@@ -68,7 +88,7 @@ def bind(
         )
     tree, words = parsed.tree, parsed.words
     _check_parts(tree, words)
-    names, two = _streams(tree, words, streams)
+    names, two = _streams(tree, words, streams, relations)
     scope = Scope(words.source, names, two)
     translator = Translator(words, scope, registered)
     if not tree.expressions:
@@ -86,11 +106,30 @@ def bind(
             archive_period_us,
             translator.used,
             parsed.text,
+            main=main,
         )
-        if index != "auto":
-            # An index that cannot answer the query is the user's mistake, so it shows here and not in a worker.
-            plan.layout(0)
+    if main is not None:
+        plan = replace(plan, predicate=_led_by(main, plan))
+    if index != "auto":
+        # An index that cannot answer the query is the user's mistake, so it shows here and not in a worker.
+        plan.layout(0)
     return plan
+
+
+def _led_by(main: str, plan: JoinPlan) -> JoinPredicate:
+    predicate = plan.predicate
+    try:
+        led = led_by(predicate, condition_over(main, plan.names, plan.streams))
+    except InputError as wrong:
+        raise InputError(wrong.message, field="operator.main") from None
+    if led is None:
+        known = [found.source for found in predicate.equalities]
+        known += [source for found in predicate.ranges for source in found.sources]
+        there = f"there are {'; '.join(map(str, known))}" if known else "it has none"
+        raise InputError(
+            f"{main} is no equality or range between the two streams of this query; {there}", field="operator.main"
+        )
+    return led
 
 
 def _check_parts(tree: exp.Select, words: Words) -> None:
@@ -106,7 +145,7 @@ def _check_parts(tree: exp.Select, words: Words) -> None:
 
 
 def _streams(
-    tree: exp.Select, words: Words, streams: Mapping[str, StreamSchema]
+    tree: exp.Select, words: Words, streams: Mapping[str, StreamSchema], relations: Collection[str]
 ) -> tuple[tuple[str, str], tuple[StreamSchema, StreamSchema]]:
     """What the query calls its two streams, and the streams."""
     source = words.source
@@ -114,7 +153,7 @@ def _streams(
         raise source.wrong("the query has no FROM; a join reads two streams, such as FROM R, S", words.range(0))
     joins: list[exp.Join] = tree.args.get("joins") or []
     tables: list[exp.Expr] = [start.this, *(join.this for join in joins)]
-    found = [_stream(table, words, streams) for table in tables]
+    found = [_stream(table, words, streams, relations) for table in tables]
     if len(found) < 2:
         raise source.unsupported(
             "a join needs two streams; write FROM R, S, or the same stream twice with two names", words.range_of(start)
@@ -135,7 +174,9 @@ def _streams(
     return (one, other), (first, second)
 
 
-def _stream(table: exp.Expr, words: Words, streams: Mapping[str, StreamSchema]) -> tuple[str, StreamSchema]:
+def _stream(
+    table: exp.Expr, words: Words, streams: Mapping[str, StreamSchema], relations: Collection[str]
+) -> tuple[str, StreamSchema]:
     where = words.range_of(table)
     if table.args.get("joins"):
         raise words.source.unsupported(_TOO_MANY, where)
@@ -151,6 +192,8 @@ def _stream(table: exp.Expr, words: Words, streams: Mapping[str, StreamSchema]) 
         raise words.source.unsupported("the columns of a stream cannot be renamed in FROM; use AS in SELECT", where)
     name = table.this.name
     stream = look_up(name, streams)
+    if stream is None and look_up(name, {own: own for own in relations}) is not None:
+        raise words.source.unsupported(f'"{name}" is a relation; {_SEMI_STREAM}', where)
     if stream is None:
         raise words.source.wrong(f'there is no stream "{name}"; {suggest(name, {own: own for own in streams})}', where)
     return alias.name if alias is not None else name, stream

@@ -29,9 +29,20 @@ def bind_condition(text: str, columns: pa.Schema, relation: str) -> Expression:
     Raises:
         InputError: it cannot be read or bound; the message says where.
     """
+    visible = pa.schema([field for field in columns if not field.name.startswith("__")])
+    return condition_over(text, (relation,), (StreamSchema(relation, visible, "arrival"),))
+
+
+def condition_over(text: str, names: tuple[str, ...], streams: tuple[StreamSchema, ...]) -> Expression:
+    """Give the names of a condition over streams their meaning.
+
+    Args:
+        names: what the condition calls the streams.
+    Raises:
+        InputError: it cannot be read or bound; the message says where.
+    """
     if not text.strip():
         raise InputError("a condition is missing, such as price > 100")
-    visible = pa.schema([field for field in columns if not field.name.startswith("__")])
     try:
         check_text(text)
         words = read_words(_BEFORE + text)
@@ -40,7 +51,7 @@ def bind_condition(text: str, columns: pa.Schema, relation: str) -> Expression:
         tree = syntax_tree(words)
         if any(part and key not in _READS for key, part in tree.args.items()):
             raise words.source.wrong("this is more than a condition", words.range(len(words.tokens) - 1))
-        scope = Scope(words.source, (relation,), (StreamSchema(relation, visible, "arrival"),))
+        scope = Scope(words.source, names, streams)
         with room_to_recurse():
             return Translator(words, scope, {}).condition(tree.args["where"].this)
     except QueryError as wrong:

@@ -33,6 +33,11 @@ class ParsedQuery:
     tree: exp.Select
     words: Words
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names in FROM, as written."""
+        return tuple(table.name for table in self.tree.find_all(exp.Table))
+
 
 def parse(text: str) -> ParsedQuery:
     """Read a query.

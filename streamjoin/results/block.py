@@ -7,6 +7,7 @@ some time or some key reads few of them.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,7 +22,6 @@ from streamjoin.plan import RESULT_KEY, RESULT_TIME
 from streamjoin.results.stores.store import BlockKey
 
 ROWS_A_BLOCK_MIN = 64
-_WRITE = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class BlockRef:
         hash_sum: the sum of the rows' hashes, modulo 2**64.
         time_min_us, time_max_us: of its rows' times, both ends included.
         code_min, code_max: of its rows' key codes; 0, 0 without keys.
+        checksum: CRC-32 of its bytes, by which a part of it can be trusted without decoding the rest.
     """
 
     key: BlockKey
@@ -79,16 +80,14 @@ class BlockRef:
     time_max_us: int
     code_min: int
     code_max: int
+    checksum: int
 
 
 def row_hashes(rows: pa.RecordBatch) -> np.ndarray:
     """One int64 a row over all its columns; a NULL is told from every value."""
     parts = []
     for column in rows.columns:
-        if pa.types.is_decimal128(column.type):
-            hashes = _decimal_hashes(column)
-        else:
-            hashes = hash_key([column.cast(pa.int64()) if pa.types.is_boolean(column.type) else column])
+        hashes = _decimal_hashes(column) if pa.types.is_decimal128(column.type) else hash_key([column])
         if column.null_count:
             hashes = np.where(column.is_null().to_numpy(zero_copy_only=False), np.int64(0x5DEECE66D), hashes)
         parts.append(hashes)
@@ -109,31 +108,81 @@ def hash_sum(rows: pa.RecordBatch) -> int:
     return int(row_hashes(rows).view(np.uint64).sum(dtype=np.uint64))
 
 
-def encode(rows: pa.RecordBatch) -> bytes:
-    """A block's bytes: an Arrow IPC stream of one batch."""
+def encode(rows: pa.RecordBatch, compression: str = "lz4") -> bytes:
+    """An Arrow IPC stream of one batch: a block's bytes, or a record's."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=_WRITE) as writer:
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_batch(rows)
     return sink.getvalue().to_pybytes()
 
 
+_ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)  # a block is so small that handing its columns out costs more
+
+
+def check(ref: BlockRef, content: bytes) -> None:
+    """Compare a block's bytes with its manifest.
+
+    Raises:
+        StateError: they are others.
+    """
+    if zlib.crc32(content) != ref.checksum:
+        raise _changed(ref)
+
+
+def one_column(content: bytes, place: int) -> pa.Array:
+    """One column of a block whose bytes have been checked; the others are not decompressed."""
+    options = pa.ipc.IpcReadOptions(included_fields=[place], use_threads=False)
+    return pa.ipc.open_stream(content, options=options).read_next_batch().column(0)
+
+
 def decode(ref: BlockRef, content: bytes, schema: pa.Schema | None = None) -> pa.RecordBatch:
-    """A block's rows.
+    """A block's rows, its bytes checked first; see `decode_all`."""
+    check(ref, content)
+    return decode_all([(ref, content)], schema)[0]
+
+
+def decode_all(blocks: Sequence[tuple[BlockRef, bytes]], schema: pa.Schema | None = None) -> list[pa.RecordBatch]:
+    """The rows of blocks of one job whose bytes have been checked, hashed in one go.
+
+    The calls for each of many small ones would cost more than the work.
 
     Args:
-        schema: the columns that it must have; None for any.
+        schema: the columns that they must have; None for those of the first.
     Raises:
-        StateError: they are not what the manifest says.
+        StateError: one is not what the manifest says.
     """
-    try:
-        rows = pa.ipc.open_stream(content).read_next_batch()
-        rows.validate(full=True)  # before anything follows an offset in it
-        named = schema is None or (rows.schema.names, rows.schema.types) == (schema.names, schema.types)
-    except (pa.ArrowException, OSError, ValueError, MemoryError, StopIteration) as cause:
-        raise StateError(f"result block {ref.key} cannot be read: {cause}") from None
-    if not named or rows.num_rows != ref.rows or hash_sum(rows) != ref.hash_sum:
-        raise StateError(f"result block {ref.key} is not what its manifest says; it was changed after its commit")
-    return rows
+    batches: list[pa.RecordBatch] = []
+    for ref, content in blocks:
+        try:
+            rows = pa.ipc.open_stream(content, options=_ONE_THREAD).read_next_batch()
+            rows.validate(full=True)  # before anything follows an offset in it
+            schema = schema or rows.schema
+            as_said = (rows.schema.names, rows.schema.types, rows.num_rows) == (schema.names, schema.types, ref.rows)
+        except (pa.ArrowException, OSError, ValueError, MemoryError, StopIteration) as cause:
+            raise StateError(f"result block {ref.key} cannot be read: {cause}") from None
+        if not as_said:
+            raise _changed(ref)
+        batches.append(rows)
+    if batches:
+        hashes = row_hashes(pa.concat_batches([rows.replace_schema_metadata() for rows in batches]))
+        sums = sums_of_parts(hashes.view(np.uint64), [rows.num_rows for rows in batches])
+        for (ref, _), found in zip(blocks, sums.tolist(), strict=True):
+            if found != ref.hash_sum:
+                raise _changed(ref)
+    return batches
+
+
+def sums_of_parts(values: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
+    """The sum of each part of an array, for parts that follow one another; an empty one has 0.
+
+    Shapes: values (n,), lengths (k,) with the sum n, gives (k,) of the type of the values, which wraps around.
+    """
+    sums = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values, dtype=values.dtype)])
+    return np.diff(sums[np.cumsum([0, *lengths])])
+
+
+def _changed(ref: BlockRef) -> StateError:
+    return StateError(f"result block {ref.key} is not what its manifest says; it was changed after its commit")
 
 
 def cut(
@@ -187,6 +236,7 @@ def cut(
                 BlockRef(
                     name, high - low, len(content), int(hashes[low:high].sum(dtype=np.uint64)),
                     int(times[low:high].min()), int(times[low:high].max()), int(codes[low]), int(codes[high - 1]),
+                    zlib.crc32(content),
                 ),
                 content,
             )  # fmt: skip
@@ -195,7 +245,7 @@ def cut(
 
 _REF_FIELDS = (
     "bucket", "lowest", "generation", "batch", "unit", "number", "rows", "size", "time_min_us", "time_max_us",
-    "code_min", "code_max",
+    "code_min", "code_max", "checksum",
 )  # fmt: skip
 REFS_SCHEMA = pa.schema([*((name, pa.int64()) for name in _REF_FIELDS), ("hash_sum", pa.uint64())])
 
@@ -216,4 +266,4 @@ def refs_to_batch(refs: Sequence[BlockRef]) -> pa.RecordBatch:
 def refs_from_batch(batch: pa.RecordBatch) -> list[BlockRef]:
     """The inverse of `refs_to_batch`."""
     columns = [column.to_pylist() for column in batch.columns]
-    return [BlockRef(BlockKey(*row[:6]), row[6], row[7], row[12], *row[8:12]) for row in zip(*columns, strict=True)]
+    return [BlockRef(BlockKey(*row[:6]), row[6], row[7], row[13], *row[8:13]) for row in zip(*columns, strict=True)]

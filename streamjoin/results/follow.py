@@ -51,7 +51,7 @@ def follow(
         raise ExpiredError(f"snapshots up to {head.floor} have been removed; begin there, or at the oldest there is")
     while not stop.is_set():
         for snapshot in reader.snapshots(after=last):
-            found = (wanted.of(batch) for _, batch in reader.rows(snapshot.blocks))
+            found = (wanted.of(batch) for batch in reader.snapshot_rows(snapshot))
             yield News(snapshot, [some for some in found if some.num_rows])
             last = snapshot.id
             if stop.is_set():

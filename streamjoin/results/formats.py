@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from streamjoin.results.parts import json_lines
+from streamjoin.results.parts import iso_times, json_lines
 
 TABLE_WIDTH_MAX = 40
 _TABLE_SAMPLE = 1000
@@ -42,7 +41,7 @@ def _texts(batch: pa.RecordBatch) -> list[list[Any]]:
 
 def _printable(column: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(column.type):
-        return pc.strftime(column, format="%Y-%m-%dT%H:%M:%SZ")
+        return iso_times(column)
     return column
 
 

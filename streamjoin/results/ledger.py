@@ -94,6 +94,7 @@ class Head:
         below_time_max_us: the latest result time among the snapshots up to `floor`; kept in memory stores only.
         rows, snapshots: in all committed snapshots, removed ones included.
         marks_us, clock_us: of the last batch.
+        shed: tuples shed since the last batch that closed a snapshot.
         writer: nobody else's: of two drivers that take over at once only one finds its own head in the store.
     """
 
@@ -111,6 +112,7 @@ class Head:
     clock_us: int = 0
     below_time_max_us: int | None = None
     writer: str = ""
+    shed: int = 0
 
     def to_bytes(self) -> bytes:
         """The stored text; `from_bytes` reads it back."""
@@ -122,7 +124,7 @@ class Head:
                 "id_owners": [[generation, id.epoch, id.part] for generation, id in self.id_owners],
                 "waiting_since": self.waiting_since, "floor": [self.floor.epoch, self.floor.part], "rows": self.rows,
                 "snapshots": self.snapshots, "marks_us": list(self.marks_us), "clock_us": self.clock_us,
-                "below_time_max_us": self.below_time_max_us, "writer": self.writer,
+                "below_time_max_us": self.below_time_max_us, "writer": self.writer, "shed": self.shed,
             },
             separators=(",", ":"),
         ).encode()  # fmt: skip
@@ -140,7 +142,7 @@ class Head:
                 tuple((generation, SnapshotId(epoch, part)) for generation, epoch, part in value["id_owners"]),
                 value["waiting_since"], SnapshotId(*value["floor"]), value["rows"], value["snapshots"],
                 (value["marks_us"][0], value["marks_us"][1]), value["clock_us"], value["below_time_max_us"],
-                value["writer"],
+                value["writer"], value.get("shed", 0),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, IndexError) as cause:
             raise StateError(f"the head of a job's results is damaged: {cause}") from None
@@ -296,14 +298,15 @@ class Ledger:
         if collected.batch <= self._head.batch:
             return []
         out = self.policy.collect(self._head.state, self._waiting, collected)
-        return self._apply(out, collected.blocks, collected.batch, collected.marks_us, collected.clock_us)
+        shed = self._head.shed + collected.shed
+        return self._apply(out, collected.blocks, collected.batch, collected.marks_us, collected.clock_us, shed)
 
     def finish(self) -> list[Snapshot]:
         """The streams have ended: what waits becomes visible, if the policy says so."""
         out = self.policy.finish(self._head.state, self._waiting)
         if not out.cuts:
             return []
-        return self._apply(out, (), self._head.batch, self._head.marks_us, self._head.clock_us)
+        return self._apply(out, (), self._head.batch, self._head.marks_us, self._head.clock_us, self._head.shed)
 
     def _apply(
         self,
@@ -312,13 +315,14 @@ class Ledger:
         batch: int,
         marks_us: tuple[int | None, int | None],
         clock_us: int,
+        shed: int,
     ) -> list[Snapshot]:
         generation = self._head.generation
         since = self._head.waiting_since
         first = batch if since is None else since
         oldest = min((block.key.batch for block in self._waiting), default=batch)
         snapshots = [
-            Snapshot.of(cut.id, generation, cut.blocks, marks_us, clock_us, (oldest, batch)) for cut in out.cuts
+            Snapshot.of(cut.id, generation, cut.blocks, marks_us, clock_us, (oldest, batch), shed) for cut in out.cuts
         ]
         records = [(snapshot_name(found.id, generation), found.to_bytes()) for found in snapshots]
         # While nothing closes a record has what came new; once something closed, all that is left.
@@ -332,6 +336,7 @@ class Ledger:
         after = replace(
             self._head,
             batch=batch,
+            shed=0 if out.cuts else shed,
             state=out.state,
             waiting_since=first if out.waiting and not out.cuts else batch if out.waiting else None,
             rows=self._head.rows + sum(found.rows for found in snapshots),

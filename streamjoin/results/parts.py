@@ -53,11 +53,13 @@ class BatchDone:
     Args:
         clock_us: when it began, as logged.
         marks_us: how far R and S have come with it; None for a stream that has not begun.
+        shed: tuples that load shedding dropped in it.
     """
 
     number: int
     clock_us: int = 0
     marks_us: tuple[int | None, int | None] = (None, None)
+    shed: int = 0
 
 
 class Sink(Protocol):
@@ -272,6 +274,11 @@ class JsonLinesSink(_Ready):
             file.write(line + "\n")
 
 
+def iso_times(times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Timestamps as ISO 8601 in UTC."""
+    return pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ")
+
+
 def json_lines(table: pa.Table) -> list[str]:
     """Each row as a JSON object: times as ISO 8601 in UTC, spans as microseconds, bytes as DuckDB writes them.
 
@@ -281,7 +288,7 @@ def json_lines(table: pa.Table) -> list[str]:
         return []
     for place, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):
-            table = table.set_column(place, column.name, pc.strftime(table[place], format="%Y-%m-%dT%H:%M:%SZ"))
+            table = table.set_column(place, column.name, iso_times(table[place]))
         elif pa.types.is_floating(column.type):  # JSON has no NaN and no infinity
             finite = pc.if_else(pc.is_finite(table[place]), table[place], pa.scalar(None, column.type))
             table = table.set_column(place, column.name, finite)

@@ -3,7 +3,7 @@
 Epoch commit: an epoch is a span of the collecting clock (the batch's start, as logged) or a number of batches. At its
 end what was collected since the last commit becomes a snapshot. *Immediate* commit does not wait for the end once
 enough has come together; *delayed* commit waits on while there is little. Punctuation commit: a snapshot closes when
-both streams' punctuations of a period of event time have met. Source: ESJ (paper 003), section 3.2.
+both streams' punctuations of a period of event time have met. Source: ESJ, section 3.2.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ class Collected:
         clock_us: the batch's start, as logged.
         marks_us: how far R and S have come with it; None for a stream that has not begun.
         blocks: in the order of (unit, number).
+        shed: tuples that load shedding dropped in the batch.
     """
 
     batch: int
     clock_us: int
     marks_us: tuple[int | None, int | None]
     blocks: Sequence[BlockRef]
+    shed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class EpochPolicy:
         immediate: commit as soon as the threshold is reached.
         delayed: at an epoch's end with less than this part of the threshold, wait for the next; None never waits.
         delays: so many times at most.
+        whole_batches: the results of a batch are not split, so that they can be put in order when they are read.
     """
 
     span_us: int | None = EPOCH_US
@@ -133,6 +136,7 @@ class EpochPolicy:
     immediate: bool = True
     delayed: float | None = None
     delays: int = DELAYS
+    whole_batches: bool = False
 
     @property
     def rows_max(self) -> int | None:
@@ -162,9 +166,11 @@ class EpochPolicy:
         for block in collected.blocks:
             out.waiting.append(block)
             rows, size = rows + block.rows, size + block.size
-            if self._is_enough(rows, size) or len(out.waiting) >= BLOCKS_A_SNAPSHOT_MAX:
+            if not self.whole_batches and self._is_full(out, rows, size):
                 out.cut(running)
                 rows = size = 0
+        if self.whole_batches and self._is_full(out, rows, size):
+            out.cut(running)
         return out
 
     def finish(self, state: Open, waiting: Sequence[BlockRef]) -> Outcome:
@@ -194,10 +200,10 @@ class EpochPolicy:
         small = self.threshold_bytes is None or size < self.delayed * self.threshold_bytes
         return few and small
 
-    def _is_enough(self, rows: int, size: int) -> bool:
+    def _is_full(self, out: Outcome, rows: int, size: int) -> bool:
         many = self.threshold_rows is not None and rows >= self.threshold_rows
         large = self.threshold_bytes is not None and size >= self.threshold_bytes
-        return self.immediate and (many or large)
+        return (self.immediate and (many or large)) or len(out.waiting) >= BLOCKS_A_SNAPSHOT_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -104,6 +105,9 @@ def ask(reader: Reader, question: Question, recent: Reader | None = None) -> Ans
     _check(question)
     rows = Rows(question, (recent or reader).description.schema)
     begun = _Cursor.read(question)
+    if rows.keyed and (question.limit is not None or begun):
+        # Pages of a key range go on in key order, which a seam that moves between two pages would break.
+        recent = None
     after = SnapshotId.parse(question.after) if question.after else FIRST
     upto = begun.upto if begun else SnapshotId.parse(question.upto) if question.upto else None
     parts: list[tuple[Reader, _Found]] = []
@@ -156,8 +160,8 @@ def _find(reader: Reader, question: Question, rows: Rows, after: SnapshotId, upt
     code = reader.description.code
     index = reader.index()
     ids = [found.id for found in reader.snapshots()]
-    inside = np.array([after < id <= upto for id in ids], np.bool_)
-    keep = inside[index.snapshots] if ids else np.zeros(0, np.bool_)
+    first, end = bisect_right(ids, after), bisect_right(ids, upto)  # ids rise
+    keep = (index.snapshots >= first) & (index.snapshots < end)
     if question.from_us is not None:
         keep &= index.time_max_us >= question.from_us
     if question.to_us is not None:
@@ -174,7 +178,7 @@ def _find(reader: Reader, question: Question, rows: Rows, after: SnapshotId, upt
     if rows.keyed:
         # In key order a store that keeps blocks so answers a range by scans, however many snapshots it spans.
         places.sort(key=lambda place: place[1].key)
-    return _Found(int(inside.sum()), len(index.refs), places)
+    return _Found(max(end - first, 0), len(index.refs), places)
 
 
 def _read(
@@ -194,10 +198,12 @@ def _read(
                 continue
             places, begun = places[start:], None
         refs = [ref for _, ref in places]
-        read = reader.rows(refs, behind if reader is not behind else None)
+        read = reader.rows(refs, behind if reader is not behind else None, rows.wanted_keys)
         for (id, _), (ref, batch) in zip(places, read, strict=True):
             answer.blocks_read += 1
             answer.rows_read += batch.num_rows
+            if not batch.num_rows:  # none of its keys is asked for
+                continue
             some = rows.of(batch)
             some, before, skip = some.slice(skip), skip, 0
             if left is not None and some.num_rows > left:
@@ -236,11 +242,17 @@ class Rows:
         if self.low is not None and self.high is not None and _is_above(self.low, self.high):
             raise InputError(f"the key range is empty: {question.key_from} is above {question.key_to}; swap the two")
         self.kind = kind
+        self._bounds = self.codes() if self.key is None else (int(order_key(self.key)[0]),) * 2
 
     @property
     def keyed(self) -> bool:
         """Whether a key range is asked for."""
         return self.low is not None or self.high is not None
+
+    @property
+    def wanted_keys(self) -> Callable[[pa.Array], np.ndarray] | None:
+        """Which keys are asked for; None where all are."""
+        return self._keys if self.key is not None or self.keyed else None
 
     def codes(self) -> tuple[int, int]:
         """The key range as codes, both ends included; a superset where codes are not one to one."""
@@ -258,8 +270,8 @@ class Rows:
                 masks.append(times >= question.from_us)
             if question.to_us is not None:
                 masks.append(times <= question.to_us)
-        if self.kind is not None and (self.key is not None or self.keyed):
-            masks.append(self._keys(batch.column(RESULT_KEY)))
+        if self.wanted_keys is not None:
+            masks.append(self.wanted_keys(batch.column(RESULT_KEY)))
         if self.where is not None:
             columns = {(RESULTS, name): batch.column(name) for name in batch.schema.names}
             masks.append(filter_mask(self.where, columns, batch.num_rows, {}))
@@ -274,8 +286,7 @@ class Rows:
         assert self.kind is not None
         if is_exact(self.kind):  # codes compare as the engine does: NaN is above all numbers, -0.0 is 0.0
             codes = order_key(keys)
-            low, high = self.codes() if self.key is None else (int(order_key(self.key)[0]),) * 2
-            return np.asarray((codes >= low) & (codes <= high))
+            return np.asarray((codes >= self._bounds[0]) & (codes <= self._bounds[1]))
         found = np.ones(len(keys), np.bool_)
         for wanted, compare in ((self.key, pc.equal), (self.low, pc.greater_equal), (self.high, pc.less_equal)):
             if wanted is not None:

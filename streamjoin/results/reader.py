@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import InputError, StateError
-from streamjoin.results.block import BlockRef, decode
+from streamjoin.ordering import NEWER, Ordering, in_order
+from streamjoin.plan import RESULT_KEY
+from streamjoin.results.block import BlockRef, check, decode_all, one_column, sums_of_parts
 from streamjoin.results.ledger import DESCRIPTION, LAST_GENERATION, Description, Head, snapshot_name
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
-from streamjoin.results.stores.store import Store
+from streamjoin.results.stores.store import BlockKey, Store
 
-BLOCKS_A_FETCH = 64
+BLOCKS_FIRST = 4
+BLOCKS_A_FETCH = 128
+BYTES_A_FETCH = 16 << 20
+
+
+_Fetch = tuple[list[BlockRef], dict[BlockKey, pa.RecordBatch], Iterator[tuple[BlockKey, bytes]]]
+"""Blocks, the rows of those that are kept, and the others as they come."""
 
 
 class ExpiredError(InputError):
@@ -81,6 +90,7 @@ class Reader:
     reads: Reads = field(default_factory=Reads)
     _description: Description | None = None
     _head: Head | None = None
+    _stored: bytes = b""
     _snapshots: list[Snapshot] = field(default_factory=list)
     _numbers: list[np.ndarray] = field(default_factory=list)
     _index: BlockIndex | None = None
@@ -108,11 +118,13 @@ class Reader:
             self.description  # noqa: B018  # says that there is no such job
             self._forget()
             raise InputError(f"the results of job {self.job} were dropped")
+        if self._head is not None and stored == self._stored:
+            return self._head
         head = Head.from_bytes(stored)
         if self._head is not None and _is_anew(self._head, head):
             self._forget()
         if self._head is not None and (self._head.state.last, self._head.floor) == (head.state.last, head.floor):
-            self._head = head
+            self._head, self._stored = head, stored
             return head
         newest = self._snapshots[-1].id if self._snapshots else head.floor
         names = snapshot_name(newest), snapshot_name(head.state.last, LAST_GENERATION)
@@ -127,7 +139,7 @@ class Reader:
             head = replace(head, floor=max(head.floor, Head.from_bytes(again).floor))
         removed = bisect_right([found.id for found in self._snapshots], head.floor)
         del self._snapshots[:removed], self._numbers[:removed]
-        self._head, self._index = head, None
+        self._head, self._stored, self._index = head, stored, None
         return head
 
     def _forget(self) -> None:
@@ -146,30 +158,97 @@ class Reader:
             self._index = BlockIndex.of(self._snapshots, self._numbers)
         return self._index
 
-    def rows(self, refs: Sequence[BlockRef], behind: Reader | None = None) -> Iterator[tuple[BlockRef, pa.RecordBatch]]:
+    def snapshot_rows(self, snapshot: Snapshot, behind: Reader | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of a snapshot, in the order that the join promises; as they lie in blocks where it promises none.
+
+        Cost: with an order, the whole snapshot is in memory.
+
+        Raises:
+            ExpiredError, StateError: as `rows`.
+        """
+        batches = (batch for _, batch in self.rows(snapshot.blocks, behind))
+        if NEWER not in self.description.schema.names:
+            yield from batches
+        else:
+            yield from in_order(Ordering.TOTAL, list(batches))
+
+    def rows(
+        self,
+        refs: Sequence[BlockRef],
+        behind: Reader | None = None,
+        wanted_keys: Callable[[pa.Array], np.ndarray] | None = None,
+    ) -> Iterator[tuple[BlockRef, pa.RecordBatch]]:
         """The rows of blocks, in the order of `refs`; only some blocks are in memory at a time.
 
         Args:
             behind: where blocks are that this store has let go.
+            wanted_keys: tells for each key whether its rows are wanted; a block without such keys gives no rows, and
+                its other columns are not decompressed.
         Raises:
             ExpiredError: retention removed one meanwhile.
             StateError: one is missing or damaged.
         """
-        for start in range(0, len(refs), BLOCKS_A_FETCH):
-            some = refs[start : start + BLOCKS_A_FETCH]
-            found = dict(self.store.get_blocks(self.job, [ref.key for ref in some]))
-            for ref in some:
-                content = found.pop(ref.key, None)
-                if content is None and behind is not None:
-                    yield from behind.rows([ref])
+        fetches = self._fetches(refs)
+        coming = next(fetches, None)
+        while coming is not None:
+            group, kept, fetched = coming
+            coming, found = None, None
+            for ref in group:
+                if (rows := kept.get(ref.key)) is not None:
+                    unwanted = wanted_keys is not None and not wanted_keys(rows.column(RESULT_KEY)).any()
+                    yield ref, rows.slice(0, 0) if unwanted else rows
                     continue
-                if content is None:
+                if found is None:  # who has enough in the blocks that are kept causes no fetch
+                    found = dict(fetched)
+                    coming = next(fetches, None)  # a store may fetch them while these are decoded
+                    there = [(ref, found[ref.key]) for ref in group if ref.key in found]
+                    self.reads.blocks += len(there)
+                    self.reads.size += sum(len(content) for _, content in there)
+                    decoded = self._decoded(there, wanted_keys)
+                if ref.key in found:
+                    rows = next(decoded)
+                    if rows.num_rows == ref.rows:  # else it has none of the keys, and was not decoded
+                        self.keep(ref, rows)
+                    yield ref, rows
+                elif behind is not None:
+                    yield from behind.rows([ref], None, wanted_keys)
+                else:
                     self._explain_missing(ref)
                     raise StateError(f"result block {ref.key} of job {self.job} is missing; the store lost it")
-                self.reads.blocks += 1
-                self.reads.size += len(content)
-                self.reads.rows += ref.rows
-                yield ref, decode(ref, content, self.description.schema)
+            if found is None:
+                coming = next(fetches, None)
+
+    def kept(self, ref: BlockRef) -> pa.RecordBatch | None:
+        """The rows of a block that need not be read any more."""
+        return None
+
+    def keep(self, ref: BlockRef, rows: pa.RecordBatch) -> None:
+        """Told of the rows of a block that was read."""
+
+    def _fetches(self, refs: Sequence[BlockRef]) -> Iterator[_Fetch]:
+        for group in _groups(refs):
+            kept = {ref.key: rows for ref in group if (rows := self.kept(ref)) is not None}
+            missing = [ref.key for ref in group if ref.key not in kept]
+            yield group, kept, self.store.get_blocks(self.job, missing) if missing else iter(())
+
+    def _decoded(
+        self, blocks: list[tuple[BlockRef, bytes]], wanted_keys: Callable[[pa.Array], np.ndarray] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of each block; none of those without wanted keys."""
+        schema = self.description.schema
+        wanted = np.ones(len(blocks), np.bool_)
+        for ref, content in blocks:
+            check(ref, content)
+        if wanted_keys is not None and blocks:
+            place = schema.get_field_index(RESULT_KEY)
+            keys = [one_column(content, place) for _, content in blocks]
+            chosen = wanted_keys(pa.concat_arrays(keys)).astype(np.int64)
+            wanted = sums_of_parts(chosen, [len(part) for part in keys]) > 0
+        rows = iter(decode_all(list(compress(blocks, wanted)), schema))
+        no_rows = pa.RecordBatch.from_pylist([], schema=schema)
+        for (ref, _), is_wanted in zip(blocks, wanted.tolist(), strict=True):
+            self.reads.rows += ref.rows if is_wanted else 0
+            yield next(rows) if is_wanted else no_rows
 
     def _explain_missing(self, ref: BlockRef) -> None:
         owner = next((found for found in self._snapshots if ref in found.blocks), None)
@@ -177,6 +256,23 @@ class Reader:
         # What this reader no longer knows has been removed as well.
         if stored is None or owner is None or owner.id <= Head.from_bytes(stored).floor:
             raise ExpiredError(f"{f'snapshot {owner.id}' if owner else 'it'} was removed while it was read; ask again")
+
+
+def _groups(refs: Sequence[BlockRef]) -> Iterator[list[BlockRef]]:
+    """What is fetched and decoded at a time.
+
+    Most questions have a limit and end after a block or two; the longer one goes on, the more is fetched at once.
+    """
+    group: list[BlockRef] = []
+    size, most = 0, BLOCKS_FIRST
+    for ref in refs:
+        if group and (len(group) == most or size + ref.size > BYTES_A_FETCH):
+            yield group
+            group, size, most = [], 0, min(most * 2, BLOCKS_A_FETCH)
+        group.append(ref)
+        size += ref.size
+    if group:
+        yield group
 
 
 def _is_anew(known: Head, head: Head) -> bool:

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from streamjoin.expression import Expression, filter_mask
 from streamjoin.failpoints import failpoint
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
-from streamjoin.results.block import BlockRef, KeyCode, cut, refs_from_batch, refs_to_batch
+from streamjoin.plan import ENGINE_COLUMNS
+from streamjoin.results.block import BlockRef, KeyCode, cut, encode, refs_from_batch, refs_to_batch
 from streamjoin.results.ledger import Description, Ledger
 from streamjoin.results.parts import BatchDone, Part, PartWriter
 from streamjoin.results.patience import RETRY_S, Patience
@@ -51,7 +51,7 @@ class Post:
             if not keep.all():
                 rows = rows.filter(pa.array(keep))
         if self.select is not None:
-            engine = [name for name in (RESULT_TIME, RESULT_KEY) if name in rows.schema.names]
+            engine = [name for name in ENGINE_COLUMNS if name in rows.schema.names]
             rows = rows.select([*self.select, *engine])
         return rows
 
@@ -121,11 +121,7 @@ class StorePart:
 
     def summary(self) -> dict[str, Any]:
         """Rows, what the driver must know of the blocks, and how often the store had to be asked again."""
-        sink = pa.BufferOutputStream()
-        refs = refs_to_batch(self.refs)
-        with pa.ipc.new_stream(sink, refs.schema) as writer:
-            writer.write_batch(refs)
-        text = base64.b64encode(sink.getvalue()).decode()
+        text = base64.b64encode(encode(refs_to_batch(self.refs))).decode()
         return {"rows": self.rows, "refs": text, "retries": self.patience.retries}
 
 
@@ -216,7 +212,7 @@ class StoreSink:
         refs = [ref for part in parts for ref in _refs(part["refs"])]
         refs.sort(key=lambda ref: (ref.key.unit, ref.key.number))
         self.retries += sum(part["retries"] for part in parts)
-        self.ledger.commit(Collected(batch.number, batch.clock_us, batch.marks_us, refs))
+        self.ledger.commit(Collected(batch.number, batch.clock_us, batch.marks_us, refs, batch.shed))
 
     def finish(self) -> None:
         """What waits becomes visible, if the policy says so."""

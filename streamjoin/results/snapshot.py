@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin.errors import InputError, StateError
-from streamjoin.results.block import BlockRef, refs_from_batch, refs_to_batch
+from streamjoin.results.block import BlockRef, encode, refs_from_batch, refs_to_batch
 
 _META = b"streamjoin"
 
@@ -55,6 +55,7 @@ class Snapshot:
         marks_us: how far R and S had come at its commit; None for a stream that had not begun.
         closed_us: the logged start of the batch that closed it.
         batches: first and last batch whose results may be in it.
+        shed: tuples that load shedding dropped while it was collected: since the last batch that closed a snapshot.
     """
 
     id: SnapshotId
@@ -68,6 +69,7 @@ class Snapshot:
     closed_us: int
     batches: tuple[int, int]
     blocks: tuple[BlockRef, ...]
+    shed: int = 0
 
     @staticmethod
     def of(
@@ -77,6 +79,7 @@ class Snapshot:
         marks_us: tuple[int | None, int | None],
         closed_us: int,
         batches: tuple[int, int],
+        shed: int = 0,
     ) -> Snapshot:
         """A snapshot of these blocks."""
         return Snapshot(
@@ -91,6 +94,7 @@ class Snapshot:
             closed_us,
             batches,
             tuple(blocks),
+            shed,
         )
 
     def summary(self) -> dict[str, Any]:
@@ -99,6 +103,7 @@ class Snapshot:
             "id": str(self.id), "rows": self.rows, "bytes": self.size, "hash": f"{self.hash_sum:016x}",
             "time_min_us": self.time_min_us, "time_max_us": self.time_max_us, "marks_us": list(self.marks_us),
             "closed_us": self.closed_us, "batches": list(self.batches), "blocks": len(self.blocks),
+            "shed": self.shed,
         }  # fmt: skip
 
     def to_bytes(self) -> bytes:
@@ -118,6 +123,7 @@ class Snapshot:
             found = Snapshot.of(
                 SnapshotId(meta["epoch"], meta["part"]), meta["generation"], refs_from_batch(refs),
                 (meta["marks_us"][0], meta["marks_us"][1]), meta["closed_us"], (meta["batches"][0], meta["batches"][1]),
+                meta.get("shed", 0),  # a snapshot from before there was load shedding says nothing of it
             )  # fmt: skip
             whole = found.rows == meta["rows"] and f"{found.hash_sum:016x}" == meta["hash"]
         except (KeyError, IndexError, TypeError, ValueError) as cause:
@@ -129,11 +135,7 @@ class Snapshot:
 
 def with_meta(batch: pa.RecordBatch, meta: dict[str, Any]) -> bytes:
     """A record batch with a JSON text beside it."""
-    sink = pa.BufferOutputStream()
-    schema = batch.schema.with_metadata({_META: json.dumps(meta)})
-    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    return encode(batch.replace_schema_metadata({_META: json.dumps(meta)}), "zstd")
 
 
 def read_meta(content: bytes) -> tuple[pa.RecordBatch, dict[str, Any]]:

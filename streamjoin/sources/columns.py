@@ -83,7 +83,7 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if not of_text and not pa.types.is_null(given):
             is_clock = pa.types.is_integer(given) and pa.types.is_timestamp(kind)
             hint = "; declare it as it is and give time_unit" if is_clock else ""
-            raise ValueError(f"it is {type_name(given)} here, and {type_name(kind)} in the stream{hint}")
+            raise ValueError(f"it is {type_name(given)} here, and {type_name(kind)} in the schema{hint}")
     found = values.cast(kind)
     if pa.types.is_floating(given) and (pa.types.is_decimal(kind) or kind == pa.float32() != given != pa.float16()):
         # Arrow rounds these without a word.

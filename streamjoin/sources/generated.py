@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamjoin.errors import InputError
 from streamjoin.generate import generator
+from streamjoin.generate.stream import BASE_US
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.sources.source import Read
@@ -21,9 +23,12 @@ class GeneratorSource:
 
     Args:
         kind: a key of `streamjoin.generate.GENERATORS`.
-        rate_per_s: nominal rows a second of event time, and while the job is live also of the clock.
+        rate_per_s: nominal rows a second of event time, and while the job is live also of the clock; of Nexmark the
+            events of all three streams, so that streams of one rate keep step.
         rows: where the stream ends; None for where the generator does.
         rows_per_batch: at most so many rows a batch.
+        begins_now: event times begin when the first batch does, and not at the generator's own beginning. That time is
+            in the offsets, so a repeated batch has the same rows.
     """
 
     kind: str
@@ -32,6 +37,7 @@ class GeneratorSource:
     seed: int
     rows_per_batch: int
     options: Mapping[str, float] = field(default_factory=dict)
+    begins_now: bool = False
     _frozen: bool = False
 
     def __post_init__(self) -> None:
@@ -59,7 +65,7 @@ class GeneratorSource:
     def latest(self, start: dict[str, Any], now_us: int) -> dict[str, Any]:
         """As many rows as are due."""
         begun_us = start["begun_us"] or now_us
-        due = (now_us - begun_us) * self.rate_per_s / 1e6 + 1
+        due = (now_us - begun_us) * self.rate_per_s * generator(self.kind).share / 1e6 + 1
         reached = start["rows"] + self.rows_per_batch
         if not self._frozen:
             reached = min(reached, int(due))
@@ -81,10 +87,17 @@ class GeneratorSource:
     def reads(self, start: dict[str, Any], end: dict[str, Any], tasks: int) -> list[Read]:
         """Equal parts, in blocks."""
         rows = end["rows"] - start["rows"]
+        shift_us = end["begun_us"] - BASE_US if self.begins_now else 0
         size = max(-(-rows // max(tasks, 1)), 1)
         return [
             GeneratorRead(
-                self.kind, first, min(first + size, end["rows"]), self.seed, self.rate_per_s, dict(self.options)
+                self.kind,
+                first,
+                min(first + size, end["rows"]),
+                self.seed,
+                self.rate_per_s,
+                dict(self.options),
+                shift_us,
             )
             for first in range(start["rows"], end["rows"], size)
         ]
@@ -92,7 +105,7 @@ class GeneratorSource:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorRead:
-    """Rows position..stop-1 of a generator."""
+    """Rows position..stop-1 of a generator, with all their times `shift_us` later."""
 
     kind: str
     position: int
@@ -100,6 +113,7 @@ class GeneratorRead:
     seed: int
     rate_per_s: float
     options: dict[str, float]
+    shift_us: int = 0
 
     @property
     def name(self) -> str:
@@ -122,4 +136,12 @@ class GeneratorRead:
         for first in range(self.position, self.stop, BLOCK_ROWS):
             stop = min(first + BLOCK_ROWS, self.stop)
             rows = made.rows(first, stop, seed=self.seed, rate=self.rate_per_s, options=self.options)
-            yield rows.select(list(columns)), ()
+            yield _later(rows.select(list(columns)), self.shift_us), ()
+
+
+def _later(rows: pa.RecordBatch, shift_us: int) -> pa.RecordBatch:
+    if not shift_us:
+        return rows
+    shift = pa.scalar(shift_us, pa.duration("us"))
+    moved = [pc.add(column, shift) if pa.types.is_timestamp(column.type) else column for column in rows.columns]
+    return pa.RecordBatch.from_arrays(moved, schema=rows.schema)

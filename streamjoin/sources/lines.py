@@ -15,7 +15,7 @@ import pyarrow.json
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.intake.records.cells import Bytes, Longs
-from streamjoin.intake.records.kernel import kernel
+from streamjoin.kernel import kernel
 
 CHUNK_BYTES = 16 << 20
 RECORD_BYTES_MAX = 64 << 20

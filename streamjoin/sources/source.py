@@ -57,3 +57,14 @@ class Source(Protocol):
 
     def backlog(self, start: dict[str, Any]) -> int | None:
         """How many units of input (files, rows) wait behind `start`; None where nobody can know."""
+
+
+def first_rows(source: Source, columns: pa.Schema, limit: int) -> tuple[pa.RecordBatch, list[DeadLetter]]:
+    """Up to `limit` of a source's first rows, none where there are none, and the bad records before and among them."""
+    read = source.sample(limit)
+    letters: list[DeadLetter] = []
+    for rows, bad in read.rows(columns.names) if read else ():
+        letters += bad
+        if rows.num_rows:
+            return rows.slice(0, limit), letters
+    return pa.RecordBatch.from_pylist([], schema=columns), letters

@@ -22,7 +22,7 @@ from streamjoin.operators import registry
 from streamjoin.plan import JoinPlan
 from streamjoin.prepare import Bound
 from streamjoin.schema import ARRIVAL
-from streamjoin.spark.driver import POLL_S, first_cause
+from streamjoin.spark.driver import POLL_S, BatchTimes, first_cause
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.window import R, S, TimeWindow
 
@@ -57,12 +57,12 @@ def run_baseline(
     Raises:
         UnsupportedError: Spark cannot run this query; the message says why.
     """
-    from streamjoin.spark.run import open_session, quantiles
+    from streamjoin.spark.run import open_session, quantiles, weighted
 
     if reason := refusal(bound):
         raise UnsupportedError(reason, field="operator.name")
     begun = time.monotonic()
-    plan = bound.plan
+    plan = bound.query
     own = session is None
     with MemorySampler() as memory:
         session = session or open_session(bound.file)
@@ -95,15 +95,19 @@ def run_baseline(
         "null_keys": dict.fromkeys(plan.names, 0),
         "dead_letters": dict.fromkeys(plan.names, 0),
         "dead_letter_folder": None,
-        "results": sum((batch.get("observedMetrics") or {}).get("results", {}).get("rows", 0) for batch in worked),
+        "results": sum(_results(batch) for batch in worked),
         "comparisons": None,
         "replication": None,
         "seconds": seconds,
         "seconds_total": time.monotonic() - begun,
         "tuples_per_second": sum(arrived) / seconds if seconds else 0.0,
         "batch_ms": quantiles([batch["batchDuration"] for batch in worked]),
+        "latency_ms": weighted([_times(batch) for batch in worked], lambda seconds: seconds["committed"]),
         "state_bytes_max": max(
             (sum(part["memoryUsedBytes"] for part in batch["stateOperators"]) for batch in worked), default=0
+        ),
+        "state_rows_max": max(
+            (sum(part["numRowsTotal"] for part in batch["stateOperators"]) for batch in worked), default=0
         ),
         "peak_rss_bytes": memory.peak_bytes,
         "units": [],
@@ -113,6 +117,17 @@ def run_baseline(
 def _arrived(bound: Bound, batches: list[dict[str, Any]]) -> list[int]:
     # Spark lists a batch's sources in the order of the plan: R's, then S's.
     return [sum(batch["sources"][side]["numInputRows"] for batch in batches) for side in (R, S)]
+
+
+def _results(batch: dict[str, Any]) -> int:
+    return int((batch.get("observedMetrics") or {}).get("results", {}).get("rows", 0))
+
+
+def _times(batch: dict[str, Any]) -> BatchTimes:
+    """From the moment a batch's input is known until its results are there, as it counts for our own operators."""
+    parts = ("walCommit", "getBatch", "queryPlanning", "addBatch")
+    committed_ms = sum(batch["durationMs"].get(part, 0) for part in parts)
+    return BatchTimes(_results(batch), int(batch["numInputRows"]), {"committed": committed_ms / 1e3})
 
 
 def _dropped(batch: dict[str, Any]) -> int:
@@ -134,7 +149,7 @@ def _write(bound: Bound, frame: DataFrame, checkpoint: Path, until_end: bool) ->
 
 def join(session: SparkSession, bound: Bound) -> DataFrame:
     """The join in Spark's terms: equality, time bounds, everything else as a condition, watermarks for the delays."""
-    plan = bound.plan
+    plan = bound.query
     sides = [_side(session, bound, side) for side in (R, S)]
     condition = spark_column(conjunction([plan.predicate.whole]), plan)
     if isinstance(plan.window, TimeWindow):
@@ -150,7 +165,7 @@ def _interval(us: int) -> Column:
 
 
 def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
-    plan = bound.plan
+    plan = bound.query
     schema = plan.streams[side]
     stream = bound.file.streams[schema.name]
     spark_schema = from_arrow_schema(schema.columns, prefer_timestamp_ntz=False)

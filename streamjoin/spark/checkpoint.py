@@ -5,6 +5,7 @@ lock           held by the running driver
 offsets/       Spark's offsets and commits
 state/         the units' state           sources/       file logs
 dead-letters/  rows that cannot be joined
+shedding.json  the rules of load shedding, where there ever were any
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from streamjoin.errors import InputError, StateError
+from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.job import IDENTITY_FILE, Job
+from streamjoin.ordering import Ordering
 from streamjoin.state.manifest import FORMAT
 from streamjoin.state.store import StateStore
 
@@ -26,6 +29,7 @@ from streamjoin.state.store import StateStore
 def identity(job: Job) -> dict[str, Any]:
     """What must not change while a checkpoint is used; slots may."""
     plan = job.plan
+    keyed = [query.keyed for query in plan.queries]
     return {
         "format": FORMAT,
         "query": " ".join(plan.text.split()),
@@ -35,8 +39,11 @@ def identity(job: Job) -> dict[str, Any]:
         },
         "index": plan.index,
         "archive_period_us": plan.archive_period_us,
+        "main predicate": plan.main,
         "operator": repr(job.operator),
-        "keyed results": plan.keyed,
+        "keyed results": keyed[0] if len(keyed) == 1 else keyed,
+        # What the order is may change; stored tuples have their sequence numbers or have them not.
+        "ordered results": plan.ordering is not Ordering.NONE,
     }
 
 
@@ -64,6 +71,28 @@ def opened(job: Job) -> Iterator[str]:
         own = _check_identity(job)
         StateStore(job.state).sweep()
         yield own
+
+
+def shedding(job: Job, rules: Rules) -> Shedding:
+    """What this start sheds by, remembered for the next: a batch that is repeated sheds as it did before.
+
+    Raises:
+        StateError: what an earlier start left is damaged.
+    """
+    path = job.checkpoint / "shedding.json"
+    try:
+        known = Shedding.from_json(json.loads(path.read_text()))
+    except FileNotFoundError:
+        known = Shedding()
+    except (ValueError, KeyError, TypeError, InputError):
+        raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one") from None
+    logged = (int(path.name) for path in (job.offsets / "offsets").glob("[0-9]*"))
+    now = known.changed(rules, max(logged, default=-1))
+    if now != known:
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(now.to_json(), indent=1))
+        os.replace(temporary, path)
+    return now
 
 
 def _check_identity(job: Job) -> str:

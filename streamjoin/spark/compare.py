@@ -5,18 +5,22 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamjoin.errors import UnsupportedError
-from streamjoin.joinfile import JoinFile
+from streamjoin.compare.prediction import Sample, predicted
+from streamjoin.errors import StreamJoinError, UnsupportedError
+from streamjoin.joinfile import JoinFile, ResultsFile
 from streamjoin.operators import registry
-from streamjoin.prepare import Bound, bind, with_operator
-from streamjoin.results.parts import Discard
+from streamjoin.operators.costs import UnitCosts
+from streamjoin.prepare import SHEDS_NOTHING, Bound, bind, shed_rules, with_operator
+from streamjoin.sampling import look
 from streamjoin.spark.baseline import run_baseline
+from streamjoin.spark.driver import Progress
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.spark.run import open_session, report, run_job
 
@@ -27,58 +31,101 @@ def compare_file(
     *,
     stop: threading.Event | None = None,
     show: Callable[[str], None] | None = None,
-) -> list[dict[str, Any]]:
-    """Reports of a join by each operator; an operator that cannot run it has `error` in place of figures.
+) -> Iterator[dict[str, Any]]:
+    """Reports of a join by each operator, each as soon as it is there.
+
+    Where an operator cannot run the query, or failed while running, there is `error` in place of figures, and `failed`
+    tells the two apart. The one that `stop` cut short has `stopped`, and is the last.
 
     Results are computed in full and dropped; checkpoints are temporary, so nothing of the join file's is touched.
 
     Raises:
         InputError: the join file or an operator's name is wrong.
     """
-    discarding = file.model_copy(update={"results": type(file.results)(discard=True)})
-    bound = bind(discarding)
+    bound = bind(_discarding(file))
     for name in operators:
         registry.entry(name)
-    rows: list[dict[str, Any]] = []
+    stop = stop or threading.Event()
+    sample = _whole_windows(bound)
     session = open_session(file)
     try:
         for name in operators:
-            if stop and stop.is_set():
+            row = _row(session, with_operator(bound, name), sample, stop, show)
+            if row is not None:
+                yield row
+            if stop.is_set():
                 break
-            chosen = with_operator(bound, name)
-
-            def show_name(line: str, name: str = name) -> None:
-                if show:
-                    show(f"{name}: {line}")
-
-            try:
-                _run(session, chosen, show_name, only_first_batch=True)
-                row = _run(session, chosen, show_name, stop=stop)
-            except UnsupportedError as refused:
-                row = {"operator": name, "error": refused.message}
-            rows.append(row)
     finally:
         session.stop()
-    return rows
+
+
+def _discarding(file: JoinFile) -> JoinFile:
+    nothing = ResultsFile(discard=True)
+    if file.queries is None:
+        return file.model_copy(update={"results": nothing})
+    queries = {name: query.model_copy(update={"results": nothing}) for name, query in file.queries.items()}
+    return file.model_copy(update={"queries": queries})
+
+
+def _whole_windows(bound: Bound) -> Sample | None:
+    """The streams' statistics; what is kept for ever has no full window."""
+    found = look(bound).statistics()
+    if found is None or not registry.keeps_everything(bound.plan):
+        return found
+    r, s = (replace(stream, stored=float("inf")) for stream in found)
+    return r, s
+
+
+def _row(
+    session: SparkSession,
+    bound: Bound,
+    sample: Sample | None,
+    stop: threading.Event,
+    show: Callable[[str], None] | None,
+) -> dict[str, Any] | None:
+    """One operator's row; None where it was stopped before it began."""
+
+    def show_name(line: str) -> None:
+        if show:
+            show(f"{bound.operator}: {line}")
+
+    try:
+        # The first batch alone warms everything up: the first operator to run would pay for all.
+        warm = threading.Event()
+        _run(session, bound, sample, lambda line: warm.set(), warm)
+        if stop.is_set():
+            return None
+        figures = _run(session, bound, sample, show_name, stop)
+    except UnsupportedError as refused:
+        return {"operator": bound.operator, "error": refused.message, "failed": False}
+    except StreamJoinError as failure:
+        return {"operator": bound.operator, "error": str(failure), "failed": True}
+    return {**figures, "stopped": stop.is_set()}
 
 
 def _run(
-    session: SparkSession,
-    bound: Bound,
-    show: Callable[[str], None],
-    *,
-    stop: threading.Event | None = None,
-    only_first_batch: bool = False,
+    session: SparkSession, bound: Bound, sample: Sample | None, show: Callable[[str], None], stop: threading.Event
 ) -> dict[str, Any]:
-    """One operator's report. Its first batch alone warms everything up: the first to run would pay for all."""
-    stop = stop or threading.Event()
-    show_or_stop = (lambda line: stop.set()) if only_first_batch else show
+    """One operator's report, and what the formulas say."""
     with tempfile.TemporaryDirectory(prefix="streamjoin-compare-") as folder, MemorySampler() as memory:
         begun = time.monotonic()
         if bound.operator == registry.SPARK:
-            return run_baseline(
-                bound, until_end=True, stop=stop, show=show_or_stop, session=session, checkpoint=Path(folder)
-            )
+            registry.check(bound.operator, bound.plan)
+            if shed_rules(bound.file, bound.plan):
+                raise UnsupportedError(SHEDS_NOTHING)
+            return run_baseline(bound, until_end=True, stop=stop, show=show, session=session, checkpoint=Path(folder))
         job = bound.job(Path(folder), heartbeat=False)
-        progress = run_job(session, bound, job, Discard(), until_end=True, stop=stop, show=show_or_stop)
-        return report(bound, job, progress, time.monotonic() - begun, memory.peak_bytes)
+        progress = run_job(session, bound, job, bound.sinks(), until_end=True, stop=stop, show=show)
+        figures = report(bound, job, progress, time.monotonic() - begun, memory.peak_bytes)
+        figures["dead_letter_folder"] = None  # it was temporary
+        return {**figures, "predicted": predicted(job.operator, sample, figures, _unit_costs(progress))}
+
+
+def _unit_costs(progress: Progress) -> UnitCosts | None:
+    """What a tuple cost: to hand it to a slot, and to probe it in one unit."""
+    routed = sum(counts.get("routed", 0) for counts in progress.counts)
+    if not routed or not progress.units:
+        return None
+    receiving_s = sum(batch.seconds["receive"] for batch in progress.times)
+    probing_s = [unit["seconds"]["probe"] for unit in progress.units.values()]
+    return UnitCosts(1e6 * receiving_s / routed, 1e6 * sum(probing_s) / len(probing_s) / routed)

@@ -7,27 +7,31 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streamjoin.errors import RunError, StreamJoinError
+from streamjoin.errors import RunError, StreamJoinError, UnsupportedError
 from streamjoin.failpoints import failpoint
 from streamjoin.job import Job
+from streamjoin.operators.operator import drain_batches
 from streamjoin.results.parts import BatchDone, Sink
 from streamjoin.spark import checkpoint
-from streamjoin.spark.join import own_sources, routed_dataframe, units
+from streamjoin.spark.join import gather, own_sources, routed_dataframe, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
-from streamjoin.spark.tasks import REPORT_SCHEMA, unit_reports
+from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
 
 POLL_S = 0.25
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|pyspark\.)[A-Za-z_][\w.]*(Error|Exception): \S")
 BATCH_GRACE_S = 60.0
 """How long a stop waits for the running batch; one that is cut off is repeated at the next start."""
+TIMES_KEPT = 10_000
+"""Batches whose times a job remembers: it may run for months."""
 
 
 @dataclass(slots=True)
@@ -37,6 +41,9 @@ class BatchReport:
     Args:
         units: a mapping for each unit, as `UnitReport` has it.
         intake: counts of both sides, by side and name.
+        seconds: `units`, in the slowest slot; `receive`, until a slot had all its tuples; `gather`, in the slowest
+            partition that gathers results, absent where none does; and from the batch's begin, as logged, `met` until
+            all units and gatherers were through, and `committed` until the results were visible.
     """
 
     batch: int
@@ -45,6 +52,15 @@ class BatchReport:
     intake: dict[int, dict[str, int]]
     seconds: dict[str, float]
     latest_us: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTimes:
+    """How long one batch took, `BatchReport.seconds`, and how many results and tuples waited for it."""
+
+    results: int
+    tuples: int
+    seconds: Mapping[str, float]
 
 
 @dataclass(slots=True)
@@ -58,15 +74,19 @@ class Progress:
     comparisons: int = 0
     received: dict[str, int] = field(default_factory=dict)
     received_bytes: dict[str, int] = field(default_factory=dict)
+    forwarded: dict[str, int] = field(default_factory=dict)
     late: list[int] = field(default_factory=lambda: [0, 0])
     expired_rows: int = 0
     stored_rows: tuple[int, int] = (0, 0)
     state_bytes: int = 0
     state_bytes_max: int = 0
+    stored_rows_max: int = 0
     segments: int = 0
     units: dict[int, dict[str, Any]] = field(default_factory=dict)
+    queries: list[dict[str, int]] = field(default_factory=list)
     latest_us: dict[int, int] = field(default_factory=dict)
     batch_ms: list[int] = field(default_factory=list)
+    times: deque[BatchTimes] = field(default_factory=lambda: deque(maxlen=TIMES_KEPT))
     first_begun_s: float | None = None
     last_done_s: float | None = None
 
@@ -92,11 +112,23 @@ class Progress:
                 self.received[role] = self.received.get(role, 0) + rows
                 size = unit["received_bytes"][role]
                 self.received_bytes[role] = self.received_bytes.get(role, 0) + size
+            for what, count in unit.get("forwarded", {}).items():
+                self.forwarded[what] = self.forwarded.get(what, 0) + count
             self._add_unit(unit)
+            self._add_queries(unit["queries"])
         self.stored_rows = (stored[0], stored[1])
         self.state_bytes_max = max(self.state_bytes_max, self.state_bytes)
+        self.stored_rows_max = max(self.stored_rows_max, sum(stored))
+        tuples = sum(counts.get("rows", 0) for counts in report.intake.values())
+        self.times.append(BatchTimes(report.results, tuples, report.seconds))
         for side, latest in report.latest_us.items():
             self.latest_us[side] = max(latest, self.latest_us.get(side, latest))
+
+    def _add_queries(self, queries: Sequence[Mapping[str, int]]) -> None:
+        self.queries = self.queries or [{} for _ in queries]
+        for known, counts in zip(self.queries, queries, strict=True):
+            for name, count in counts.items():
+                known[name] = known.get(name, 0) + count
 
     def _add_unit(self, unit: dict[str, Any]) -> None:
         known = self.units.setdefault(
@@ -122,6 +154,7 @@ class Driver:
     """Runs one job in a Spark session.
 
     Args:
+        sinks: where each query's results go.
         topics: by side, for the sides that Spark reads from Kafka.
         on_batch: called after each committed batch, from another thread.
     """
@@ -130,13 +163,13 @@ class Driver:
         self,
         session: SparkSession,
         job: Job,
-        sink: Sink,
+        sinks: Sequence[Sink],
         topics: dict[int, Topic] | None = None,
         on_batch: OnBatch | None = None,
     ) -> None:
         self.session = session
         self.job = job
-        self.sink = sink
+        self.sinks = tuple(sinks)
         self.topics = topics or {}
         self.on_batch = on_batch
         self.progress = Progress()
@@ -148,9 +181,17 @@ class Driver:
 
         Raises:
             InputError: the checkpoint is in use or belongs to another join.
+            UnsupportedError: the operator has to be drained at the end, and a stream comes from Kafka.
             RunError: a batch failed; the message is the first cause.
         """
+        if until_end and self.topics and drain_batches(self.job.operator):
+            raise UnsupportedError(
+                f"pairs of {self.job.operator.name} meet some batches after their tuples came in, and the end of a "
+                "Kafka topic brings no more batches; run without --until-end, or choose biclique, matrix or splitjoin",
+                field="operator.name",
+            )
         with checkpoint.opened(self.job) as origin:
+            self.job = replace(self.job, shedding=checkpoint.shedding(self.job, self.job.shedding.rules))
             query = self._start(until_end, origin)
             try:
                 ended = self._wait(query, stop or threading.Event())
@@ -159,7 +200,8 @@ class Driver:
                     query.stop()
             self._take_durations(query)
             if ended and until_end:
-                self.sink.finish()
+                for sink in self.sinks:
+                    sink.finish()
         return self.progress
 
     def _routed(self) -> DataFrame:
@@ -173,18 +215,29 @@ class Driver:
         return reduce(DataFrame.unionAll, frames)
 
     def _start(self, until_end: bool, origin: str) -> StreamingQuery:
-        run = functools.partial(unit_reports, self.job, self.sink.begin(origin))
-        reports = units(self.job, self._routed(), run, REPORT_SCHEMA)
+        stage, work = (gather, gathered_reports) if self.job.plan.gathered else (units, unit_reports)
+        run = functools.partial(work, self.job, [sink.begin(origin) for sink in self.sinks])
+        reports = stage(self.job, self._routed(), run, REPORT_SCHEMA)
         writer = reports.writeStream.option("checkpointLocation", str(self.job.offsets)).foreachBatch(self._commit)
         return writer.trigger(availableNow=True).start() if until_end else writer.start()
 
     def _commit(self, frame: DataFrame, batch: int) -> None:
         try:
-            slots = [json.loads(row.report) for row in frame.collect()]
+            # A slot tells of its units, and of its parts of the results unless gather partitions do.
+            reports = [json.loads(row.report) for row in frame.collect()]
+            met_s = time.time()
+            slots = [report for report in reports if "slot" in report]
+            parts = [report["parts"] for report in reports if "parts" in report]
             failpoint("batch.before_commit")
-            self.sink.commit(_batch_done(batch, slots), [slot["part"] for slot in slots])
+            # A batch that some of the sinks have taken when the driver dies is repeated for all: they know it again.
+            for query, sink in enumerate(self.sinks):
+                sink.commit(_batch_done(batch, slots), [part[query] for part in parts])
+            committed_s = time.time()
             failpoint("batch.after_commit")
-            report = _batch_report(batch, slots)
+            gather_s = [report["gather_s"] for report in reports if "gather_s" in report]
+            report = _batch_report(batch, slots, sum(one["rows"] for part in parts for one in part), gather_s)
+            begun_s = max((slot["clock_us"] for slot in slots), default=0) / 1e6
+            report.seconds |= {"met": met_s - begun_s, "committed": committed_s - begun_s}
             self.progress.add(report)
             if self.on_batch:
                 self.on_batch(self.progress, report)
@@ -235,10 +288,11 @@ def _epoch_s(timestamp: str) -> float:
 def _batch_done(batch: int, slots: Sequence[dict[str, Any]]) -> BatchDone:
     # Every unit sees every punctuation, so any one's marks are the job's.
     marks: list[int | None] = next((unit["marks_us"] for slot in slots for unit in slot["units"]), [None, None])
-    return BatchDone(batch, max((slot["clock_us"] for slot in slots), default=0), (marks[0], marks[1]))
+    shed = sum(item["shed"] for slot in slots for item in slot["intake"])
+    return BatchDone(batch, max((slot["clock_us"] for slot in slots), default=0), (marks[0], marks[1]), shed)
 
 
-def _batch_report(batch: int, slots: Sequence[dict[str, Any]]) -> BatchReport:
+def _batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gather_s: Sequence[float]) -> BatchReport:
     intake: dict[int, dict[str, int]] = {}
     latest: dict[int, int] = {}
     for slot in slots:
@@ -250,10 +304,14 @@ def _batch_report(batch: int, slots: Sequence[dict[str, Any]]) -> BatchReport:
                 latest[item["side"]] = max(item["ts_max_us"], latest.get(item["side"], item["ts_max_us"]))
     return BatchReport(
         batch,
-        sum(slot["part"]["rows"] for slot in slots),
+        results,
         [unit for slot in slots for unit in slot["units"]],
         intake,
-        {"units": max((slot["seconds"]["all"] for slot in slots), default=0.0)},
+        {
+            "units": max((slot["seconds"]["all"] for slot in slots), default=0.0),
+            "receive": max((slot["seconds"]["receive"] for slot in slots), default=0.0),
+            **({"gather": max(gather_s)} if gather_s else {}),
+        },
         latest,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,16 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from streamjoin.intake.shedding import Shedding, ShedRule
 from streamjoin.job import Job
+from streamjoin.operators import registry
 from streamjoin.operators.operator import Operator
+from streamjoin.ordering import Ordering
 from streamjoin.query import RegisteredPredicate, plan_query
 from streamjoin.schema import StreamSchema
 from streamjoin.sources.columns import conform, stream_schema
 from streamjoin.spark.source import NAME, StreamJoinSource, pack
-from streamjoin.spark.tasks import Decode, SourceRows, intake_rows, unit_rows
+from streamjoin.spark.tasks import Decode, SourceRows, gathered_rows, intake_rows, unit_rows, unit_runs
 from streamjoin.spark.wire import ROUTED_SCHEMA
 
 
@@ -39,12 +42,14 @@ class Stream:
             Kafka sources do; then results are exactly-once.
         time: its event-time column: a timestamp, a date, or an integer with `time_unit`; or `arrival`.
         delay_us: D, the disorder inside which results are exact.
+        shed: drops tuples under overload; None never does. Change it only while no batch waits to be repeated.
     """
 
     rows: DataFrame
     time: str
     delay_us: int = 0
     time_unit: str = "us"
+    shed: ShedRule | None = None
 
 
 def stream_join(
@@ -55,6 +60,7 @@ def stream_join(
     checkpoint: str | Path,
     slots: int,
     predicates: Mapping[str, RegisteredPredicate] | None = None,
+    ordering: Ordering = Ordering.NONE,
 ) -> DataFrame:
     """Join two streams.
 
@@ -65,6 +71,7 @@ def stream_join(
         checkpoint: where the join keeps its state. Give the query that you start on the result a checkpoint of its
             own, and keep or drop the two together.
         slots: partitions of the unit stage; may differ from run to run.
+        ordering: what is promised of the order of a batch's rows, from the first partition's to the last one's.
     Returns:
         A streaming DataFrame of the query's output columns.
     Raises:
@@ -82,13 +89,18 @@ def stream_join(
         name: StreamSchema(name, dataframe_schema(stream.rows), stream.time, stream.time_unit, stream.delay_us)
         for name, stream in streams.items()
     }
-    plan = plan_query(query, schemas, predicates=predicates or {})
-    job = Job(plan, operator, slots, Path(checkpoint).absolute())
+    plan = replace(plan_query(query, schemas, predicates=predicates or {}), ordering=ordering)
+    registry.check(operator.name, plan)
+    given = {side: streams[plan.streams[side].name].shed for side in (0, 1)}
+    shedding = Shedding({side: rule for side, rule in given.items() if rule is not None})
+    job = Job(plan, operator, slots, Path(checkpoint).absolute(), shedding=shedding)
     frames = [
         routed_dataframe(job, side, streams[plan.streams[side].name].rows, _decode_dataframe(plan.streams[side]))
         for side in (0, 1)
     ]
     routed = frames[0].unionAll(frames[1])
+    if plan.gathered:
+        return gather(job, routed, functools.partial(gathered_rows, job), output_schema(plan.output))
     return units(job, routed, functools.partial(unit_rows, job), output_schema(plan.output))
 
 
@@ -119,6 +131,12 @@ def routed_dataframe(job: Job, side: int, rows: DataFrame, decode: Decode) -> Da
 def units(job: Job, routed: DataFrame, run: Any, schema: StructType | str) -> DataFrame:
     """The unit stage behind routed blocks: one partition a slot."""
     return routed.repartitionById(job.slots, F.col("slot")).mapInArrow(_iterate(run), schema)
+
+
+def gather(job: Job, routed: DataFrame, run: Any, schema: StructType | str) -> DataFrame:
+    """The unit stage and the gather stage, where results are to leave in order: as many partitions as slots."""
+    runs = units(job, routed, functools.partial(unit_runs, job), ROUTED_SCHEMA)
+    return runs.repartitionById(job.slots, F.col("slot")).mapInArrow(_iterate(run), schema)
 
 
 def _iterate(run: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Topic:
         format: json, csv, avro or arrow.
         starting: earliest or latest; only for the first batch ever.
         offsets_per_batch: at most so many records a batch.
+        client: settings of the Kafka client, such as security.protocol.
     """
 
     servers: str
@@ -36,6 +37,7 @@ class Topic:
     starting: str
     offsets_per_batch: int
     avro_schema: Mapping[str, Any] | str | None = None
+    client: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_topic(session: SparkSession, topic: Topic, slots: int) -> DataFrame:
@@ -46,6 +48,7 @@ def read_topic(session: SparkSession, topic: Topic, slots: int) -> DataFrame:
     """
     reader = (
         session.readStream.format("kafka")
+        .options(**{f"kafka.{name}": value for name, value in topic.client.items()})
         .option("kafka.bootstrap.servers", topic.servers)
         .option("subscribe", topic.topic)
         .option("startingOffsets", topic.starting)
@@ -91,7 +94,8 @@ def decode_records(stream: str, topic: Topic, schema: pa.Schema) -> Decode:
             ]
             positions = offsets[decoded.positions]
             if topic.format == "arrow":  # many rows share a record's offset: their places in it tell them apart
-                positions = (positions << 20) + np.arange(positions.size)
+                places = np.arange(positions.size) - np.searchsorted(positions, positions)
+                positions = (positions << 20) + places
             # The first offset names the piece: pieces of a partition then sort in its order. A task reads one range.
             yield SourceRows(source, _piece_name(source, partition, offsets), source, decoded.rows, positions, bad)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,13 @@ from streamjoin.errors import InputError
 from streamjoin.job import Job
 from streamjoin.joinfile import JoinFile
 from streamjoin.operators import registry
-from streamjoin.plan import JoinPlan
 from streamjoin.prepare import Bound, bind
 from streamjoin.results.parts import Sink
-from streamjoin.spark.driver import BatchReport, Driver, Progress
+from streamjoin.spark.driver import BatchReport, BatchTimes, Driver, Progress
 from streamjoin.spark.kafka import Topic
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.spark.session import create_session, start_workers
+from streamjoin.state.store import read_manifests
 
 Show = Callable[[str], None]
 
@@ -47,17 +48,22 @@ def run_file(
     with MemorySampler() as memory:
         session = open_session(file)
         try:
-            progress = run_job(session, bound, job, bound.sink(), until_end=until_end, stop=stop, show=show)
+            progress = run_job(session, bound, job, bound.sinks(), until_end=until_end, stop=stop, show=show)
         finally:
             session.stop()
     return report(bound, job, progress, time.monotonic() - begun, memory.peak_bytes)
 
 
-def open_session(file: JoinFile) -> SparkSession:
-    """A session as the join file's `run:` asks for."""
+def open_session(file: JoinFile, master: str | None = None) -> SparkSession:
+    """A session as the join file's `run:` asks for.
+
+    Args:
+        master: of a cluster, which must see the checkpoint's folder; None for this machine.
+    """
     session = create_session(
         file.slots,
         name=file.name,
+        master=master,
         driver_memory_mib=file.run.driver_memory,
         settings=file.run.spark,
         log=log_of(file),
@@ -80,7 +86,7 @@ def topics_of(bound: Bound) -> dict[int, Topic]:
             assert stream.servers and stream.topic and stream.format
             found[side] = Topic(
                 stream.servers, stream.topic, stream.format, stream.starting, bound.file.run.offsets_per_batch,
-                _avro_schema(bound.file, stream.avro_schema, schema.name),
+                _avro_schema(bound.file, stream.avro_schema, schema.name), stream.client,
             )  # fmt: skip
     return found
 
@@ -98,19 +104,19 @@ def run_job(
     session: SparkSession,
     bound: Bound,
     job: Job,
-    sink: Sink,
+    sinks: Sequence[Sink],
     *,
     until_end: bool,
     stop: threading.Event | None = None,
     show: Show | None = None,
 ) -> Progress:
     """Run a job in a session that is there already."""
-    on_batch = _progress_text(bound.plan, show) if show else None
-    driver = Driver(session, job, sink, topics_of(bound), on_batch)
+    on_batch = _progress_text(show) if show else None
+    driver = Driver(session, job, sinks, topics_of(bound), on_batch)
     return driver.run(until_end=until_end, stop=stop)
 
 
-def _progress_text(plan: JoinPlan, show: Show) -> Callable[[Progress, BatchReport], None]:
+def _progress_text(show: Show) -> Callable[[Progress, BatchReport], None]:
     times: list[tuple[float, int]] = [(time.monotonic(), 0)]
 
     def on_batch(progress: Progress, batch: BatchReport) -> None:
@@ -126,9 +132,23 @@ def _progress_text(plan: JoinPlan, show: Show) -> Callable[[Progress, BatchRepor
             f"batch {batch.batch}  {rate:,.0f} tuples/s  {lag}live {sum(progress.stored_rows):,} tuples, "
             f"{progress.state_bytes / 2**20:,.0f} MiB  results {progress.results:,}"
             + (f"  late {sum(progress.late):,}" if any(progress.late) else "")
+            + _shed_text(progress, batch)
         )
 
     return on_batch
+
+
+def _shed_text(progress: Progress, batch: BatchReport) -> str:
+    shed = sum(counts.get("shed", 0) for counts in progress.counts)
+    if not shed:
+        return ""
+    now = sum(counts.get("shed", 0) for counts in batch.intake.values())
+    return f"  shed {shed:,}" + (f" ({now:,} just now; results are partial)" if now else "; results are partial")
+
+
+def was_shed(job: Job) -> bool:
+    """Whether load shedding has dropped a tuple since the checkpoint began."""
+    return any(clock.shed for _, state in read_manifests(job.state) for clock in state.clocks)
 
 
 def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, peak_bytes: int) -> dict[str, Any]:
@@ -136,7 +156,8 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
     names = bound.plan.names
     arrived = sum(progress.tuples_in)
     seconds = (progress.last_done_s or 0.0) - (progress.first_begun_s or 0.0)
-    received = sum(progress.received.values())
+    received = sum(progress.received.values()) + progress.forwarded.get("tuples", 0)
+    ordered = [batch for batch in progress.times if "gather" in batch.seconds]
 
     def by_name(counts: Sequence[int]) -> dict[str, int]:
         return dict(zip(names, counts, strict=True))
@@ -155,18 +176,63 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "dead_letter_folder": str(job.dead_letters),
         "results": progress.results,
         "comparisons": progress.comparisons,
+        "comparisons_per_tuple": progress.comparisons / arrived if arrived else 0.0,
+        "rho": rho(progress.results, progress.comparisons),
         "replication": received / arrived if arrived else 0.0,
         "seconds": seconds,
         "seconds_total": seconds_total,
         "tuples_per_second": arrived / seconds if seconds else 0.0,
         "batch_ms": quantiles(progress.batch_ms),
+        "latency_ms": weighted(progress.times, lambda seconds: seconds["committed"]),
+        "visiting_ms": weighted(progress.times, lambda seconds: seconds["met"] - seconds.get("gather", 0.0)),
+        "order_delay_ms": weighted(ordered, lambda seconds: seconds["gather"]) if ordered else None,
         "state_bytes_max": progress.state_bytes_max,
+        "state_rows_max": progress.stored_rows_max,
         "peak_rss_bytes": peak_bytes,
-        "shed": by_name([0, 0]),
+        "shed": counted("shed"),
+        "approximate": was_shed(job),
         "bytes_by_role": progress.received_bytes,
+        "forwarded": progress.forwarded,
         "expired_rows": progress.expired_rows,
+        **_by_query(bound, progress),
         "units": [progress.units[number] for number in sorted(progress.units)],
     }
+
+
+def _by_query(bound: Bound, progress: Progress) -> dict[str, Any]:
+    """What each query had, where there are several."""
+    if not bound.single:
+        return {}
+    counted = progress.queries or [{"results": 0, "comparisons": 0} for _ in bound.single]
+    return {
+        "queries": {
+            query.name: {**counts, "rho": rho(counts["results"], counts["comparisons"])}
+            for query, counts in zip(bound.single, counted, strict=True)
+        }
+    }
+
+
+def rho(results: int, comparisons: int | None) -> float | None:
+    """Processing efficiency (ESJ): outputs / comparisons; None without any."""
+    return results / comparisons if comparisons else None
+
+
+def weighted(batches: Iterable[BatchTimes], seconds_of: Callable[[Mapping[str, float]], float]) -> dict[str, int]:
+    """A time of batches as results saw it: p50, p95 and max in ms, each batch weighing as many results as it brought.
+
+    Where there are no results at all, tuples stand in for them.
+    """
+    known = sorted((seconds_of(batch.seconds), batch.results, batch.tuples) for batch in batches)
+    results = [results for _, results, _ in known]
+    weights = results if any(results) else [tuples for *_, tuples in known]
+    times = [(round(1000 * seconds), weight) for (seconds, *_), weight in zip(known, weights, strict=True) if weight]
+    if not times:
+        return {"p50": 0, "p95": 0, "max": 0}
+    reached = list(itertools.accumulate(weight for _, weight in times))
+    at = [
+        next(number for number, so_far in enumerate(reached) if so_far >= share * reached[-1]) for share in (0.5, 0.95)
+    ]
+    return {"p50": times[at[0]][0], "p95": times[at[1]][0], "max": times[-1][0]}
 
 
 def quantiles(values: Sequence[int]) -> dict[str, int]:

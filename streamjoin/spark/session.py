@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamjoin.errors import InputError
+from streamjoin.spark.java import LITTLE_OPTIONS, find_java
 
 ROWS_A_RECORD_BATCH = 65_536
 BYTES_A_RECORD_BATCH = 64 << 20
@@ -50,23 +48,6 @@ LITTLE_MEMORY = {"spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20)}
 TASK_ATTEMPTS = 4
 
 
-def java_problem() -> str | None:
-    """Why Spark cannot start on this machine, in one sentence; None if it can."""
-    java = shutil.which("java", path=os.path.join(os.environ.get("JAVA_HOME", ""), "bin")) or shutil.which("java")
-    if java is None:
-        return (
-            "Spark needs a Java runtime, version 17 or 21, and there is no `java` on PATH; install one or set JAVA_HOME"
-        )
-    try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
-        major = int(answer.split('"')[1].split(".")[0])
-    except (OSError, IndexError, ValueError, subprocess.TimeoutExpired):
-        return f"{java} does not tell its version; Spark needs Java 17 or 21"
-    if major < 17:
-        return f"Spark needs Java 17 or 21, and {java} is version {major}"
-    return None
-
-
 def create_session(
     slots: int,
     *,
@@ -76,6 +57,7 @@ def create_session(
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
+    record: Path | None = None,
 ) -> SparkSession:
     """A session for jobs of `slots` slots.
 
@@ -84,11 +66,11 @@ def create_session(
         driver_memory_mib: Java heap; state is not in it, so it need not grow with the window.
         master: local by default, with as many threads as slots.
         log: where Spark's errors go, stacks and all; nowhere by default.
+        record: where Java writes an archive of the classes it loaded, as it ends.
     Raises:
         InputError: there is no usable Java.
     """
-    if problem := java_problem():
-        raise InputError(problem)
+    java = find_java()
     # Workers must be this interpreter, wherever the shell's `python3` points to.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["STREAMJOIN_DRIVER_PID"] = str(os.getpid())
@@ -97,7 +79,8 @@ def create_session(
     if little:
         # Many threads, each with an arena of its own, keep hundreds of MiB that nobody uses.
         os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    os.environ["PYSPARK_SUBMIT_ARGS"] = _submit_arguments(log, little)
+    options = [*java.options(record), *(LITTLE_OPTIONS if little else ())]
+    os.environ["PYSPARK_SUBMIT_ARGS"] = _submit_arguments(log, options)
     package_root = str(Path(__file__).resolve().parents[2])
     paths = [package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
@@ -158,12 +141,10 @@ def _java_speaks_to(log: Path | None) -> Iterator[None]:
         os.close(target)
 
 
-def _submit_arguments(log: Path | None, little: bool) -> str:
+def _submit_arguments(log: Path | None, java_options: Sequence[str]) -> str:
     # Logging is set up while Java starts, before any setting of the session is read.
-    options = [f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"]
-    if little:
-        options.append("-XX:+UseSerialGC")
+    options = [f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}", *java_options]
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
         options.append(f"-Dstreamjoin.log={log}")
-    return f"--driver-java-options {shlex.quote(' '.join(options))} pyspark-shell"
+    return f"--driver-java-options {shlex.quote(shlex.join(options))} pyspark-shell"

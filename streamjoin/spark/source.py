@@ -2,6 +2,9 @@
 
 Spark logs the offset of every batch before it runs, and gives the same offsets to a repeated batch; an offset carries
 the batch's clock, so a repeated batch also sees the same time.
+
+Spark starts three Python processes, one after the other, that import this module before the first batch: to create the
+source, to keep its offsets, and to plan its tasks. What only one of them needs is imported where it is needed.
 """
 
 from __future__ import annotations
@@ -9,20 +12,24 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from streamjoin.job import Job
-from streamjoin.sources import Read, Source
-from streamjoin.spark.tasks import heartbeat, read_piece
 from streamjoin.spark.wire import ROUTED_SCHEMA
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from streamjoin.job import Job
+    from streamjoin.sources import Read, Source
+
 NAME = "streamjoin"
+DRAINED = "drained"
+"""In an offset: how many batches without input have moved tuples on since the last one with input."""
 
 
 def pack(job: Job) -> str:
@@ -50,21 +57,28 @@ class StreamJoinSource(DataSource):
 class Task(InputPartition):
     """What one Spark task reads."""
 
-    def __init__(self, now_us: int, reads: Sequence[tuple[int, Read]]) -> None:
+    def __init__(self, now_us: int, reads: Sequence[tuple[int, Read]], *, drains: bool) -> None:
         super().__init__(None)
         self.now_us = now_us
         self.reads = reads
+        self.drains = drains
 
 
 class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans batches on the driver, and reads them in tasks."""
+    """Plans batches on the driver, and reads them in tasks.
+
+    Where pairs meet in later batches than their own, the input that is there now is followed by as many batches without
+    input as it takes. An offset says how many of them in a row it is the end of, so a start goes on where the one
+    before it stopped, and a start after the end does nothing.
+    """
 
     def __init__(self, packed: str) -> None:
         self.packed = packed
         self._sources: dict[int, Source] | None = None
+        self._ends = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"packed": self.packed, "_sources": None}
+        return {"packed": self.packed, "_sources": None, "_ends": self._ends}
 
     @property
     def job(self) -> Job:
@@ -83,20 +97,28 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"clock_us": 0, "streams": {str(side): source.initial() for side, source in self.sources.items()}}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Offer only what is there now."""
+        """Offer only what is there now, and then drain."""
+        self._ends = True
         for source in self.sources.values():
             source.freeze(_now_us())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """How far the next batch goes; `start` where nothing arrived and no heartbeat is due."""
+        """How far the next batch goes; `start` where nothing arrived, nothing drains and no heartbeat is due."""
+        from streamjoin.operators.operator import drain_batches
+
         now_us = max(_now_us(), start["clock_us"])
         streams = {
             str(side): source.latest(start["streams"][str(side)], now_us) for side, source in self.sources.items()
         }
         due = self.job.heartbeat_us and now_us - start["clock_us"] >= self.job.heartbeat_us
-        if streams == start["streams"] and not due:
-            return start
-        return {"clock_us": now_us, "streams": streams}
+        offset = {"clock_us": now_us, "streams": streams}
+        if streams == start["streams"]:
+            drained = start.get(DRAINED, 0)
+            if self._ends and drained < drain_batches(self.job.operator):
+                return {**offset, DRAINED: drained + 1}
+            if not due:
+                return start
+        return offset
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The reads of a batch, dealt out to at most as many tasks as there are slots."""
@@ -106,14 +128,17 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             span = start["streams"][str(side)], end["streams"][str(side)]
             reads += [(side, read) for read in source.reads(*span, tasks)]
         count = max(min(self.job.slots, len(reads)), 1)
-        return [Task(end["clock_us"], reads[number::count]) for number in range(count)]
+        drains = end.get(DRAINED, 0) > 0
+        return [Task(end["clock_us"], reads[number::count], drains=drains) for number in range(count)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of routed blocks."""
+        from streamjoin.spark.tasks import read_piece, without_tuples
+
         assert isinstance(partition, Task)
         job = self.job
-        if not partition.reads:
-            yield from heartbeat(job, partition.now_us)
+        if partition.drains or not partition.reads:
+            yield from without_tuples(job, partition.now_us, drains=partition.drains)
         for side, read in partition.reads:
             yield from read_piece(job, side, read, partition.now_us)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from streamjoin.index import kernels
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.job import Job
+from streamjoin.operators.operator import drain_punctuation
 from streamjoin.operators.slot import SlotStep, StageJob
 from streamjoin.punctuation import Punctuation
 from streamjoin.results.parts import PartWriter
 from streamjoin.sources import Read
+from streamjoin.spark.gather import Gathering, run_rows, slot_report_row
 from streamjoin.spark.wire import punctuation_row, receive, routed_row
 from streamjoin.state.store import StateStore
 from streamjoin.window import R
@@ -45,7 +48,7 @@ def warm_up() -> None:
 def read_piece(job: Job, side: int, read: Read, now_us: int) -> Iterator[pa.RecordBatch]:
     """Intake of one read of a source of ours, as rows of routed blocks; its punctuations come last."""
     letters: list[DeadLetter] = []
-    intake = Intake(job.plan, side, job.operator, job.slots, letters.extend, job.strict)
+    intake = _intake(job, side, letters)
     piece = Piece(f"{side}-{read.name}", read.router, read.identity, read.position, now_us)
     for rows, bad in read.rows(job.read_columns(side)):
         intake.bad_records(list(bad))
@@ -56,10 +59,38 @@ def read_piece(job: Job, side: int, read: Read, now_us: int) -> Iterator[pa.Reco
         yield punctuation_row(slot, sent, punctuation)
 
 
-def heartbeat(job: Job, now_us: int) -> Iterator[pa.RecordBatch]:
-    """A punctuation without tuples for every slot: time passes though nothing arrives."""
+def without_tuples(job: Job, now_us: int, *, drains: bool) -> Iterator[pa.RecordBatch]:
+    """A punctuation for every slot: time passes though nothing arrives, and where the batch drains, tuples move on."""
+    told = drain_punctuation(now_us) if drains else Punctuation(R, "heartbeat", "heartbeat", 0, None, now_us)
     for slot in range(job.slots):
-        yield punctuation_row(slot, 0, Punctuation(R, "heartbeat", "heartbeat", 0, None, now_us))
+        yield punctuation_row(slot, 0, told)
+
+
+def _intake(job: Job, side: int, letters: list[DeadLetter]) -> Intake:
+    return Intake(job.plan, side, job.operator, job.slots, letters.extend, job.strict, _shed_factor(job, side))
+
+
+def _shed_factor(job: Job, side: int) -> float:
+    """From the state version that the batch starts from: complete before the batch begins, and kept until it ended."""
+    if not (job.shedding.rules or job.shedding.before):
+        return 0.0
+    batch = _batch()
+    rule = job.shedding.rule(side, batch)
+    if rule is None:
+        return 0.0
+    units = [unit.number for unit in job.operator.units]
+    return rule.factor(_store(job.state, job.sync).live_tuples(units, batch), len(units))
+
+
+def _batch() -> int:
+    """The number of the batch that this task is of; it is the version of the state before it."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    assert batch is not None, "joins run in streaming queries only"
+    return int(batch)
 
 
 def _keep_dead_letters(job: Job, side: int, piece: Piece, letters: list[DeadLetter]) -> None:
@@ -101,7 +132,7 @@ def intake_rows(job: Job, side: int, decode: Decode, batches: Iterator[pa.Record
         for part in decode(batch):
             if part.piece not in intakes:
                 letters: list[DeadLetter] = []
-                intake = Intake(job.plan, side, job.operator, job.slots, letters.extend, job.strict)
+                intake = _intake(job, side, letters)
                 piece = Piece(f"{side}-{part.piece}", part.router, part.identity, 0, now_us)
                 intakes[part.piece] = intake, piece, letters
             intake, piece, _ = intakes[part.piece]
@@ -125,10 +156,8 @@ def _step(job: Job, batches: Iterator[pa.RecordBatch]) -> SlotStep:
 
     context = TaskContext.get()
     assert context is not None
-    batch = context.getLocalProperty("streaming.sql.batchId")
-    assert batch is not None, "units run in streaming queries only"
     stage = StageJob(job.plan, job.operator, job.slots, job.state, sync=job.sync)
-    step = SlotStep(stage, context.partitionId(), int(batch), _store(job.state, job.sync))
+    step = SlotStep(stage, context.partitionId(), _batch(), _store(job.state, job.sync))
     receive(batches, step)
     return step
 
@@ -138,20 +167,74 @@ def unit_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     yield from _step(job, batches).results()
 
 
-def unit_reports(job: Job, results: PartWriter, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A slot's units; writes result rows to a part of the result sink, and gives one report."""
+def unit_reports(
+    job: Job, results: Sequence[PartWriter], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """A slot's units; writes result rows to a part of their query's sink, and gives one report."""
     begun = time.perf_counter()
     step = _step(job, batches)
-    received = time.perf_counter()
-    with results.part(step.version, step.slot, job.plan.emitted) as part:
+    received_s = time.perf_counter() - begun
+    with ExitStack() as open_parts:
+        parts = [
+            open_parts.enter_context(writer.part(step.version, step.slot, query.emitted))
+            for writer, query in zip(results, job.plan.queries, strict=True)
+        ]
         for rows in step.results():
-            part.write(rows, step.unit)
-    report: dict[str, Any] = {
+            parts[step.query].write(rows, step.unit)
+    seconds = {"receive": received_s, "all": time.perf_counter() - begun}
+    yield _report_row({**_report(step, seconds), "parts": [part.summary() for part in parts]})
+
+
+def unit_runs(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A slot's units; gives result rows and the slot's report to the gather stage."""
+    begun = time.perf_counter()
+    step = _step(job, batches)
+    received_s = time.perf_counter() - begun
+    arrived = sum(item.rows for item in step.punctuations)
+    for rows in step.results():
+        yield from run_rows(rows, step.query, step.sequence, arrived, job.slots)
+    seconds = {"receive": received_s, "all": time.perf_counter() - begun}
+    yield slot_report_row(step.slot, _report(step, seconds))
+
+
+def gathered_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A gather partition; gives its share of the batch's results in order, typed."""
+    gathering = Gathering(job.plan.queries)
+    for _ in gathering.receive(batches):
+        pass  # the reports are for sinks of ours
+    yield from gathering.results(0)
+
+
+def gathered_reports(
+    job: Job, results: Sequence[PartWriter], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """A gather partition; writes its share in order to a part of each query's sink, and hands on the slots' reports."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    gathering = Gathering(job.plan.queries)
+    for report in gathering.receive(batches):
+        yield _report_row(report)
+    begun = time.perf_counter()
+    summaries = []
+    for number, (writer, query) in enumerate(zip(results, job.plan.queries, strict=True)):
+        with writer.part(_batch(), context.partitionId(), query.delivered) as part:
+            for rows in gathering.results(number):
+                part.write(rows)
+        summaries.append(part.summary())
+    yield _report_row({"parts": summaries, "gather_s": time.perf_counter() - begun})
+
+
+def _report(step: SlotStep, seconds: dict[str, float]) -> dict[str, Any]:
+    return {
         "slot": step.slot,
-        "part": part.summary(),
         "clock_us": step.now_us,
         "units": [asdict(unit) for unit in step.reports],
         "intake": [item.to_json() for item in step.punctuations if item.counts],
-        "seconds": {"receive": received - begun, "all": time.perf_counter() - begun},
+        "seconds": seconds,
     }
-    yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], ["report"])
+
+
+def _report_row(report: dict[str, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], ["report"])

@@ -1,12 +1,14 @@
-"""Routed blocks and punctuations as rows of a DataFrame.
+"""Routed blocks and punctuations, and result blocks and reports, as rows of a DataFrame.
 
-A row is (slot, meta, block): `meta` is a small JSON text, `block` an Arrow IPC stream, or NULL for a punctuation.
+A row is (slot, meta, block): `meta` is a small JSON text, `block` an Arrow IPC stream, or NULL for a punctuation or a
+report.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,35 +20,43 @@ ROUTED_SCHEMA = "slot int, meta string, block binary"
 _ARROW = pa.schema([("slot", pa.int32()), ("meta", pa.string()), ("block", pa.binary())])
 
 
+def row(slot: int, meta: Mapping[str, Any], block: pa.Buffer | None) -> pa.RecordBatch:
+    """One row, for the partition `slot`."""
+    text = json.dumps(meta, separators=(",", ":"))
+    if block is None:
+        blocks = pa.array([None], pa.binary())
+    else:
+        # The buffer becomes the column as it is: from offsets and data, without a copy.
+        offsets = pa.py_buffer(b"\x00" * 4 + block.size.to_bytes(4, "little"))
+        blocks = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, block])
+    return pa.RecordBatch.from_arrays([pa.array([slot], pa.int32()), pa.array([text]), blocks], schema=_ARROW)
+
+
 def routed_row(routed: Routed) -> pa.RecordBatch:
     """A block as a row."""
-    meta = json.dumps(
-        {"side": routed.side, "piece": routed.piece, "targets": routed.targets, "rows": routed.rows},
-        separators=(",", ":"),
-    )
-    # The buffer becomes the column as it is: from offsets and data, without a copy.
-    offsets = pa.py_buffer(b"\x00" * 4 + routed.block.size.to_bytes(4, "little"))
-    block = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, routed.block])
-    return pa.RecordBatch.from_arrays([pa.array([routed.slot], pa.int32()), pa.array([meta]), block], schema=_ARROW)
+    meta = {"side": routed.side, "piece": routed.piece, "targets": routed.targets, "rows": routed.rows,
+            "first": routed.first}  # fmt: skip
+    return row(routed.slot, meta, routed.block)
 
 
 def punctuation_row(slot: int, sent: int, punctuation: Punctuation) -> pa.RecordBatch:
     """A punctuation as a row."""
-    meta = json.dumps({"sent": sent, "punctuation": punctuation.to_json()}, separators=(",", ":"))
-    return pa.RecordBatch.from_arrays(
-        [pa.array([slot], pa.int32()), pa.array([meta]), pa.array([None], pa.binary())], schema=_ARROW
-    )
+    return row(slot, {"sent": sent, "punctuation": punctuation.to_json()}, None)
+
+
+def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any], pa.Buffer | None]]:
+    """(meta, block) of every row that came to a partition."""
+    for batch in batches:
+        blocks = batch.column("block")
+        for place, text in enumerate(batch.column("meta").to_pylist()):
+            yield json.loads(text), blocks[place].as_buffer()
 
 
 def receive(batches: Iterator[pa.RecordBatch], step: SlotStep) -> None:
     """Give every row of a slot to its step."""
-    for batch in batches:
-        blocks = batch.column("block")
-        for row, text in enumerate(batch.column("meta").to_pylist()):
-            meta = json.loads(text)
-            if "punctuation" in meta:
-                step.punctuate(Punctuation.from_json(meta["punctuation"]), meta["sent"])
-                continue
+    for meta, buffer in rows_of(batches):
+        if buffer is None:
+            step.punctuate(Punctuation.from_json(meta["punctuation"]), meta["sent"])
+        else:
             targets = tuple((unit, role) for unit, role in meta["targets"])
-            buffer = blocks[row].as_buffer()
-            step.take(Routed(step.slot, meta["side"], meta["piece"], targets, meta["rows"], buffer))
+            step.take(Routed(step.slot, meta["side"], meta["piece"], targets, meta["rows"], buffer, meta["first"]))

@@ -7,7 +7,7 @@ Writing a version again is harmless, because everything in it is a function of v
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamjoin.errors import StateError
@@ -32,6 +32,7 @@ def dump(state: UnitState, report: UnitReport) -> bytes:
             "totals": dict(state.totals),
             "dropped": list(state.dropped),
             "outbox": list(state.outbox),
+            "open_rows": list(state.open_rows),
             "batch": {
                 "received": report.received,
                 "received_bytes": report.received_bytes,
@@ -42,6 +43,8 @@ def dump(state: UnitState, report: UnitReport) -> bytes:
                 "stored_rows": list(report.stored_rows),
                 "stored_bytes": report.stored_bytes,
                 "segments": report.segments,
+                "outbox_rows": list(report.outbox_rows),
+                "forwarded": report.forwarded,
             },
         },
         indent=1,
@@ -59,6 +62,8 @@ def load(text: bytes, name: str) -> UnitState:
         if value["format"] != FORMAT:
             raise StateError(f"{name} has format {value['format']}; this version reads format {FORMAT}")
         clocks = [StreamClock.from_json(clock) for clock in value["clocks"]]
+        # A manifest written before units sent blocks on says nothing of these.
+        open_rows = value.get("open_rows", (0, 0))
         return UnitState(
             value["version"],
             {int(side): tuple(map(SegmentInfo.from_json, infos)) for side, infos in value["segments"].items()},
@@ -66,9 +71,18 @@ def load(text: bytes, name: str) -> UnitState:
             value["totals"],
             tuple(value["dropped"]),
             tuple(value["outbox"]),
+            (open_rows[0], open_rows[1]),
         )
     except (ValueError, KeyError, TypeError, IndexError) as damage:
         raise StateError(
             f"manifest {name} is damaged ({damage}); restore the checkpoint from a copy, or start the job anew with "
             "another checkpoint"
         ) from None
+
+
+def named(state: UnitState) -> Iterator[SegmentInfo]:
+    """Every segment that a state names: those it stores, then the blocks of its outbox."""
+    for infos in state.segments.values():
+        yield from infos
+    for message in state.outbox:
+        yield from map(SegmentInfo.from_json, message["blocks"])

@@ -62,7 +62,8 @@ def _unit_text(unit: int, state: UnitState) -> str:
     for side, name in ((0, "R"), (1, "S")):
         clock = state.clocks[side]
         mark = "none yet" if clock.mark_us is None else _time(clock.mark_us)
-        lines.append(f"  {name}: {clock.rows:,} tuples so far, mark {mark}")
+        shed = f", {clock.shed:,} of them shed" if clock.shed else ""
+        lines.append(f"  {name}: {clock.rows:,} tuples so far{shed}, mark {mark}")
         for info in state.segments.get(side, ()):
             age = (
                 ""

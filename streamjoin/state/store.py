@@ -3,6 +3,9 @@
     <root>/<stage>/<unit>/<version>.json              manifests
     <root>/<stage>/<unit>/<version>-<n>.arrow         segments, named by the version that first holds them
 
+A segment stays in the directory of the unit that wrote it. Units that take it over name it as `../<unit>/<name>`; the
+one that lets it go at last lists it as dropped, and removes it.
+
 Segments are written and fsynced first, then the manifest is renamed into place: what a manifest names exists. Files are
 written under a temporary name, so a reader never sees half of one.
 """
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +44,7 @@ class StateStore:
         self.root = Path(root)
         self.stage = stage
         self.sync = sync
-        self._attached: dict[Path, pa.RecordBatch] = {}
+        self._attached: dict[int, dict[Path, pa.RecordBatch]] = {}
 
     def directory(self, unit: int) -> Path:
         """Where a unit's files are."""
@@ -70,14 +73,24 @@ class StateStore:
                 "checkpoint do not belong together"
             ) from None
 
+    def live_tuples(self, units: Iterable[int], version: int) -> int:
+        """Tuples of both streams that these units store or send on at `version`; one that two store counts twice.
+
+        Raises:
+            StateError: as `load`.
+        """
+        states = (self.load(unit, version) for unit in units)
+        return sum(info.rows for state in states for info in manifest.named(state))
+
     def open_segment(self, unit: int, info: SegmentInfo) -> pa.RecordBatch:
         """A segment's rows, mapped into memory.
 
         Raises:
             StateError: the file is missing, shorter than written, or unreadable.
         """
-        path = self.directory(unit) / info.file
-        if (rows := self._attached.get(path)) is not None:
+        path = self._path(unit, info.file)
+        attached = self._attached.setdefault(unit, {})
+        if (rows := attached.get(path)) is not None:
             return rows
         try:
             batch = pa.ipc.open_file(pa.memory_map(str(path), "r")).get_batch(0)
@@ -87,8 +100,11 @@ class StateStore:
             raise StateError(f"segment {path} is damaged: {damage}") from None
         if batch.num_rows != info.rows:
             raise StateError(f"segment {path} holds {batch.num_rows} rows where its manifest says {info.rows}")
-        self._attached[path] = batch
+        attached[path] = batch
         return batch
+
+    def _path(self, unit: int, name: str) -> Path:
+        return Path(os.path.normpath(self.directory(unit) / name))
 
     def writer(self, unit: int, version: int) -> SegmentWriter:
         """Where the segments that first appear in `version` go."""
@@ -106,6 +122,8 @@ class StateStore:
     def collect(self, unit: int, version: int) -> None:
         """Remove the version that falls out of the kept ones, and the segments it was the last to name.
 
+        Units are at most one version apart, and only one of them names a segment in each version. So when the unit that
+        dropped it comes here, nobody else has a kept version that names it.
         A crash in between leaves files that nothing names; `sweep` removes them at the next start.
         """
         failpoint("state.before_collect")
@@ -115,15 +133,14 @@ class StateStore:
         path = self.directory(unit) / f"{old}.json"
         with contextlib.suppress(FileNotFoundError):
             for name in self.load(unit, old).dropped if path.exists() else ():
-                (self.directory(unit) / name).unlink(missing_ok=True)
+                self._path(unit, name).unlink(missing_ok=True)
             path.unlink()
 
     def detach_except(self, unit: int, state: UnitState) -> None:
         """Forget mapped segments of a unit that its state no longer names."""
-        directory = self.directory(unit)
-        live = {directory / info.file for infos in state.segments.values() for info in infos}
-        for path in [path for path in self._attached if path.parent == directory and path not in live]:
-            del self._attached[path]
+        live = {self._path(unit, info.file) for info in manifest.named(state)}
+        attached = self._attached.get(unit, {})
+        self._attached[unit] = {path: rows for path, rows in attached.items() if path in live}
 
     def versions(self, unit: int) -> list[int]:
         """The versions there are, oldest first."""
@@ -136,18 +153,16 @@ class StateStore:
 
     def sweep(self) -> int:
         """Remove files that no manifest names, and return how many. Only while no task is running."""
-        removed = 0
+        kept: set[Path] = set()
         for unit in self.units():
-            named = {f"{version}.json" for version in self.versions(unit)}
             for version in self.versions(unit):
                 state = self.load(unit, version)
-                named |= {info.file for infos in state.segments.values() for info in infos}
-                named |= set(state.dropped)
-            for path in self.directory(unit).iterdir():
-                if path.name not in named:
-                    path.unlink()
-                    removed += 1
-        return removed
+                names = [f"{version}.json", *(info.file for info in manifest.named(state)), *state.dropped]
+                kept |= {self._path(unit, name) for name in names}
+        there = {self._path(unit, path.name) for unit in self.units() for path in self.directory(unit).iterdir()}
+        for path in there - kept:
+            path.unlink()
+        return len(there - kept)
 
     def _write(self, path: Path, content: bytes) -> None:
         temporary = path.with_name(f".{path.name}.{os.getpid()}")

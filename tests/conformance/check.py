@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from streamjoin.operators.biclique import Biclique, Routing
+from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.matrix import Matrix
 from streamjoin.operators.operator import Operator
 from streamjoin.operators.reference import Pairs, count_window_join, full_history_join, time_window_join
+from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.plan import JoinPlan
 from streamjoin.query import plan_query
 from streamjoin.window import CountWindow, TimeWindow
 
 from .conditions import CONDITIONS
 from .histories import History
-from .local import LocalRun
+from .local import Batch, LocalRun
 
 WINDOWS = {
     "20 us": "WITHIN 20 MICROSECONDS",
@@ -35,6 +38,13 @@ ANY: dict[str, Operator] = {
     "biclique 2+3": Biclique(2, 3),
     "matrix 1x1": Matrix(1, 1),
     "matrix 2x3": Matrix(2, 3),
+    "splitjoin 1": SplitJoin(1),
+    "splitjoin 4": SplitJoin(4),
+    "splitjoin 3, runs of 5": SplitJoin(3, 5),
+    "handshake 1": Handshake(1, 3),
+    "handshake 2": Handshake(2),
+    "handshake 3": Handshake(3, 4),
+    "handshake 8": Handshake(8, 5),
 }
 """Operators for every predicate."""
 
@@ -45,15 +55,24 @@ KEYED: dict[str, Operator] = {
 }
 """Operators that route by an equality."""
 
-Run = Callable[[LocalRun, list[tuple[list[pa.RecordBatch], list[pa.RecordBatch]]]], list[pa.RecordBatch]]
+OPERATORS: dict[str, Operator] = {**ANY, **KEYED}
+REPRESENTATIVES = ("biclique 2+3", "matrix 2x3", "splitjoin 3, runs of 5", "handshake 3")
+"""One of each kind, for the cases that are run with every change; the others take part when all tests are run."""
+NAMES = [
+    name if name in REPRESENTATIVES or name in KEYED else pytest.param(name, marks=pytest.mark.slow)
+    for name in OPERATORS
+]
+"""Names of all operators, as values of a test's parameter."""
+
+Run = Callable[[LocalRun, Sequence[Batch]], list[pa.RecordBatch]]
 
 
-def straight(run: LocalRun, batches: list[tuple[list[pa.RecordBatch], list[pa.RecordBatch]]]) -> list[pa.RecordBatch]:
+def straight(run: LocalRun, batches: Sequence[Batch]) -> list[pa.RecordBatch]:
     """All batches, one after the other."""
     return list(run.run(batches))
 
 
-def restored(run: LocalRun, batches: list[tuple[list[pa.RecordBatch], list[pa.RecordBatch]]]) -> list[pa.RecordBatch]:
+def restored(run: LocalRun, batches: Sequence[Batch]) -> list[pa.RecordBatch]:
     """Every batch is done twice, as after a crash before its commit; the first results are lost."""
     results: list[pa.RecordBatch] = []
     for batch in batches:
@@ -62,7 +81,7 @@ def restored(run: LocalRun, batches: list[tuple[list[pa.RecordBatch], list[pa.Re
     return results
 
 
-def rescaled(run: LocalRun, batches: list[tuple[list[pa.RecordBatch], list[pa.RecordBatch]]]) -> list[pa.RecordBatch]:
+def rescaled(run: LocalRun, batches: Sequence[Batch]) -> list[pa.RecordBatch]:
     """Another number of slots in every batch, and between the two attempts of one."""
     results: list[pa.RecordBatch] = []
     for number, batch in enumerate(batches):
@@ -120,7 +139,7 @@ def check(
     found_plan = plan(history, condition, window, index=index, period_us=period_us)
     with tempfile.TemporaryDirectory() as folder:
         job = LocalRun(found_plan, operator, Path(folder), slots)
-        got = Counter(pairs_of(run(job, history.cuts(batches, pieces))))
+        got = Counter(pairs_of(run(job, [*history.cuts(batches, pieces), *job.drain()])))
     want = Counter(expected(history, condition, found_plan, batches))
     missing, extra = want - got, got - want
     assert not missing and not extra, (

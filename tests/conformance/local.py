@@ -9,32 +9,46 @@ import pyarrow as pa
 
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
-from streamjoin.operators.operator import Operator
+from streamjoin.intake.shedding import Rules
+from streamjoin.operators.operator import Operator, drain_batches, drain_punctuation
 from streamjoin.operators.slot import SlotStep, StageJob
 from streamjoin.operators.unit import UnitReport
-from streamjoin.plan import JoinPlan
+from streamjoin.punctuation import Punctuation
+from streamjoin.sharing import Plan
 from streamjoin.state.store import StateStore
 
 Batch = tuple[Sequence[pa.RecordBatch], Sequence[pa.RecordBatch]]
 """What R and S bring in one batch, as pieces."""
 
+DRAIN: Batch = ((), ())
+"""This very object is a batch that drains; one that is only equal brings nothing."""
+
 
 class LocalRun:
-    """A job in this process. `store` is opened anew for every batch, so nothing survives but the files."""
+    """A job in this process. `store` is opened anew for every batch, so nothing survives but the files.
 
-    def __init__(self, plan: JoinPlan, operator: Operator, state: Path, slots: int = 2) -> None:
+    `of_queries` says which queries the last batch's results are of, one by one.
+    """
+
+    def __init__(self, plan: Plan, operator: Operator, state: Path, slots: int = 2, shed: Rules | None = None) -> None:
         self.plan = plan
         self.operator = operator
         self.state = state
         self.slots = slots
-        self.version = 0
+        self.shed = shed or {}
+        self.version = self.sequence = 0
         self.positions = [0, 0]
         self.reports: list[list[UnitReport]] = []
         self.dead: list[DeadLetter] = []
         self.counts: dict[str, int] = {}
+        self.of_queries: list[int] = []
 
-    def batch(self, pieces: Batch, *, commit: bool = True) -> list[pa.RecordBatch]:
-        """Join one batch; with commit=False it counts as not done, and the next call repeats it."""
+    def batch(self, pieces: Batch, *, commit: bool = True, clock_us: int | None = None) -> list[pa.RecordBatch]:
+        """Join one batch; with commit=False it counts as not done, and the next call repeats it.
+
+        Args:
+            clock_us: when the batch begins, for a heartbeat; None for a second after the one before.
+        """
         steps = [
             SlotStep(
                 StageJob(self.plan, self.operator, self.slots, self.state, sync=False),
@@ -45,10 +59,17 @@ class LocalRun:
             for slot in range(self.slots)
         ]
         positions = list(self.positions)
+        passing = [drain_punctuation(1_000_000 * self.version)] if pieces is DRAIN else []
+        if clock_us is not None:
+            passing.append(Punctuation(0, "heartbeat", "heartbeat", 0, None, clock_us))
+        for step in steps:
+            for punctuation in passing:
+                step.punctuate(punctuation, 0)
         for side in (0, 1):
             for number, rows in enumerate(pieces[side]):
                 piece = Piece(f"{side}-{number:04d}", "all", "history", positions[side], 1_000_000 * self.version)
-                intake = Intake(self.plan, side, self.operator, self.slots, self.dead.extend)
+                factor = self.shed_factor(side)
+                intake = Intake(self.plan, side, self.operator, self.slots, self.dead.extend, shed_factor=factor)
                 for routed in intake.take(rows, piece):
                     steps[routed.slot].take(routed)
                 for slot, sent, punctuation in intake.punctuate(piece):
@@ -56,12 +77,27 @@ class LocalRun:
                     for name, value in punctuation.counts.items():
                         self.counts[name] = self.counts.get(name, 0) + value
                 positions[side] += rows.num_rows
-        results = [rows for step in steps for rows in step.results()]
+        told = [(step.query, rows) for step in steps for rows in step.results()]
+        self.of_queries = [query for query, _ in told]
+        results = [rows for _, rows in told]
+        self.sequence = max(step.sequence for step in steps)  # a slot without units knows none
         if commit:
             self.reports.append([report for step in steps for report in step.reports])
             self.positions = positions
             self.version += 1
         return results
+
+    def drain(self) -> list[Batch]:
+        """The batches that the end of both streams asks for."""
+        return [DRAIN] * drain_batches(self.operator)
+
+    def shed_factor(self, side: int) -> float:
+        """The share of a side's tuples that the next batch sheds."""
+        rule = self.shed.get(side)
+        if rule is None:
+            return 0.0
+        units = [unit.number for unit in self.operator.units]
+        return rule.factor(StateStore(self.state, sync=False).live_tuples(units, self.version), len(units))
 
     def run(self, batches: Sequence[Batch]) -> Iterator[pa.RecordBatch]:
         """Join all batches in order."""

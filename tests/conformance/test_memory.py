@@ -20,6 +20,8 @@ from streamjoin.state.store import StateStore
 from .histories import TIMESTAMP
 from .local import LocalRun
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = pa.schema([("id", pa.int64()), ("ts", TIMESTAMP), ("k", pa.int64())])
 WINDOW_US, DELAY_US = 10_000, 500
 

@@ -5,7 +5,7 @@ A check that cannot fail proves nothing. Two mutations more, about manifests of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,17 @@ import numpy as np
 import pytest
 
 from streamjoin.errors import StateError
+from streamjoin.index.chain import Chain
 from streamjoin.index.segment import Segment
 from streamjoin.intake.intake import Intake
 from streamjoin.operators.biclique import Biclique, Routing
+from streamjoin.operators.handshake import Handshake
+from streamjoin.operators.handshake.counted import CountedSegment
+from streamjoin.operators.handshake.forwarding import outlived
+from streamjoin.operators.handshake.step import ChainStep, Flow
 from streamjoin.operators.operator import PROBE, STORE, Route
 from streamjoin.punctuation import StreamClock
-from streamjoin.window import TimeWindow
+from streamjoin.window import R, S, TimeWindow
 
 from . import check as suite
 from .histories import history
@@ -32,11 +37,18 @@ def cases() -> Iterator[tuple[Any, ...]]:
             yield operator, shaped, "equality", "20 us"
 
 
-def caught() -> bool:
+def chain_cases() -> Iterator[tuple[Any, ...]]:
+    """The same for tuples that move: short chains and long ones, full blocks and short ones."""
+    for seed, window in enumerate(("20 us", "full history", "7 rows")):
+        for operator in (Handshake(3, 2), Handshake(5)):
+            yield operator, history(seed, r=60, s=60), "equality", window
+
+
+def caught(cases: Callable[[], Iterator[tuple[Any, ...]]] = cases) -> bool:
     """Whether any case fails."""
     for case in cases():
         try:
-            suite.check(*case, batches=8, pieces=2, period_us=1)
+            suite.check(*case, batches=8, pieces=2, period_us=1 if case[3] == "20 us" else None)
         except (AssertionError, StateError):
             return True
     return False
@@ -44,6 +56,7 @@ def caught() -> bool:
 
 def test_the_engine_as_it_is_passes() -> None:
     assert not caught()
+    assert not caught(chain_cases)
 
 
 def test_a_dropped_pair_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,3 +166,41 @@ def test_a_block_lost_on_the_way_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(Intake, "take", take)
     assert caught()
+
+
+def test_tuples_that_leave_the_chain_half_way_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = ChainStep._send_on
+
+    def send_on(self: ChainStep, side: int, flow: Flow, clocks: Any) -> None:
+        past = outlived(self.plan, side, clocks, 1, 1)
+        flow.closed = [segment for segment in flow.closed if not past(segment.info)]
+        flow.open = [segment for segment in flow.open if not past(segment.info)]
+        real(self, side, flow, clocks)
+
+    monkeypatch.setattr(ChainStep, "_send_on", send_on)
+    assert caught(chain_cases)
+
+
+@pytest.mark.parametrize("visible", [{R, S}, set()], ids=["both", "none"])
+def test_a_wrong_rule_for_tuples_that_cross_is_caught(monkeypatch: pytest.MonkeyPatch, visible: set[int]) -> None:
+    real = ChainStep._probe
+
+    def probe(self: ChainStep, chain: Chain, stored: int, *args: Any) -> Iterator[Any]:
+        on_their_way = self.flows[stored].outgoing
+        segments = [segment for segment in chain.segments if not any(segment is other for other in on_their_way)]
+        return real(
+            self, replace(chain, segments=segments + (on_their_way if stored in visible else [])), stored, *args
+        )
+
+    monkeypatch.setattr(ChainStep, "_probe", probe)
+    assert caught(chain_cases)
+
+
+def test_a_chain_that_is_not_drained_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Handshake, "drain_batches", 1)
+    assert caught(chain_cases)
+
+
+def test_a_count_window_by_one_sides_counts_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CountedSegment, "probe", Segment.probe)
+    assert caught(chain_cases)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from streamjoin.spark.session import create_session, java_problem
+from streamjoin.errors import InputError
+from streamjoin.spark.java import find_java
+from streamjoin.spark.session import create_session
 from tests.servers import KafkaBroker, ServerUnavailable, spark_connector_jars
 
 from .command import JAVA_OPTIONS
@@ -19,8 +21,10 @@ THREADS = 2
 @pytest.fixture(scope="session", autouse=True)
 def java() -> None:
     """No test here can do without."""
-    if reason := java_problem():
-        pytest.skip(reason)
+    try:
+        find_java()
+    except InputError as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,7 @@ run: {{checkpoint: checkpoint, files_per_batch: 1, {run}}}
 def run_text(session: SparkSession, text: str, folder: Path) -> Progress:
     """Run a join file to the end of its streams."""
     bound = bind(parse(text, base=folder))
-    return run_job(session, bound, bound.job(heartbeat=False), bound.sink(), until_end=True)
+    return run_job(session, bound, bound.job(heartbeat=False), bound.sinks(), until_end=True)
 
 
 def run_spark_join(session: SparkSession, text: str, folder: Path) -> dict[str, Any]:
@@ -85,6 +85,12 @@ def result_rows(folder: Path) -> Counter[tuple[Any, ...]]:
     if not list(folder.glob("*.parquet")):
         return Counter()
     return Counter(duckdb.execute(f"SELECT * FROM '{folder}/*.parquet'").fetchall())
+
+
+def pairs_in_name_order(folder: Path) -> list[tuple[int, int]]:
+    """(r_id, s_id) of a folder of Parquet results, file after file."""
+    tables = [pq.read_table(path) for path in sorted(folder.glob("*.parquet"))]
+    return [(row["r_id"], row["s_id"]) for table in tables for row in table.to_pylist()]
 
 
 def check_same(got: Counter[Any], want: Counter[Any]) -> None:

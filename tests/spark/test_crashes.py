@@ -21,14 +21,16 @@ from pyspark.sql import SparkSession
 from streamjoin.errors import InputError
 from streamjoin.failpoints import NAMES
 from streamjoin.joinfile import parse
+from streamjoin.ordering import Ordering
 from streamjoin.prepare import bind
 from streamjoin.spark import checkpoint
 from streamjoin.state.store import StateStore, read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history
+from tests.conformance.test_ordering import falls, sequence
 
 from .command import RUN_S_MAX, Command
-from .jobs import check_same, join_text, query, result_rows, run_text, write_history
+from .jobs import check_same, join_text, pairs_in_name_order, query, result_rows, run_text, write_history
 
 pytestmark = pytest.mark.spark
 
@@ -85,10 +87,10 @@ CASES = {
         "name: biclique, routing: contrand, r_units: 4, s_units: 3, r_groups: 2, s_groups: 3",
         ("unit.mid_results:4", "", "unit.before_manifest:5", "batch.mid_commit:1", "", "router.before_punctuation:3"),
     ),
-    "a count window": Case(
-        "equality",
+    "splitjoin in order, a count window": Case(
+        "band",
         "7 rows",
-        "name: biclique, routing: hash, r_units: 2, s_units: 2",
+        "name: splitjoin, cores: 3, turn_tuples: 2, ordering: total",
         ("batch.after_commit:1", "", "unit.after_segments:2", "state.before_collect:2", "", "unit.after_manifest:2"),
     ),
 }
@@ -162,6 +164,9 @@ def check_results(folder: Path, given: History, case: Case) -> None:
     assert want.total() > BATCHES
     check_same(result_rows(folder / "results"), want)
     assert not list((folder / "results" / ".staged").iterdir()), "an attempt with more slots left something behind"
+    if "ordering: total" in case.operator:
+        places = sequence(given, case.window.endswith("rows"), BATCHES)
+        assert falls(Ordering.TOTAL, pairs_in_name_order(folder / "results"), places) == []
 
 
 def check_state(folder: Path) -> None:

@@ -51,6 +51,7 @@ OPERATORS: dict[str, tuple[str, tuple[str, ...]]] = {
         BANDS,
     ),
     "matrix 2x2": ("name: matrix, rows: 2, columns: 2", ANY_CONDITION),
+    "splitjoin 3": ("name: splitjoin, cores: 3", ANY_CONDITION),
 }
 """name -> (`operator:` of a join file, the conditions it can route)."""
 
@@ -162,7 +163,7 @@ def test_there_is_one_spark_job_a_batch(session: SparkSession, tmp_path: Path) -
     def on_batch(progress: Progress, batch: BatchReport) -> None:
         groups.extend(str(query.runId) for query in session.streams.active)
 
-    progress = Driver(session, bound.job(heartbeat=False), bound.sink(), on_batch=on_batch).run(until_end=True)
+    progress = Driver(session, bound.job(heartbeat=False), bound.sinks(), on_batch=on_batch).run(until_end=True)
     assert progress.batches == 4 and len(set(groups)) == 1
     # A streaming query's jobs are in the group of its run.
     assert len(tracker.getJobIdsForGroup(groups[0])) == progress.batches

@@ -224,12 +224,34 @@ def test_arrival_times_are_those_of_the_first_attempt_when_a_batch_is_repeated(
     bound = bind(parse(text, base=tmp_path))
     sink = FailingSink(tmp_path / "results", fails_at=2)
     with pytest.raises(RunError, match="crashed before the commit"):
-        run_job(session, bound, bound.job(heartbeat=False), sink, until_end=True)
+        run_job(session, bound, bound.job(heartbeat=False), [sink], until_end=True)
     first = staged_rows(sink, 2)
     assert first
     run_text(session, text.replace("slots: 2", "slots: 1"), tmp_path)
     # Stamped anew, the batch would be too far from the one before it.
     assert Counter(read_rows(sorted((tmp_path / "results").glob("batch-000000002-*.parquet")))) == first
+
+
+@pytest.mark.parametrize(("formats", "records"), [(("json", "csv"), 40), (("arrow", "parquet"), 8)])
+def test_a_repeated_batch_sheds_the_same_tuples_by_other_slots_and_another_rule(
+    formats: tuple[str, str], records: int, broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    given = history(9, r=240, s=240, key_shape="one hot")
+    streams = Streams(broker, tmp_path, formats)
+    for turn in range(3):
+        streams.feed(given, turn, 3)
+    without = streams.text().replace("offsets_per_batch: 40", f"offsets_per_batch: {records}")
+    text = without.replace("delay: 1ms", "delay: 1ms, shed: {threshold: 1, capacity: 90, base: 0.3}")
+    bound = bind(parse(text, base=tmp_path))
+    sink = FailingSink(tmp_path / "results", fails_at=2)
+    with pytest.raises(RunError, match="crashed before the commit"):
+        run_job(session, bound, bound.job(heartbeat=False), [sink], until_end=True)
+    first = staged_rows(sink, 2)
+    again = run_text(session, without.replace("slots: 2", "slots: 3"), tmp_path)
+    assert Counter(read_rows(sorted((tmp_path / "results").glob("batch-000000002-*.parquet")))) == first
+    # Batch 2 is the only one of the second run that began under the rule.
+    assert all(counts.get("shed", 0) > 0 for counts in again.counts)
+    assert first and not first - reference(given)
 
 
 ARRIVALS = "SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s WHERE r.k = s.k WITHIN 2 SECONDS"

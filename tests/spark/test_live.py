@@ -72,7 +72,7 @@ class Live:
 def live(session: SparkSession, text: str, folder: Path) -> Iterator[Live]:
     """Run a join file until the block ends."""
     bound = bind(parse(text, base=folder))
-    job = Live(Driver(session, bound.job(), bound.sink()))
+    job = Live(Driver(session, bound.job(), bound.sinks()))
     thread = threading.Thread(target=job.run, name="live job", daemon=True)
     thread.start()
     try:

@@ -212,6 +212,74 @@ def test_right_file_is_said_to_be_right(streamjoin: Command, folder: Path) -> No
     assert said == Said(0, f"join.yaml is right: {what}\n", "")
 
 
+def test_relations_are_shown_with_columns_and_with_rows_where_files_tell(streamjoin: Command, folder: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2], "name": ["a", "b"]}), folder / "customers.parquet")
+    (folder / "cities.csv").write_text("id,name\n1,Ghent\n")
+    relations = {"customers": "parquet", "cities": "csv"}
+    said = streamjoin("validate", "join.yaml", *(
+        part for name, source in relations.items()
+        for part in ("--set", f"relations.{name}={{source: {source}, path: {name}.{source}}}")
+    ))  # fmt: skip
+    assert (said.status, said.err) == (0, "")
+    assert said.out.splitlines()[1:] == [
+        "relation customers: id int64, name string; 2 rows in 1 file",
+        "relation cities: id int64, name string; 1 file",
+    ]
+    (folder / "customers.parquet").unlink()
+    gone = streamjoin("validate", "join.yaml", "--set", "relations.c={source: parquet, path: customers.parquet}")
+    assert (gone.status, gone.out) == (2, "")
+    assert gone.err.startswith("streamjoin: relations.c.path: ") and gone.err.endswith("does not exist\n")
+
+
+SHED = ("--set", "streams.orders.shed={threshold: 1000, capacity: 2500, base: 0.1}")
+
+
+def test_that_results_may_be_partial_is_said_before_and_the_other_way_out_with_it(
+    streamjoin: Command, folder: Path
+) -> None:
+    said = streamjoin("validate", "join.yaml", *SHED)
+    way_out = "more units, and slots for them, are the other way out of an overload"
+    assert said.out.endswith(f"under overload tuples of orders are shed and results partial; {way_out}\n")
+    said = streamjoin("explain", "join.yaml", *SHED)
+    assert (
+        "shed        orders: from 1,000 live tuples a unit on 10% and more, all from 2,500 on (linear)\n"
+        f"            results may be partial; {way_out}\n"
+    ) in said.out
+    assert "spark        cannot: Spark's own join drops no tuples under overload" in said.out
+    found = json.loads(streamjoin("explain", "join.yaml", *SHED, "--output", "json").out)
+    assert found["shed"] == {"orders": {"threshold": 1000, "capacity": 2500, "base": 0.1, "shape": "linear"}}
+    without = json.loads(streamjoin("explain", "join.yaml", "--output", "json").out)
+    assert without["shed"] == {}
+
+
+def test_shedding_over_full_history_is_said_to_end_in_shedding_everything(streamjoin: Command, folder: Path) -> None:
+    query = "SELECT ONLINE orders.id AS a, payments.id AS b FROM orders, payments WHERE orders.k = payments.k"
+    said = streamjoin("explain", "join.yaml", *SHED, "--set", f"query={query}")
+    assert "so load never falls, and once units are full everything is shed\n" in said.out
+
+
+@pytest.mark.parametrize(
+    ("shed", "words"),
+    [
+        (7, "shed: orders 7; so results are partial"),
+        (0, "shed: nothing in this run, but in an earlier one; so results"),
+    ],
+)
+def test_a_run_that_shed_says_that_its_results_are_partial(
+    shed: int, words: str, streamjoin: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = {"orders": 0, "payments": 0}
+    figures = {
+        "operator": "biclique", "batches": 1, "tuples_in": {"orders": 9, "payments": 9}, "late": none,
+        "dead_letters": none, "null_keys": none, "results": 1, "seconds": 1.0, "tuples_per_second": 18.0,
+        "shed": {**none, "orders": shed}, "approximate": True,
+    }  # fmt: skip
+    monkeypatch.setattr("streamjoin.spark.run.run_file", lambda *_, **__: figures)
+    assert words in streamjoin("run", "join.yaml").err
+    figures["approximate"] = False
+    assert "shed" not in streamjoin("run", "join.yaml").err
+
+
 @pytest.mark.parametrize("command", [["run", "join.yaml", "--until-end"], ["compare", "join.yaml"]])
 def test_stream_without_an_end_cannot_be_run_until_its_end(
     command: list[str], streamjoin: Command, folder: Path
@@ -258,7 +326,37 @@ def test_explanation_is_for_people(streamjoin: Command, folder: Path) -> None:
     assert head.split() == ["operator", "memory", "replication", "comparisons/s", "bytes", "sent/s"]
     assert [line.split()[0] for line in operators][:2] == ["biclique", "matrix"]
     assert operators[-1] == "spark        can run it; no formula tells its costs"
-    assert note == "comparisons are those of a nested loop; an index needs a small part of them\n"
+    assert note.splitlines() == [
+        "comparisons are those of a nested loop; an index needs a small part of them",
+        "handshake forwards orders in blocks of 4 (J = 12.4) and payments in blocks of 1 (J = 2.02); a = 0.5, "
+        "C_ser = 1, C_tr = 1, rates and windows as sampled",
+    ]
+
+
+SKEWED = """
+streams:
+  a: {source: generator, kind: zipf.r, time: ts, rows: 50000, options: {keys: 1000, skew: 1.2}}
+  b: {source: generator, kind: zipf.s, time: ts, rows: 50000, options: {keys: 1000, skew: 0}}
+query: SELECT ONLINE a.k FROM a, b WHERE a.k = b.k WITHIN 5 SECONDS
+operator: {name: biclique, r_units: 8, s_units: 8}
+"""
+
+
+def test_explanation_warns_of_a_key_that_is_too_frequent_for_one_unit(streamjoin: Command, folder: Path) -> None:
+    (folder / "skewed.yaml").write_text(SKEWED)
+    said = streamjoin("explain", "skewed.yaml").out.splitlines()
+    place = next(number for number, line in enumerate(said) if line.startswith("skew"))
+    assert said[place : place + 2] == [
+        "skew        a: one key has 24% of the sampled tuples, and by hash one unit of 8 gets all of them",
+        "            routing: contrand spreads each key over a subgroup of units, random over all",
+    ]
+    found = json.loads(streamjoin("explain", "skewed.yaml", "--output", "json").out)
+    assert found["described"] == "biclique, hash routing, 8 units store R and 8 store S"
+    assert found["sampled"]["a"].keys() == {"tuples_per_s", "tuple_bytes", "tuples_stored"}
+    assert found["hot_keys"] == {"a": {"share": 0.2369, "units": 8}}  # each key of b is as frequent as the others
+    for harmless in ("operator.r_units=2", "operator.routing=random", "operator.name=matrix"):
+        knobs = ("--set", "operator={name: matrix}") if harmless.endswith("matrix") else ("--set", harmless)
+        assert "skew" not in streamjoin("explain", "skewed.yaml", *knobs).out
 
 
 def test_explanation_stays_aligned_with_figures_of_any_size(streamjoin: Command, folder: Path) -> None:
@@ -293,7 +391,10 @@ def test_explanation_is_json_for_programs(streamjoin: Command, folder: Path) -> 
     found = json.loads(said.out)
     assert found["operator"] == "matrix"
     assert found["window"] == "within 10 s"
-    assert [option["name"] for option in found["operators"]][:2] == ["biclique", "matrix"]
+    options = {option["name"]: option for option in found["operators"]}
+    assert list(options)[:2] == ["biclique", "matrix"]
+    assert options["handshake"]["block_tuples"] == {"orders": 4, "payments": 1}
+    assert "block_tuples" not in options["matrix"]
 
 
 # ---- generate ---------------------------------------------------------------------------------------------------

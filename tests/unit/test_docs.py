@@ -15,8 +15,10 @@ from streamjoin.joinfile import (
     JoinFile,
     OperatorFile,
     PunctuateFile,
+    RelationFile,
     ResultsFile,
     RunFile,
+    ShedFile,
     SnapshotFile,
     StreamFile,
 )
@@ -27,12 +29,23 @@ from streamjoin.schema import _SIMPLE_TYPES
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 JOIN_FILE = (DOCS / "join-file.md").read_text()
+DEPLOYMENT = (DOCS / "deployment.md").read_text()
 QUERY = (DOCS / "query-language.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted(DOCS.rglob("*.md"))]
 FIELDS = sorted(
     {
         field.alias or name
-        for model in (JoinFile, StreamFile, PunctuateFile, OperatorFile, ResultsFile, SnapshotFile, RunFile)
+        for model in (
+            JoinFile,
+            StreamFile,
+            RelationFile,
+            PunctuateFile,
+            OperatorFile,
+            ResultsFile,
+            SnapshotFile,
+            RunFile,
+            ShedFile,
+        )
         for name, field in model.model_fields.items()
     }
     - {"base"}
@@ -99,7 +112,7 @@ def test_every_generator_and_every_type_is_named(kind: str) -> None:
 
 @pytest.mark.parametrize("command", [name for name in app if not name.startswith("-")])
 def test_every_command_is_documented(command: str) -> None:
-    assert f"`streamjoin {command} " in JOIN_FILE
+    assert re.search(rf"`streamjoin {command}[ `]", JOIN_FILE + DEPLOYMENT)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

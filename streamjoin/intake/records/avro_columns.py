@@ -35,9 +35,9 @@ from streamjoin.intake.records.int128 import (
     times_ten_plus,
     words,
 )
-from streamjoin.intake.records.kernel import kernel
 from streamjoin.intake.records.text_copy import copy_text
 from streamjoin.intake.records.utf8 import mark_invalid_utf8
+from streamjoin.kernel import kernel
 from streamjoin.schema import type_name
 
 _UNIT_US: Final = {

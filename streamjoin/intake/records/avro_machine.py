@@ -20,7 +20,7 @@ from streamjoin.intake.records.avro_program import (
     UNION,
 )
 from streamjoin.intake.records.cells import TEXT, Bytes, Flags, Longs
-from streamjoin.intake.records.kernel import kernel
+from streamjoin.kernel import kernel
 
 TRUNCATED: Final = 1
 LONG_VARINT: Final = 2

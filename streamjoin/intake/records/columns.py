@@ -41,7 +41,6 @@ from streamjoin.intake.records.cells import (
     Flags,
     Longs,
 )
-from streamjoin.intake.records.kernel import kernel
 from streamjoin.intake.records.parse_number import (
     NAMED,
     check_floats,
@@ -51,6 +50,7 @@ from streamjoin.intake.records.parse_number import (
 )
 from streamjoin.intake.records.parse_time import parse_dates, parse_timestamps
 from streamjoin.intake.records.text_copy import copy_text
+from streamjoin.kernel import kernel
 from streamjoin.schema import type_name
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamjoin.intake.records.kernel import kernel
+from streamjoin.kernel import kernel
 
 Limbs = tuple[int, int, int, int]
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from streamjoin.intake.records.cells import MALFORMED, OUT_OF_RANGE, TOO_FINE, Bytes, Flags, Longs
 from streamjoin.intake.records.int128 import ZERO, negated, times_ten_plus, words
-from streamjoin.intake.records.kernel import kernel
+from streamjoin.kernel import kernel
 
 _INT64_TENTH: Final = -922337203685477580  # The least int64 without its last digit, which is 8.
 _EXPONENT_MAX: Final = 10**12  # Beyond any shift the digits of a record can make up for.

@@ -10,7 +10,7 @@ refused, because Arrow has no place for them.
 from __future__ import annotations
 
 from streamjoin.intake.records.cells import MALFORMED, TOO_FINE, Bytes, Flags, Longs
-from streamjoin.intake.records.kernel import kernel
+from streamjoin.kernel import kernel
 
 
 @kernel

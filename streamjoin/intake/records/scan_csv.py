@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.intake.records.cells import QUOTED, TEXT, Bytes, Cells, Longs
-from streamjoin.intake.records.kernel import kernel
 from streamjoin.intake.records.record_bytes import RecordBytes
 from streamjoin.intake.records.utf8 import utf8_error
+from streamjoin.kernel import kernel
 
 EMPTY: Final = 1
 BAD_UTF8: Final = 2

@@ -25,10 +25,10 @@ from streamjoin.intake.records.cells import (
     Cells,
     Longs,
 )
-from streamjoin.intake.records.kernel import kernel
 from streamjoin.intake.records.record_bytes import RecordBytes
 from streamjoin.intake.records.text_copy import unescaped
 from streamjoin.intake.records.utf8 import utf8_length
+from streamjoin.kernel import kernel
 
 DEPTH_MAX: Final = 10_000
 

@@ -11,7 +11,7 @@ from streamjoin.intake.records.cells import (
     Bytes,
     Longs,
 )
-from streamjoin.intake.records.kernel import kernel
+from streamjoin.kernel import kernel
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamjoin.intake.records.cells import NOT_UTF8, Bytes, Longs
-from streamjoin.intake.records.kernel import kernel
+from streamjoin.kernel import kernel
 
 
 @kernel

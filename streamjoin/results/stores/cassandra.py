@@ -28,6 +28,7 @@ from streamjoin.results.stores.store import (
     Records,
     StoreDownError,
     StoreError,
+    StoreMissingError,
     StoreUncertainError,
 )
 
@@ -65,6 +66,8 @@ _SHELF_CUT = 16
 _SETTLED_US = 600_000_000
 """An entry of a list that nobody has renewed for so long belongs to no write that is still under way."""
 _AT_ONCE = 32
+_BLOCKS_AT_ONCE = 128
+_BLOCKS_A_REQUEST = 16
 _BYTES_AT_ONCE = 1 << 20
 _BUSY_PAUSE_S = 0.005
 _SHELVES_AT_ONCE = 8
@@ -81,6 +84,8 @@ _TABLES = {
     "records": "job text, shelf text, name text, content blob, PRIMARY KEY ((job, shelf), name)",
     "layout": "part text PRIMARY KEY, version int",
 }
+_PLAIN = "compression = {'enabled': false}"
+"""Of a table whose content is compressed already."""
 _STATEMENTS = {
     "put_chapter": "INSERT INTO chapters (job, lane, bucket, chapter, there) VALUES (?, ?, ?, ?, true)",
     "list_chapters": "SELECT bucket, chapter, writetime(there) FROM chapters WHERE job = ? AND lane = ?",
@@ -89,8 +94,8 @@ _STATEMENTS = {
     "drop_chapters": "DELETE FROM chapters WHERE job = ? AND lane = ?",
     "put_block": "INSERT INTO blocks (job, bucket, chapter, batch_id, generation, unit, number, lowest, content) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    "get_block": "SELECT content FROM blocks WHERE job = ? AND bucket = ? AND chapter = ? AND batch_id = ? "
-    "AND generation = ? AND unit = ? AND number = ? AND lowest = ?",
+    "get_blocks": "SELECT bucket, lowest, generation, batch_id, unit, number, content FROM blocks "
+    "WHERE job = ? AND bucket = ? AND chapter = ? AND (batch_id, generation, unit, number, lowest) IN ?",
     "delete_block": "DELETE FROM blocks WHERE job = ? AND bucket = ? AND chapter = ? AND batch_id = ? "
     "AND generation = ? AND unit = ? AND number = ? AND lowest = ?",
     "list_blocks": "SELECT bucket, lowest, generation, batch_id, unit, number FROM blocks "
@@ -115,6 +120,10 @@ _TRANSACTIONS = ("first_head", "swap_head", "drop_head")
 _FAILURES = (DriverException, NoHostAvailable, ConnectionException, ConnectionBusy, NoConnectionsAvailable,
              protocol.ErrorMessage)  # fmt: skip
 _BROKEN = (OperationTimedOut, NoHostAvailable, ConnectionException, ConnectionBusy, NoConnectionsAvailable)
+
+
+_Sent = tuple[tuple[Any, ...], Any]
+"""The values of a statement, and the future of what it gives."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +160,15 @@ class _Link:
     def one(self, name: str, *values: Any) -> Any:
         """The result set of a statement."""
         return self.session.execute(self.statement(name), values)
+
+    def result(self, future: Any, name: str, values: tuple[Any, ...]) -> Any:
+        """What a statement gave that was sent with these values; one that the driver would not queue is sent again."""
+        try:
+            return future.result()
+        except NoHostAvailable as cause:
+            if not _is_busy(cause):
+                raise
+            return self.many(name, [values])[0]
 
     def many(self, name: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The result set of the statement with each row of values, in their order; the first error is raised."""
@@ -192,7 +210,7 @@ class CassandraStore:
     """
 
     kind = "cassandra"
-    block_bytes = 1 << 18
+    block_bytes = 1 << 16
 
     def __init__(
         self,
@@ -243,14 +261,41 @@ class CassandraStore:
             link.many("put_block", [(*_place(job, key), content) for key, content in blocks])
 
     def get_blocks(self, job: str, keys: Sequence[BlockKey]) -> Iterator[tuple[BlockKey, bytes]]:
-        """See `Store`."""
-        for start in range(0, len(keys), _AT_ONCE):
-            some = keys[start : start + _AT_ONCE]
-            with self._using() as link:
-                found = [result.one() for result in link.many("get_block", [_place(job, key) for key in some])]
-            for key, row in zip(some, found, strict=True):
-                if row is not None:
-                    yield key, row[0]
+        """See `Store`. The first requests leave at the call, so that what came before can be decoded meanwhile."""
+        groups = [keys[start : start + _BLOCKS_AT_ONCE] for start in range(0, len(keys), _BLOCKS_AT_ONCE)]
+        sent: list[_Sent] = []
+        with contextlib.suppress(StoreError):  # whoever iterates tries once more, and is told
+            sent = self._send_requests(job, groups[0]) if groups else []
+        return self._blocks(job, groups, sent)
+
+    def _blocks(
+        self, job: str, groups: Sequence[Sequence[BlockKey]], sent: Sequence[_Sent]
+    ) -> Iterator[tuple[BlockKey, bytes]]:
+        for number, group in enumerate(groups):
+            if not sent:
+                sent = self._send_requests(job, group)
+            found: dict[BlockKey, bytes] = {}
+            for values, future in sent:
+                with self._using() as link:
+                    rows = link.result(future, "get_blocks", values)
+                found.update((BlockKey(*place), content) for *place, content in rows)
+            coming = groups[number + 1 : number + 2]
+            sent = self._send_requests(job, coming[0]) if coming else []
+            yield from ((key, found[key]) for key in dict.fromkeys(group) if key in found)
+
+    def _send_requests(self, job: str, keys: Sequence[BlockKey]) -> list[_Sent]:
+        """Ask for a few blocks at a time, each time of one partition: a request for each block costs more."""
+        partitions: dict[tuple[int, int], list[BlockKey]] = {}
+        for key in keys:
+            partitions.setdefault((key.bucket, _chapter(key)), []).append(key)
+        requests = [
+            (job, *partition, [_place(job, key)[3:] for key in among[first : first + _BLOCKS_A_REQUEST]])
+            for partition, among in partitions.items()
+            for first in range(0, len(among), _BLOCKS_A_REQUEST)
+        ]
+        with self._using() as link:
+            statement = link.statement("get_blocks")
+            return [(values, link.session.execute_async(statement, values)) for values in requests]
 
     def delete_blocks(self, job: str, keys: Sequence[BlockKey]) -> None:
         """See `Store`."""
@@ -459,7 +504,7 @@ class CassandraStore:
 
     def _check_layout(self, version: int | None) -> None:
         if version is None:
-            raise StoreError(
+            raise StoreMissingError(
                 f"there is no result store in keyspace {self.keyspace} of {self._name()}; `streamjoin run` makes it"
             )
         if version != LAYOUT:
@@ -482,7 +527,8 @@ class CassandraStore:
         for table, columns in _TABLES.items():
             # The same id whoever makes it: two nodes that make a table at the same time would not agree otherwise.
             id = uuid.uuid5(uuid.NAMESPACE_URL, f"streamjoin/{self.keyspace}/{table}/{LAYOUT}")
-            link.session.execute(f"CREATE TABLE IF NOT EXISTS {self.keyspace}.{table} ({columns}) WITH id = {id}")
+            also = f" AND {_PLAIN}" if table == "blocks" else ""
+            link.session.execute(f"CREATE TABLE IF NOT EXISTS {self.keyspace}.{table} ({columns}) WITH id = {id}{also}")
         # Last: who finds it finds all tables.
         link.session.execute(
             f"INSERT INTO {self.keyspace}.layout (part, version) VALUES ('results', {LAYOUT}) IF NOT EXISTS"

@@ -26,6 +26,7 @@ from streamjoin.results.stores.store import (
     Records,
     StoreDownError,
     StoreError,
+    StoreMissingError,
     StoreUncertainError,
 )
 
@@ -373,8 +374,8 @@ class HbaseStore:
     def _forgotten(self) -> _ForgottenScanError:
         return _ForgottenScanError(f"HBase at {self._where} forgot a scan")
 
-    def _no_tables(self) -> StoreError:
-        return StoreError(
+    def _no_tables(self) -> StoreMissingError:
+        return StoreMissingError(
             f"HBase at {self._where} has no result store in tables {self.table}_*; `streamjoin run` makes it"
         )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from streamjoin.results.stores.store import BlockKey, Blocks, Records, StoreDownError, StoreError
+from streamjoin.results.stores.store import BlockKey, Blocks, Records, StoreDownError, StoreError, StoreMissingError
 
 LAYOUT = 1
 _BUSY_S = 30.0
@@ -171,7 +171,7 @@ class SqliteStore:
     def _open(self, make: bool) -> sqlite3.Connection:
         mode = "rwc" if make else "rw"
         if not make and not self.path.exists():
-            raise StoreError(f"there is no result store {self.path}; `streamjoin run` makes it")
+            raise StoreMissingError(f"there is no result store {self.path}; `streamjoin run` makes it")
         connection = sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode={mode}", uri=True, timeout=_BUSY_S, isolation_level=None,
             check_same_thread=False,

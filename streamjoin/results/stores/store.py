@@ -18,6 +18,10 @@ class StoreError(RunError):
     """A store refused or failed; the message names the store and the way out."""
 
 
+class StoreMissingError(StoreError):
+    """Nobody has made the store yet, so there is nothing in it."""
+
+
 class StoreDownError(StoreError):
     """The store cannot be reached; nothing was applied. Trying again later is right."""
 
@@ -68,7 +72,10 @@ class Store(Protocol):
         """Keep blocks; durable at the latest with the next `swap_head` of any process."""
 
     def get_blocks(self, job: str, keys: Sequence[BlockKey]) -> Iterator[tuple[BlockKey, bytes]]:
-        """The blocks of `keys`, in any order; one that is not there is left out."""
+        """The blocks of `keys`, in any order; one that is not there is left out.
+
+        A store may begin to fetch at the call. Errors come when the blocks are asked for, if they are.
+        """
 
     def delete_blocks(self, job: str, keys: Sequence[BlockKey]) -> None:
         """Forget blocks; those that are not there are no mistake."""
@@ -112,7 +119,7 @@ class StoreSpec:
     """How to open a store, as plain data that travels to tasks.
 
     Args:
-        kind: memory, sqlite, cassandra or hbase.
+        kind: memory, redis, sqlite, cassandra or hbase.
         settings: the arguments of its class, by name.
     """
 
@@ -127,6 +134,10 @@ class StoreSpec:
                 from streamjoin.results.stores.memory import MemoryStore
 
                 return MemoryStore.named(**settings)
+            case "redis":
+                from streamjoin.results.stores.redis import RedisStore
+
+                return RedisStore(**settings)
             case "sqlite":
                 from streamjoin.results.stores.sqlite import SqliteStore
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from streamjoin.results.ledger import Head
 from streamjoin.results.question import Question, ask
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
-from streamjoin.results.stores.store import Store, StoreSpec
+from streamjoin.results.stores.store import Store, StoreDownError, StoreSpec
 
 from .job import (
     CASES,
@@ -37,6 +38,7 @@ from .job import (
 
 ANEW_EVERY = 20
 ALL_EVERY = 60
+DOWN_S_MAX = 90.0
 
 
 class OneLook(threading.Event):
@@ -98,9 +100,22 @@ class Watch:
             self._ask_some()
         self.looks += 1
 
+    def look_patiently(self) -> None:
+        """Look once; a store that gives no answer for a while, on a machine that is busy, is asked again."""
+        down_from_s = time.monotonic()
+        while True:
+            try:
+                self.look()
+            except StoreDownError:
+                if time.monotonic() - down_from_s > DOWN_S_MAX:
+                    raise
+                time.sleep(0.5)
+            else:
+                return
+
     def last_look(self, batches: int) -> None:
         """Everything has been done: every row of every batch is there once, but for those that wait."""
-        self.look()
+        self.look_patiently()
         self._ask_all()
         assert self._head.batch == batches - 1
         ids = np.array(sorted([*self._ids, *self._must.waiting_ids().tolist()]), np.int64)
@@ -158,13 +173,12 @@ class Watch:
         """A client that comes back with the last id it has: the rest, each snapshot once and in order."""
         for news in follow(self._follower, after=self._followed, stop=OneLook()):
             assert news.snapshot.id > self._followed, "a continuous query went back"
-            self._followed = news.snapshot.id
             if self._news >= len(self._must.snapshots):  # committed since
                 self._must_come_to(self._follower.refresh(), self._news + 1)
             wanted = self._must.snapshots[self._news]
             ids = ids_of(news.rows)
             assert news.snapshot.id == wanted.id and np.array_equal(ids, wanted.ids), "a continuous query missed rows"
-            self._news += 1
+            self._followed, self._news = news.snapshot.id, self._news + 1
 
     def _ask_all(self) -> None:
         answer = ask(self._reader, Question())
@@ -212,7 +226,7 @@ def run(spec: StoreSpec, job: str, case: str, seed: int, folder: Path, stop: Eve
     broken = None
     try:
         while not stop.is_set():
-            watch.look()
+            watch.look_patiently()
         end = CommitLog(folder).end()
         if end is not None:
             watch.last_look(end)

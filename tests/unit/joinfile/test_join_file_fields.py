@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.explain import summary
 
 from .conftest import GONE, Changes, Try
 
@@ -43,6 +44,33 @@ MISSPELT: list[tuple[Changes, str, str]] = [
     ({f"{ORDERS}/pth": "x"}, "streams.orders.pth", 'did you mean "path"?'),
     ({"results/parqet": "x"}, "results.parqet", 'did you mean "parquet"?'),
     ({"run/slot": 2}, "run.slot", 'did you mean "slots"?'),
+]
+SHED = {"threshold": 100, "capacity": 200}
+SHEDDING: list[tuple[Changes, str, str]] = [
+    ({f"{ORDERS}/shed": {**SHED, **wrong}}, f"streams.orders.shed.{next(iter(wrong))}", message)
+    for wrong, message in (
+        ({"capacity": 100}, "100 must be above the threshold, which is 100"),
+        ({"capacity": "many"}, "needs a whole number"),
+        ({"threshold": 0}, "must be at least 1"),
+        ({"base": 1}, "1.0 must be at least 0 and below 1"),
+        ({"base": -0.5}, "must be at least 0 and below 1"),
+        ({"base": "half"}, "needs a number"),
+        ({"shape": "cubic"}, '"cubic" is no shed function; there are linear and quadratic'),
+        ({"shape": 1}, "needs a text"),
+        ({"capcity": 300}, 'there is no such field; did you mean "capacity"?'),
+    )
+] + [
+    (
+        {f"{ORDERS}/shed": {"threshold": 1}},
+        "streams.orders.shed.capacity",
+        "is missing; it is the number of live tuples",
+    ),
+    ({f"{ORDERS}/shed": True}, "streams.orders.shed", "needs a mapping such as {threshold: 2000000"),
+    (
+        {f"{ORDERS}/shed": SHED, "operator": {"name": "spark"}},
+        "streams.orders.shed",
+        "Spark's own join drops no tuples",
+    ),
 ]
 MISSING: list[tuple[Changes, str, str]] = [
     ({"streams": GONE}, "streams", "is missing: a name and a description for each stream"),
@@ -159,7 +187,7 @@ GENERATORS: list[tuple[Changes, str, str]] = [
     (generated(seed=2**80), "streams.orders.seed", "must be at most"),
 ]
 OPERATORS: list[tuple[Changes, str, str]] = [
-    (operator(name="bclique"), "operator.name", '"bclique" is no operator; operators are biclique, matrix, spark'),
+    (operator(name="bclique"), "operator.name", '"bclique" is no operator; operators are biclique, matrix, splitjoin'),
     (operator(name=5), "operator.name", "needs a text"),
     (operator(routing="hsh"), "operator.routing", '"hsh" is no routing; use random, hash, contrand'),
     (operator(routing=["hash"]), "operator.routing", "is no list of whole numbers"),
@@ -235,7 +263,7 @@ RESULTS: list[tuple[Changes, str, str]] = [
     [
         pytest.param(*case, id=f"{case[1][:40]}-{index}")
         for index, case in enumerate(
-            MISSPELT + MISSING + WRONG_TYPES + SPANS + RATES + GENERATORS + OPERATORS + SCHEMAS + RESULTS
+            MISSPELT + MISSING + WRONG_TYPES + SPANS + RATES + GENERATORS + OPERATORS + SCHEMAS + RESULTS + SHEDDING
         )
     ],
 )
@@ -269,17 +297,87 @@ def test_streams_that_differ_by_case_only_are_refused(validate: Try) -> None:
     assert refused.value.field == "streams.Orders"
 
 
+QUERIES = {"near": {"query": BAND, "results": {"parquet": "near"}}, "equal": {"query": BY_ID}}
+SEVERAL: Changes = {"queries": QUERIES, "query": GONE, "results": GONE}
+
+
+def test_several_queries_share_a_file(validate: Try) -> None:
+    bound = validate(SEVERAL)
+    assert summary(bound).startswith("near, equal: orders joins payments full history, by biclique")
+    assert [query.name for query in bound.queries] == ["near", "equal"]
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "message"),
     [
-        ({"relations": {"c": {"source": "csv", "path": "x"}}}, "relations", "joins with relations"),
-        ({"queries": {"a": {"query": "x"}}, "query": GONE}, "queries", "several queries in one job"),
-        ({f"{ORDERS}/shed": {"threshold": 1}}, "streams.orders.shed", "shed"),
+        ({"query": BAND}, "query", "belongs to each of the queries, as queries.NAME.query"),
+        ({"results": {"discard": True}}, "results", "belongs to each of the queries, as queries.NAME.results"),
+        ({"queries": {}}, "queries", "is empty; name the queries"),
+        ({"queries": {"a b": {"query": BAND}}}, "queries.a b", "a query's name is letters"),
+        ({"queries": {"a": {"query": " "}}}, "queries.a.query", "is empty"),
+        ({"queries": {"a": BAND}}, "queries.a", "needs a mapping"),
+        ({"queries": {"a": {"results": {"discard": True}}}}, "queries.a.query", "is missing"),
+        ({"queries": {"a": {"query": BAND, "result": {}}}}, "queries.a.result", 'did you mean "results"?'),
+        ({"queries": {"a": {"query": BAND, "results": {"parqet": "x"}}}}, "queries.a.results.parqet", "parquet"),
+        ({"queries": {"a": {"query": BAND, "results": {"store": "sqlite"}}}}, "queries.a.results.path", "is missing"),
+        (
+            {"queries": {"a": {"query": BAND, "results": {"parquet": "data/orders"}}}},
+            "queries.a.results.parquet",
+            "results in it would be read as its tuples",
+        ),
+        (
+            {"queries": {name: {"query": BAND, "results": {"jsonl": "-"}} for name in ("a", "b")}},
+            "queries.b.results",
+            "is where the results of a go",
+        ),
+        (
+            {"queries": {"a": {"query": BAND}, "b": {"query": f"{BAND} WITHIN 5 ROWS"}}},
+            "queries.b.query",
+            "all have windows of rows, or none has",
+        ),
+        (
+            {"queries": {"a": {"query": BAND}, "b": {"query": BAND.replace("orders, payments", "payments, orders")}}},
+            "queries.b.query",
+            "the same two streams, in the same order in FROM",
+        ),
+        (operator(main="orders.id = payments.id"), "operator.main", "names a conjunct of one query"),
+        (
+            {**operator(routing="hash"), "queries": {
+                "a": {"query": BY_ID}, "b": {"query": BY_ID.replace("orders.id = payments.id", "orders.k = payments.k")}
+            }},
+            "operator.routing",
+            "these queries have no equality in common",
+        ),
+        (operator(name="spark"), "operator.name", "needs an equality between the two streams"),
+        (
+            {**operator(ordering="total"), "queries": {
+                **QUERIES, "near": {"query": BAND, "results": {"store": "sqlite", "path": "results.db"}}
+            }},
+            "queries.equal.results",
+            "the results of all queries go into stores",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_one_of_several_queries_is_said_with_its_name(
+    changes: Changes, field: str, message: str, validate: Try
+) -> None:
+    with pytest.raises(InputError, match=re.escape(message)) as refused:
+        validate({**SEVERAL, **changes})
+    assert refused.value.field == field
+
+
+def test_a_mistake_in_one_of_several_queries_is_shown_where_it_is(validate: Try) -> None:
+    wrong = {"queries": {**QUERIES, "equal": {"query": BY_ID.replace("payments.id WITHIN", "payments.it WITHIN")}}}
+    with pytest.raises(InputError, match=r"^queries\.equal\.query, line 1, column \d+: .*payments"):
+        validate({**SEVERAL, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
         ({f"{ORDERS}/punctuate": {"per": "file"}}, "streams.orders.punctuate", "punctuations per file"),
         ({f"{ORDERS}/punctuate": {"column": "k", "value": 0}}, "streams.orders.punctuate", "punctuations by a column"),
         (operator(unit_capacity=64), "operator.unit_capacity", "unit_capacity"),
-        (operator(ordering="outer"), "operator.ordering", "ordering"),
-        (operator(main="orders.k = payments.k"), "operator.main", "main"),
     ],
 )
 def test_what_this_version_cannot_do_is_refused_by_name(
@@ -288,6 +386,13 @@ def test_what_this_version_cannot_do_is_refused_by_name(
     with pytest.raises(UnsupportedError, match=rf"{message}.* not supported by this version") as refused:
         validate(changes)
     assert refused.value.field == field
+
+
+def test_an_order_that_is_none_is_refused_with_those_there_are(validate: Try) -> None:
+    with pytest.raises(InputError, match='"sorted" is no ordering; use none, outer, inner, total') as refused:
+        validate(operator(ordering="sorted"))
+    assert refused.value.field == "operator.ordering"
+    validate(operator(ordering="outer"))
 
 
 def test_spark_needs_an_equality_and_says_so_before_it_starts(validate: Try) -> None:

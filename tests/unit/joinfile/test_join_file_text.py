@@ -20,7 +20,7 @@ from streamjoin.joinfile import FILE_BYTES_MAX, load, parse
         ("", "the join file is empty; it needs streams and query"),
         ("# only a comment\n", "the join file is empty"),
         ("null", "the join file is empty"),
-        ("- a\n- b", r"a join file is a mapping with streams and query, .*, not \['a', 'b'\]"),
+        ("- a\n- b", r"a join file is a mapping with streams and query or queries, .*, not \['a', 'b'\]"),
         ("plain text", 'not "plain text"'),
         ("!!set {a, b}", "a join file is a mapping"),
         ("!!omap [a: 1]", "a join file is a mapping"),

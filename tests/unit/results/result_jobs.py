@@ -89,11 +89,12 @@ class Job:
         content: pa.RecordBatch,
         clock_us: int | None = None,
         marks_us: tuple[int | None, int | None] = (None, None),
+        shed: int = 0,
     ) -> list[Snapshot]:
         """A whole batch."""
         refs = self.put(number, content)
         clock = number * 1_000_000 if clock_us is None else clock_us
-        return self.ledger.commit(Collected(number, clock, marks_us, refs))
+        return self.ledger.commit(Collected(number, clock, marks_us, refs, shed))
 
 
 def table(*batches: pa.RecordBatch) -> pa.Table:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
+import zlib
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
@@ -22,14 +24,17 @@ from streamjoin.results.block import (
     ROWS_A_BLOCK_MIN,
     BlockRef,
     KeyCode,
+    check,
     cut,
     decode,
+    decode_all,
     encode,
     hash_sum,
     key_code,
     refs_from_batch,
     refs_to_batch,
     row_hashes,
+    sums_of_parts,
 )
 from streamjoin.results.stores.store import BlockKey
 
@@ -270,18 +275,36 @@ def test_a_block_with_a_row_more_or_less_is_noticed() -> None:
     ((ref, content),) = blocks_of(rows(60), KeyCode(ordered=True))
     batch = decode(ref, content)
     with pytest.raises(StateError, match="is not what its manifest says"):
-        decode(ref, encode(batch.slice(1)))
-    with pytest.raises(StateError, match="is not what its manifest says"):
-        decode(ref, encode(pa.concat_batches([batch, batch.slice(0, 1)])))
+        decode(ref, content[:-1] + b"x")
+    for other in (batch.slice(1), pa.concat_batches([batch, batch.slice(0, 1)])):
+        with pytest.raises(StateError, match="is not what its manifest says"):
+            decode(replace(ref, checksum=zlib.crc32(encode(other))), encode(other))
     with pytest.raises(StateError, match="is not what its manifest says"):
         decode(replace(ref, hash_sum=ref.hash_sum ^ 1), content)
+
+
+def test_of_blocks_decoded_together_the_changed_one_is_named() -> None:
+    blocks = blocks_of(rows(640), KeyCode(ordered=True), rows_max=64)
+    assert shown(decode_all(blocks)) == shown([decode(*block) for block in blocks])
+    ref, content = blocks[3]
+    blocks[3] = (replace(ref, hash_sum=ref.hash_sum ^ 1), content)
+    with pytest.raises(StateError, match=re.escape(str(ref.key))):
+        decode_all(blocks)
+    assert decode_all([]) == []
+
+
+@given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=5), max_size=6))
+def test_sums_of_parts_are_those_of_each_part(parts: list[list[int]]) -> None:
+    values = np.array([value for part in parts for value in part], np.uint64)
+    found = sums_of_parts(values, [len(part) for part in parts])
+    assert found.tolist() == [sum(part) % 2**64 for part in parts]
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00", b"no Arrow at all" * 50, b"\xff" * 400])
 def test_what_is_no_block_is_an_error_of_the_state(content: bytes) -> None:
     ((ref, _),) = blocks_of(rows(60), KeyCode(ordered=True))
     with pytest.raises(StateError, match="cannot be read"):
-        decode(ref, content)
+        decode(replace(ref, checksum=zlib.crc32(content)), content)
 
 
 def test_a_block_cut_off_anywhere_is_an_error_of_the_state() -> None:
@@ -289,7 +312,8 @@ def test_a_block_cut_off_anywhere_is_an_error_of_the_state() -> None:
     batch = decode(ref, content)
     for size in range(0, len(content), 13):
         try:
-            assert decode(ref, content[:size]).equals(batch)  # only the mark of the stream's end is missing
+            same = replace(ref, checksum=zlib.crc32(content[:size]))
+            assert decode(same, content[:size]).equals(batch)  # only the mark of the stream's end is missing
         except StateError:
             continue
         assert size > len(content) - 16
@@ -304,10 +328,13 @@ def test_a_block_with_a_changed_byte_is_right_or_an_error_of_the_state(data: Any
     changed = bytearray(block)
     changed[place] ^= data.draw(st.integers(1, 255))
     try:
-        found = decode(ref, bytes(changed), content.schema)
+        found = decode(replace(ref, checksum=zlib.crc32(changed)), bytes(changed), content.schema)
     except StateError:
-        return
-    assert found.to_pylist() == content.to_pylist()
+        pass
+    else:
+        assert found.to_pylist() == content.to_pylist()
+    with pytest.raises(StateError, match="changed after its commit"):
+        check(ref, bytes(changed))
 
 
 # ---- refs -------------------------------------------------------------------------------------------------------
@@ -317,7 +344,7 @@ COUNT = st.integers(0, 2**62)
 REFS = st.builds(
     BlockRef,
     st.builds(BlockKey, COUNT, INT64, COUNT, COUNT, COUNT, COUNT),
-    COUNT, COUNT, st.integers(0, 2**64 - 1), INT64, INT64, INT64, INT64,
+    COUNT, COUNT, st.integers(0, 2**64 - 1), INT64, INT64, INT64, INT64, st.integers(0, 2**32 - 1),
 )  # fmt: skip
 
 

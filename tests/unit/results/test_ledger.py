@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from streamjoin.results.ledger import FencedError, Head, Ledger, batch_name, sna
 from streamjoin.results.patience import Patience
 from streamjoin.results.policy import EpochPolicy, Open, Policy, PunctuationPolicy
 from streamjoin.results.reader import ExpiredError, Reader
-from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
+from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId, read_meta, with_meta
 from streamjoin.results.stores.memory import MemoryStore
 from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.results.stores.store import (
@@ -306,6 +307,37 @@ def test_a_snapshot_knows_what_is_in_it(store: Store) -> None:
     assert made.batches[0] == 0 and made.id == SnapshotId(1, 0)
     assert made.size == sum(len(content) for _, content in store.get_blocks("j", [ref.key for ref in made.blocks]))
     assert Snapshot.from_bytes(made.to_bytes()) == made
+
+
+def test_a_snapshot_says_how_many_tuples_were_shed_while_it_was_collected(store: Store) -> None:
+    policy = EpochPolicy(span_us=None, batches=3, threshold_rows=40)
+    job = Job(store, policy).start()
+    assert job.batch(0, rows(10), shed=5) == []
+    # What was shed is remembered by the head, so a restart forgets nothing of it.
+    job = Job(store, policy).start()
+    assert job.batch(0, rows(10), shed=5) == []
+    many = job.batch(1, rows(90), shed=2)
+    assert len(many) == 1 + 1 and [found.shed for found in many] == [7, 7]
+    assert job.batch(2, rows(0), shed=4) == []
+    assert job.batch(3, rows(1), shed=1) == []
+    assert [found.shed for found in job.ledger.finish()] == [5]
+    job.batch(4, rows(50))
+    reader = Reader(store, "j")
+    reader.refresh()
+    assert [found.shed for found in reader.snapshots()] == [7, 7, 5, 0]
+    assert reader.snapshots()[0].summary()["shed"] == 7
+
+
+def test_records_from_before_there_was_shedding_are_read(store: Store) -> None:
+    job = Job(store, EpochPolicy(span_us=None)).start()
+    job.batch(0, rows(10))
+    (made,) = job.batch(1, rows(0))
+    refs, meta = read_meta(made.to_bytes())
+    del meta["shed"]
+    assert Snapshot.from_bytes(with_meta(refs, meta)) == made
+    head = json.loads(store.head("j") or b"")
+    del head["shed"]
+    assert Head.from_bytes(json.dumps(head).encode()) == job.ledger.head
 
 
 def test_committing_a_batch_again_changes_nothing(store: Store) -> None:
@@ -611,7 +643,7 @@ def test_a_reader_in_the_middle_of_what_is_removed_is_told_so(store: Store) -> N
     reader.refresh()
     refs = [ref for snapshot in reader.snapshots() for ref in snapshot.blocks]
     reading, late = reader.rows(refs), reader.rows(refs)
-    for _ in range(64):
+    for _ in range(12):  # what was fetched at a time: 4 blocks, then 8
         next(reading)
     next(late)
     assert job.ledger.expire(2 * S) == 1

@@ -32,7 +32,7 @@ _numbers = count()
 def block(rows: int = 1, time_us: int = 0, size: int | None = None) -> BlockRef:
     """A block that is equal to no other."""
     key = BlockKey(0, 0, 1, 0, 0, next(_numbers))
-    return BlockRef(key, rows, rows * 10 if size is None else size, 0, time_us, time_us, 0, 0)
+    return BlockRef(key, rows, rows * 10 if size is None else size, 0, time_us, time_us, 0, 0, 0)
 
 
 class Run:
@@ -95,6 +95,16 @@ def test_a_pair_that_met_late_is_in_the_open_snapshot_whatever_its_time() -> Non
     run.add(clock_us=3 * S)
     assert closed == [("1.0", 1)]
     assert late in run.cuts[1].blocks and len(run.cuts[1].blocks) == 2
+
+
+def test_whole_batches_are_not_split_and_still_close_at_once_when_there_is_enough() -> None:
+    whole = Run(EpochPolicy(span_us=S, threshold_rows=10, whole_batches=True))
+    assert whole.add(block(8), clock_us=1) == []
+    assert whole.add(*[block(8)] * 5, clock_us=2) == [("1.0", 48)]
+    assert whole.add(*[block(0)] * (BLOCKS_A_SNAPSHOT_MAX + 5), clock_us=3) == [("1.1", 0)]
+    split = Run(EpochPolicy(span_us=S, threshold_rows=10))
+    split.add(block(8), clock_us=1)
+    assert split.add(*[block(8)] * 5, clock_us=2) == [("1.0", 16), ("1.1", 16), ("1.2", 16)]
 
 
 def test_an_epoch_may_be_a_number_of_batches() -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from result_jobs import SCHEMA, Job, assert_once, ids, rows, table
 
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, StateError
 from streamjoin.plan import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import KeyCode, key_code
 from streamjoin.results.policy import EpochPolicy
@@ -463,7 +463,7 @@ class Counting(MemoryStore):
 
     def get_blocks(self, job: str, keys: Sequence[BlockKey]) -> Iterator[tuple[BlockKey, bytes]]:
         self.fetches, self.blocks = self.fetches + 1, self.blocks + len(keys)
-        return super().get_blocks(job, keys)
+        yield from super().get_blocks(job, keys)
 
 
 @functools.cache
@@ -492,6 +492,42 @@ def test_one_key_of_many_rows_reads_a_small_part(code: KeyCode) -> None:
         assert answer.blocks_stored > 500
         assert answer.blocks_read == answer.blocks_wanted == reader.reads.blocks == store.blocks <= 16
         assert answer.rows_read == reader.reads.rows < 0.04 * 100_000
+
+
+def sparse() -> tuple[Job, dict[int, int]]:
+    """Even keys in one block a snapshot: manifests rule nothing out. Also how often each snapshot has key 10."""
+    policy = EpochPolicy(span_us=None, batches=1, threshold_rows=None)
+    job = Job(MemoryStore(), policy, KeyCode(ordered=True), block_bytes=1 << 20).start()
+    counts = {}
+    for number in range(8):
+        batch = rows(500, number, 400)
+        keys = pa.array(batch.column(RESULT_KEY).to_numpy() * 2)
+        batch = batch.set_column(batch.schema.get_field_index(RESULT_KEY), RESULT_KEY, keys)
+        counts[number] = int((keys.to_numpy() == 10).sum())
+        job.batch(number, batch)
+    job.ledger.finish()
+    return job, counts
+
+
+def test_blocks_without_the_key_are_not_decoded() -> None:
+    job, counts = sparse()
+    assert 0 < sum(count > 0 for count in counts.values()) < 8
+    found, answer = answered(reader_of(job), Question(key=10))
+    assert len(found) == sum(counts.values())
+    assert answer.blocks_read == 8
+    assert answer.rows_read == 500 * sum(count > 0 for count in counts.values())
+    nothing, answer = answered(reader_of(job), Question(key=11))
+    assert (nothing, answer.rows_read) == ([], 0)
+
+
+def test_damage_shows_also_in_blocks_that_are_not_decoded() -> None:
+    job, _ = sparse()
+    store = job.store
+    ((key, content), *_) = store.get_blocks(job.name, list(store.list_blocks(job.name)))
+    middle = len(content) // 2
+    store.put_blocks(job.name, [(key, content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])])
+    with pytest.raises(StateError, match="changed after its commit"):
+        answered(reader_of(job), Question(key=11))
 
 
 def test_a_key_range_reads_in_proportion_only_what_may_hold_it() -> None:

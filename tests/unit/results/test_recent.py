@@ -165,6 +165,27 @@ def test_pages_across_the_seam_are_the_whole_answer_even_while_snapshots_leave_m
     assert got == want
 
 
+@pytest.mark.parametrize("limit", [50, 700])
+def test_pages_of_a_key_range_are_the_whole_answer_while_snapshots_leave_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(SqliteStore, "block_bytes", 2048)  # so that a page ends between blocks of other snapshots
+    job = Job(tmp_path, bytes_max=100_000)
+    job.run(12)
+    durable, recent = job.readers()
+    want = Counter(n for n, _, key in job.rows if 10 <= key <= 30)
+    got: Counter[int] = Counter()
+    cursor = None
+    for page in range(1000):
+        answer = ask(durable, Question(key_from=10, key_to=30, limit=limit, cursor=cursor), recent)
+        got += numbers(answer)
+        if (cursor := answer.cursor) is None:
+            break
+        if page % 4 == 0:
+            job.run(1)
+    assert got == want
+
+
 def test_blocks_that_leave_memory_while_they_are_read_come_from_the_store(job: Job) -> None:
     durable, recent = job.readers()
     want = Counter(n for n, *_ in job.rows)

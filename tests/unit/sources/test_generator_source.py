@@ -7,6 +7,7 @@ import pytest
 
 from streamjoin.errors import InputError
 from streamjoin.generate import generator
+from streamjoin.generate.stream import BASE_US
 from streamjoin.sources import GeneratorSource
 
 SECOND_US = 1_000_000
@@ -84,3 +85,32 @@ def test_unknown_kind_and_option_are_refused_when_the_source_is_made() -> None:
         source(kind="nope")
     with pytest.raises(InputError, match=r'band\.r has no option "keys"'):
         GeneratorSource("band.r", 1.0, 1, 1, 1, {"keys": 2})
+
+
+@pytest.mark.parametrize("kind", ["nexmark.person", "nexmark.auction", "nexmark.bid", "band.r", "zipf.s"])
+def test_event_time_keeps_step_with_the_clock_whatever_share_of_the_events_a_stream_has(kind: str) -> None:
+    live = source(None, 1000.0, 10**6, kind)
+    begun = live.latest(live.initial(), 1)
+    (read,) = live.reads(begun, live.latest(begun, 1 + 60 * SECOND_US), 1)
+    *_, (rows, _) = read.rows(["ts"])
+    assert rows.column("ts")[-1].value - BASE_US == pytest.approx(60 * SECOND_US, abs=SECOND_US)
+
+
+def test_event_times_can_begin_when_the_job_does_and_stay_so_when_a_batch_is_repeated() -> None:
+    now_us = 1_800_000_000 * SECOND_US
+    live = GeneratorSource("nexmark.auction", 1000.0, None, 1, 10**6, begins_now=True)
+    begun = live.latest(live.initial(), now_us)
+    later = live.latest(begun, now_us + 10 * SECOND_US)
+
+    def rows(source: GeneratorSource) -> pa.RecordBatch:
+        (read,) = source.reads(begun, later, 1)
+        ((found, _),) = read.rows(["id", "expires", "ts"])
+        return found
+
+    first, plain = rows(live), rows(source(None, 1000.0, 10**6, "nexmark.auction"))
+    assert first.column("id").equals(plain.column("id"))
+    for name in ("expires", "ts"):
+        moved = {new.value - old.value for new, old in zip(first.column(name), plain.column(name), strict=True)}
+        assert moved == {now_us - BASE_US}
+    again = GeneratorSource("nexmark.auction", 1000.0, None, 1, 10**6, begins_now=True)
+    assert rows(again).equals(first)

@@ -13,12 +13,10 @@ from streamjoin.index.segment import SegmentInfo, build
 from streamjoin.operators.unit import UnitReport, UnitState
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
 
-EMPTY = np.zeros(0, np.int64)
-
 
 def a_segment(rows: int = 5) -> tuple[pa.RecordBatch, SegmentInfo]:
     columns = pa.RecordBatch.from_arrays([pa.array(range(rows))], ["id"])
-    return build(columns, np.arange(rows), None, EMPTY, EMPTY)
+    return build(columns, np.arange(rows), None, {})
 
 
 def write(store: StateStore, version: int, *, unit: int = 0, dropped: tuple[str, ...] = ()) -> UnitState:
@@ -39,6 +37,16 @@ def test_a_committed_state_is_read_back(tmp_path: Path) -> None:
 
 def test_version_zero_is_empty_and_needs_no_file(tmp_path: Path) -> None:
     assert StateStore(tmp_path).load(3, 0) == UnitState(0, {})
+
+
+def test_live_tuples_are_those_that_all_units_store(tmp_path: Path) -> None:
+    store = StateStore(tmp_path)
+    assert store.live_tuples([0, 1, 2], 0) == 0
+    for unit in range(3):
+        write(store, 1, unit=unit)
+    assert (store.live_tuples([0, 1, 2], 1), store.live_tuples([1], 1)) == (15, 5)
+    with pytest.raises(StateError, match="unit 3 has no state of version 1"):
+        store.live_tuples(range(4), 1)
 
 
 def test_beginning_anew_over_old_state_is_refused(tmp_path: Path) -> None:

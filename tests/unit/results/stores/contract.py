@@ -330,7 +330,7 @@ class StoreContract:
         assert store.head(job) == b"x"
 
     def test_a_store_says_what_it_is(self, store: Store) -> None:
-        assert store.kind in ("memory", "sqlite", "cassandra", "hbase")
+        assert store.kind in ("memory", "redis", "sqlite", "cassandra", "hbase")
         assert 1 << 12 <= store.block_bytes <= 1 << 23
 
 

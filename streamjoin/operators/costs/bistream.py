@@ -1,46 +1,14 @@
-"""The papers' cost formulas: what an operator will store, send and compare.
+"""BiStream's formulas (SIGMOD 2015, section 4), for the join-biclique and the join-matrix.
 
-Symbols as in BiStream, section 4: chi is a tuple's size in bytes, phi its arrival rate a second, |R| and |S| the
-stored tuples, m and n the partitions, d and e the subgroups, D the delay in seconds, C the memory of a unit in bytes.
+Symbols: chi is a tuple's size in bytes, phi its arrival rate a second, |R| and |S| the stored tuples, m and n the
+partitions, d and e the subgroups, D the delay in seconds, C the memory of a unit in bytes.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class StreamStatistics:
-    """One stream: chi, phi and the number of stored tuples."""
-
-    tuple_bytes: float
-    rate_per_s: float
-    stored: float
-
-    @property
-    def bytes_per_s(self) -> float:
-        """Sigma = chi phi."""
-        return self.tuple_bytes * self.rate_per_s
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What the formulas say of one operator.
-
-    Args:
-        memory_bytes: W, all units together.
-        bytes_per_s: B, between routers and units.
-        replication: tuples received by units / tuples in.
-        comparisons_per_s: tuples compared with a nested loop a second; an index needs fewer.
-        busiest_bytes_per_s: the largest In(unit).
-    """
-
-    memory_bytes: float
-    bytes_per_s: float
-    replication: float
-    comparisons_per_s: float
-    busiest_bytes_per_s: float
+from streamjoin.operators.costs.prediction import Prediction, StreamStatistics
 
 
 def _sizes(units: int, groups: int) -> list[int]:

@@ -1,0 +1,222 @@
+"""The clients: `Client` blocks, `AsyncClient` is for event loops; both have the same methods, written once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+
+from streamjoin.client import calls
+from streamjoin.client.retry import Patience
+from streamjoin.client.steps import Exchange, Flow
+from streamjoin.client.tailing import tail as tail_flow
+from streamjoin.client.transport import Asynchronous, Blocking
+from streamjoin.errors import InputError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Transport = TypeVar("Transport", bound=Blocking | Asynchronous)
+DEFAULT_HOST = "http://127.0.0.1:8000"
+
+
+class Group(Generic[Transport]):
+    """Methods of a client that belong together."""
+
+    def __init__(self, transport: Transport, patience: Patience) -> None:
+        self._transport = transport
+        self._patience = patience
+
+
+class Method(Generic[P, T]):
+    """A conversation as a method: it gives its result, or on `AsyncClient` something to await for it."""
+
+    def __init__(self, exchange: Callable[Concatenate[Patience, P], Exchange[T]]) -> None:
+        self.exchange = exchange
+        self.__doc__ = exchange.__doc__
+
+    @overload
+    def __get__(self, group: Group[Blocking], owner: object) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, group: Group[Asynchronous], owner: object) -> Callable[P, Awaitable[T]]: ...
+    @overload
+    def __get__(self, group: None, owner: object) -> Self: ...
+    def __get__(self, group: Any, owner: object) -> Any:
+        if group is None:
+            return self
+
+        @wraps(self.exchange)
+        def method(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return group._transport.run(self.exchange(group._patience, *args, **kwargs))
+
+        return method
+
+
+class Values(Generic[P, T]):
+    """A conversation as a method that gives one value after the other."""
+
+    def __init__(self, flow: Callable[Concatenate[Patience, P], Flow[T]]) -> None:
+        self.flow = flow
+        self.__doc__ = flow.__doc__
+
+    @overload
+    def __get__(self, group: Group[Blocking], owner: object) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, group: Group[Asynchronous], owner: object) -> Callable[P, AsyncIterator[T]]: ...
+    @overload
+    def __get__(self, group: None, owner: object) -> Self: ...
+    def __get__(self, group: Any, owner: object) -> Any:
+        if group is None:
+            return self
+
+        @wraps(self.flow)
+        def method(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return group._transport.iterate(self.flow(group._patience, *args, **kwargs))
+
+        return method
+
+
+class Streams(Group[Transport]):
+    """Registered streams."""
+
+    list = Values(calls.list_streams)
+    get = Method(calls.get_stream)
+    create = Method(calls.create_stream)
+    change = Method(calls.change_stream)
+    delete = Method(calls.delete_stream)
+    test = Method(calls.look_at_stream)
+    sample = Method(calls.sample_stream)
+    push = Method(calls.push_rows)
+
+
+class Relations(Group[Transport]):
+    """Registered relations: finite tables that streams are joined with."""
+
+    list = Values(calls.list_relations)
+    get = Method(calls.get_relation)
+    create = Method(calls.create_relation)
+    change = Method(calls.change_relation)
+    delete = Method(calls.delete_relation)
+    test = Method(calls.look_at_relation)
+    sample = Method(calls.sample_relation)
+
+
+class Jobs(Group[Transport]):
+    """Jobs: joins that run, or are to."""
+
+    list = Values(calls.list_jobs)
+    get = Method(calls.get_job)
+    create = Method(calls.create_job)
+    change = Method(calls.change_job)
+    delete = Method(calls.delete_job)
+    validate = Method(calls.validate)
+    explain = Method(calls.explain)
+    diff = Method(calls.diff_job)
+    start = Method(calls.start_job)
+    stop = Method(calls.stop_job)
+    restart = Method(calls.restart_job)
+    rescale = Method(calls.rescale_job)
+    wait = Method(calls.wait_for_job)
+    events = Values(calls.job_events)
+    metrics = Method(calls.job_metrics)
+    logs = Method(calls.job_logs)
+    snapshots = Values(calls.job_snapshots)
+
+
+class Api(Group[Transport]):
+    """What both clients can do.
+
+    Args:
+        host: the platform's address; STREAMJOIN_HOST, else port 8000 of this machine.
+        api_key: STREAMJOIN_API_KEY unless given; none is needed where the platform's auth is off.
+        timeout_s: for one attempt of a request.
+        deadline_s: for a request with all attempts, and for a tail to be heard of again.
+        reach_s: for a request while nobody listens at the address; `deadline_s` unless given.
+    """
+
+    transport: type[Transport]
+
+    def __init__(
+        self,
+        host: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout_s: float = 30.0,
+        deadline_s: float = 60.0,
+        reach_s: float | None = None,
+    ) -> None:
+        address = find_host(host)
+        key = api_key if api_key is not None else os.environ.get("STREAMJOIN_API_KEY", "")
+        headers = {"User-Agent": "streamjoin", "Accept-Encoding": "identity"}
+        if key:
+            if not (key.isascii() and key.isprintable()) or " " in key:
+                raise InputError("the API key has letters that no key has; see STREAMJOIN_API_KEY")
+            headers["Authorization"] = f"Bearer {key}"
+        patience = Patience(address, timeout_s, deadline_s, deadline_s if reach_s is None else reach_s)
+        super().__init__(self.transport(address, headers), patience)
+        self.host = address
+        self.streams: Streams[Transport] = Streams(self._transport, self._patience)
+        self.relations: Relations[Transport] = Relations(self._transport, self._patience)
+        self.jobs: Jobs[Transport] = Jobs(self._transport, self._patience)
+
+    query = Method(calls.query)
+    tail = Values(tail_flow)
+    events = Values(calls.all_events)
+    call = Method(calls.call)
+
+
+class Client(Api[Blocking]):
+    """Talks to the platform and waits for its answers. Close it, or use it in a `with` block."""
+
+    transport = Blocking
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncClient(Api[Asynchronous]):
+    """The same on an event loop: results are awaited, lists and tails iterated by `async for`."""
+
+    transport = Asynchronous
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def find_host(given: str | None) -> str:
+    """The platform's address: as given, or of the environment.
+
+    A server's own STREAMJOIN_HOST and STREAMJOIN_PORT do, too, where there is no scheme.
+
+    Raises:
+        InputError: it is no address.
+    """
+    text = (given or os.environ.get("STREAMJOIN_HOST") or DEFAULT_HOST).strip()
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        scheme, rest = "http", {"0.0.0.0": "127.0.0.1", "::": "[::1]", "::1": "[::1]"}.get(text, text)
+        if ":" not in rest.rpartition("]")[2]:
+            rest = f"{rest}:{os.environ.get('STREAMJOIN_PORT', '8000')}"
+    rest = rest.rstrip("/")
+    if scheme not in ("http", "https") or not rest or any(letter.isspace() for letter in rest):
+        raise InputError(f'"{text[:100]}" is no address of a platform; STREAMJOIN_HOST is such as {DEFAULT_HOST}')
+    return f"{scheme}://{rest}"

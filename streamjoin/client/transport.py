@@ -1,0 +1,260 @@
+"""The two transports: they do what conversations ask for, one by blocking, one on an event loop.
+
+Connections are given back when the client is closed; a websocket when its iteration ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import httpx2
+from websockets.asyncio.client import ClientConnection as AsyncSocket
+from websockets.asyncio.client import connect as connect_async
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.sync.client import ClientConnection as Socket
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from streamjoin.client.steps import (
+    Connect,
+    Emit,
+    Exchange,
+    Flow,
+    Hear,
+    Lost,
+    Pause,
+    Reply,
+    Request,
+    Say,
+    SocketStep,
+    Step,
+)
+
+T = TypeVar("T")
+FRAME_BYTES_MAX = 64 << 20
+CLOSE_S = 2.0
+HTTP_FAILURES = (httpx2.TransportError, httpx2.DecodingError)
+SOCKET_FAILURES = (OSError, WebSocketException, TimeoutError)
+
+
+class Blocking:
+    """Does steps by waiting for them. May be used by several threads.
+
+    Args:
+        host: where the platform is, such as http://127.0.0.1:8000.
+        headers: of every request.
+    """
+
+    def __init__(self, host: str, headers: Mapping[str, str]) -> None:
+        self.host = host
+        self.headers = dict(headers)
+        self.http = httpx2.Client(base_url=host, headers=self.headers)
+
+    def run(self, exchange: Exchange[T]) -> T:
+        """The result of a conversation."""
+        came: Any = None
+        while True:
+            try:
+                step = exchange.send(came)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            came = self._do(step)
+
+    def iterate(self, flow: Flow[T]) -> Iterator[T]:
+        """The values of a conversation, each as it comes."""
+        came: Any = None
+        socket: Socket | None = None
+        try:
+            while True:
+                try:
+                    step = flow.send(came)
+                except StopIteration:
+                    return
+                came = None
+                if isinstance(step, Emit):
+                    yield step.value
+                elif isinstance(step, Request | Pause):
+                    came = self._do(step)
+                elif isinstance(step, Connect):
+                    _close(socket)
+                    came = socket = self._connect(step)
+                    if isinstance(came, Lost):
+                        socket = None
+                else:
+                    came = _use(socket, step)
+        finally:
+            flow.close()
+            _close(socket)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.http.close()
+
+    def _do(self, step: Step) -> Reply | Lost | None:
+        if isinstance(step, Pause):
+            time.sleep(step.seconds)
+            return None
+        try:
+            return _reply(self.http.request(**_arguments(step)))
+        except HTTP_FAILURES as failure:
+            return _no_reply(failure)
+
+    def _connect(self, step: Connect) -> Any:
+        try:
+            return connect(**_handshake(self.host, self.headers, step), legacy=True)
+        except SOCKET_FAILURES as failure:
+            return _lost(failure)
+
+
+class Asynchronous:
+    """Does steps on the running event loop; for the arguments see `Blocking`."""
+
+    def __init__(self, host: str, headers: Mapping[str, str]) -> None:
+        self.host = host
+        self.headers = dict(headers)
+        self.http = httpx2.AsyncClient(base_url=host, headers=self.headers)
+
+    async def run(self, exchange: Exchange[T]) -> T:
+        """The result of a conversation."""
+        came: Any = None
+        while True:
+            try:
+                step = exchange.send(came)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            came = await self._do(step)
+
+    async def iterate(self, flow: Flow[T]) -> AsyncIterator[T]:
+        """The values of a conversation, each as it comes."""
+        came: Any = None
+        socket: AsyncSocket | None = None
+        try:
+            while True:
+                try:
+                    step = flow.send(came)
+                except StopIteration:
+                    return
+                came = None
+                if isinstance(step, Emit):
+                    yield step.value
+                elif isinstance(step, Request | Pause):
+                    came = await self._do(step)
+                elif isinstance(step, Connect):
+                    await _close_async(socket)
+                    came = socket = await self._connect(step)
+                    if isinstance(came, Lost):
+                        socket = None
+                else:
+                    came = await _use_async(socket, step)
+        finally:
+            flow.close()
+            await _close_async(socket)
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self.http.aclose()
+
+    async def _do(self, step: Step) -> Reply | Lost | None:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return None
+        try:
+            return _reply(await self.http.request(**_arguments(step)))
+        except HTTP_FAILURES as failure:
+            return _no_reply(failure)
+
+    async def _connect(self, step: Connect) -> Any:
+        try:
+            return await connect_async(**_handshake(self.host, self.headers, step))
+        except SOCKET_FAILURES as failure:
+            return _lost(failure)
+
+
+def _use(socket: Socket | None, step: SocketStep) -> str | Lost | None:
+    assert socket is not None, "a conversation connects before it speaks"
+    try:
+        if isinstance(step, Say):
+            socket.send(step.text)
+            return None
+        assert isinstance(step, Hear)
+        return socket.recv(step.timeout_s, decode=True)
+    except SOCKET_FAILURES as failure:
+        return _lost(failure)
+
+
+async def _use_async(socket: AsyncSocket | None, step: SocketStep) -> str | Lost | None:
+    assert socket is not None, "a conversation connects before it speaks"
+    try:
+        if isinstance(step, Say):
+            await socket.send(step.text)
+            return None
+        assert isinstance(step, Hear)
+        async with asyncio.timeout(step.timeout_s):
+            return await socket.recv(decode=True)
+    except SOCKET_FAILURES as failure:
+        return _lost(failure)
+
+
+def _close(socket: Socket | None) -> None:
+    if socket is not None:
+        with suppress(*SOCKET_FAILURES):
+            socket.close()
+
+
+async def _close_async(socket: AsyncSocket | None) -> None:
+    if socket is not None:
+        with suppress(*SOCKET_FAILURES):
+            await socket.close()
+
+
+def _arguments(request: Request) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "method": request.method, "url": request.path, "params": dict(request.params) or None,
+        "headers": dict(request.headers), "timeout": request.timeout_s,
+    }  # fmt: skip
+    if request.content is not None:
+        arguments["content"] = request.content
+    elif request.json is not None:
+        arguments["json"] = request.json
+    return arguments
+
+
+def _reply(response: httpx2.Response) -> Reply:
+    return Reply(response.status_code, dict(response.headers), response.content)
+
+
+def _handshake(host: str, headers: Mapping[str, str], step: Connect) -> dict[str, Any]:
+    return {
+        "uri": "ws" + host.removeprefix("http") + step.path,
+        "subprotocols": [Subprotocol(step.subprotocol)],
+        "additional_headers": dict(headers),
+        "open_timeout": step.timeout_s,
+        "close_timeout": CLOSE_S,
+        "max_size": FRAME_BYTES_MAX,
+    }
+
+
+def _no_reply(failure: Exception) -> Lost:
+    return Lost(_why(failure), refused=isinstance(failure, httpx2.ConnectError))
+
+
+def _lost(failure: Exception) -> Lost:
+    if isinstance(failure, InvalidStatus):
+        response = failure.response
+        return Lost(f"HTTP status {response.status_code}", response.status_code, bytes(response.body or b""))
+    if isinstance(failure, ConnectionClosed):
+        frame = failure.rcvd
+        if frame is None:
+            return Lost("the connection broke off")
+        return Lost(frame.reason or f"the connection was closed with {frame.code}", frame.code)
+    return Lost(_why(failure))
+
+
+def _why(failure: Exception) -> str:
+    return str(failure) or type(failure).__name__

@@ -1,0 +1,58 @@
+"""Which tuples a query can match anything of: those its selection accepts, with all keys there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.expression import TRUE, columns_of, filter_mask
+from streamjoin.plan import JoinPlan
+from streamjoin.predicate import never_matches
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What one query makes of n rows.
+
+    Args:
+        selected: bool of shape (n,), where its selection holds.
+        joinable: and no key is NULL.
+    """
+
+    selected: np.ndarray
+    joinable: np.ndarray
+
+
+def select(query: JoinPlan, side: int, rows: pa.RecordBatch) -> Selected:
+    """Apply a query's selection of `side`, and look for NULL keys in what is left."""
+    name, count = query.names[side], rows.num_rows
+    columns = {(name, column): rows.column(column) for column in rows.schema.names}
+    selected = np.ones(count, bool)
+    selection = query.predicate.selections[side]
+    if selection != TRUE:
+        selected = filter_mask(selection, columns, count, query.predicates)
+    hopeless = never_matches(query.predicate, side)
+    if hopeless is None:
+        return Selected(selected, selected)
+    # What was not selected is not looked at: its keys may be none that can be computed.
+    chosen = None if selected.all() else np.nonzero(selected)[0]
+    keys = {pair: columns[pair] for pair in columns_of(hopeless)}
+    if chosen is None:
+        return Selected(selected, ~filter_mask(hopeless, keys, count))
+    taken = pa.array(chosen)
+    null = filter_mask(hopeless, {pair: values.take(taken) for pair, values in keys.items()}, chosen.size)
+    joinable = selected.copy()
+    joinable[chosen[null]] = False
+    return Selected(selected, joinable)
+
+
+def bits_of(masks: Sequence[np.ndarray]) -> np.ndarray:
+    """Truth values of up to 64 queries as the bits of the smallest unsigned integers that hold them, of shape (n,)."""
+    kind = np.min_scalar_type((1 << len(masks)) - 1)
+    bits = np.zeros(masks[0].size, kind)
+    for query, mask in enumerate(masks):
+        bits |= mask.astype(kind) << kind.type(query)
+    return bits

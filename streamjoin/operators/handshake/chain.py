@@ -1,0 +1,126 @@
+"""The line of workers: who is next to whom, and where tuples come in (ESJ, "Join engine").
+
+    R -> worker 0 -> worker 1 -> ... -> worker m-1 <- S
+         S leaves here                  R leaves here
+
+Each worker stores a share of R and one of S. A stream's tuples enter at its head and move from worker to successor, R
+to the right and S to the left, so that each tuple of R meets each tuple of S somewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.operators.handshake.step import ChainStep
+from streamjoin.operators.knobs import Knobs, whole
+from streamjoin.operators.operator import PROBE, STORE, Route, Tuples, UnitSpec
+from streamjoin.operators.unit import UnitStep, Work
+from streamjoin.ordering import Ordering
+from streamjoin.sharing import Plan
+from streamjoin.window import FullHistory, R, S
+
+AUTO_BLOCK = "auto"
+_TUPLES_MAX = 1 << 40
+
+
+@dataclass(frozen=True)
+class Handshake:
+    """A chain of workers.
+
+    Args:
+        workers: m, at least 1.
+        block: tuples that are sent on together; None to take half of a worker's fair share.
+        balance: send on what the successor has less of; without it each worker keeps tuples of a fixed age.
+        threshold: how many tuples more than its successor a worker must have before it sends any on.
+    """
+
+    workers: int
+    block: int | None = None
+    balance: bool = True
+    threshold: int = 0
+    name: str = "handshake"
+
+    def __post_init__(self) -> None:
+        for field, least in (("workers", 1), ("block", 1), ("threshold", 0)):
+            value = getattr(self, field)
+            if value is not None and value < least:
+                raise InputError(f"{value} is too few; {least} is the least", field=f"operator.{field}")
+
+    def __str__(self) -> str:
+        blocks = "blocks of half a fair share" if self.block is None else f"blocks of {self.block:,}"
+        return f"{self.workers} workers in a line, {blocks}" + ("" if self.balance else ", fixed shares")
+
+    @property
+    def units(self) -> tuple[UnitSpec, ...]:
+        """The workers, left to right. A stream's head counts its late tuples."""
+        return tuple(
+            UnitSpec(
+                worker, f"worker {worker}", (R, S), tuple(side for side in (R, S) if self.position(side, worker) == 0)
+            )
+            for worker in range(self.workers)
+        )
+
+    def route(self, side: int, tuples: Tuples) -> list[Route]:
+        """Every tuple to its stream's head."""
+        return [Route(np.arange(len(tuples), dtype=np.int64), ((self.worker(side, 0), STORE | PROBE),))]
+
+    def position(self, side: int, worker: int) -> int:
+        """How many workers a tuple of `side` has passed when it comes to `worker`."""
+        return worker if side == R else self.workers - 1 - worker
+
+    def worker(self, side: int, position: int) -> int:
+        """The inverse of `position`."""
+        return position if side == R else self.workers - 1 - position
+
+    def successor(self, side: int, worker: int) -> int | None:
+        """Whom `worker` sends tuples of `side` to; None at the end where they leave."""
+        position = self.position(side, worker) + 1
+        return self.worker(side, position) if position < self.workers else None
+
+    def predecessor(self, side: int, worker: int) -> int | None:
+        """Who sends `worker` tuples of `side`; None at the stream's head."""
+        position = self.position(side, worker) - 1
+        return self.worker(side, position) if position >= 0 else None
+
+    @property
+    def drain_batches(self) -> int:
+        """In the first all tuples set out, and then they go one hop a batch."""
+        return self.workers if self.workers > 1 else 0
+
+    def step(self, work: Work) -> UnitStep:
+        """See `Relay`."""
+        return ChainStep(self, work)
+
+
+def refuses(plan: Plan) -> str | None:
+    """Why a chain cannot run a plan, or None if it can."""
+    if plan.ordering is not Ordering.NONE:
+        return "a chain meets pairs late; choose biclique, matrix or splitjoin for ordered results"
+    return None
+
+
+def build(knobs: Knobs, plan: Plan, slots: int) -> Handshake:
+    """A chain as a join file describes it.
+
+    Raises:
+        InputError: a knob is wrong.
+        UnsupportedError: fixed shares without a window.
+    """
+    block = knobs.get("block", AUTO_BLOCK)
+    balance = knobs.get("balance", True)
+    if not isinstance(balance, bool):
+        raise InputError(f"{balance!r} is neither true nor false", field="operator.balance")
+    if not balance and isinstance(plan.window, FullHistory):
+        raise UnsupportedError(
+            "fixed shares are shares of the window, and this query has none; leave balance on, or add WITHIN",
+            field="operator.balance",
+        )
+    return Handshake(
+        whole(knobs, "workers", slots),
+        None if block == AUTO_BLOCK else whole(knobs, "block", 1, most=_TUPLES_MAX),
+        balance,
+        whole(knobs, "threshold", 0, 0, _TUPLES_MAX),
+    )

@@ -1,0 +1,303 @@
+"""One worker's work on one batch (ESJ, "Message passing", as a rule for batches).
+
+In batch v a worker has its own state of version v, and takes in what its neighbours' outboxes of version v hold for it:
+R from the left, S from the right; a stream's head takes in what the batch brings. Then
+
+    R that comes in  meets  S at rest, and S in the own outbox: those are crossing it just now
+    S that comes in  meets  R at rest, and R that comes in, but not R in the own outbox
+
+so two tuples that cross between two workers meet in one of them, and once. Afterwards nobody needs the old outboxes;
+new ones are chosen from what is at rest. A pair (r, s) has met iff r's place in the line is not left of s's: this holds
+after every batch, whatever the outboxes hold, so when and how much is sent on is about balance and never about results.
+
+For the same reason a tuple may leave only at the far end of its stream, where it has met all that is ahead of it. One
+that has outlived its window before is sent on whatever the loads, and meets the rest on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.block import QUERIES, TS, Block
+from streamjoin.index.chain import Chain, Open
+from streamjoin.index.segment import Segment, SegmentInfo
+from streamjoin.index.view import RANK
+from streamjoin.intake.intake import BLOCK_ROWS
+from streamjoin.operators.handshake.blocks import automatic_block
+from streamjoin.operators.handshake.counted import OPPOSITE, CountedSegment, open_ended, with_opposite
+from streamjoin.operators.handshake.forwarding import balancing, idle, outlived
+from streamjoin.operators.handshake.handover import message, sent, taken_over
+from streamjoin.operators.operator import STORE, drains
+from streamjoin.operators.unit import UnitState, UnitStep, Work
+from streamjoin.punctuation import StreamClock
+from streamjoin.window import CountWindow, R, S, Window
+
+if TYPE_CHECKING:
+    from streamjoin.operators.handshake.chain import Handshake
+
+
+@dataclass(slots=True)
+class Flow:
+    """One stream in one worker.
+
+    Args:
+        closed: blocks, oldest first; they are files that stay as they are until their last worker.
+        open: segments at the stream's head that together do not fill a block yet.
+        outgoing: what the worker sent in the version before, and what is on its way during this batch.
+        leaving: blocks that set out now.
+    """
+
+    chain: Chain
+    closed: list[Segment]
+    open: list[Segment]
+    outgoing: list[Segment]
+    leaving: list[Segment] = field(default_factory=list)
+    dropped: list[Segment] = field(default_factory=list)
+
+    @property
+    def at_rest(self) -> list[Segment]:
+        """Everything but what is on its way."""
+        return [*self.closed, *self.open]
+
+    @property
+    def open_rows(self) -> int:
+        """Tuples that do not fill a block yet."""
+        return rows_of(self.open)
+
+    def joined(self, segments: list[Segment]) -> list[Segment]:
+        """`segments` as one; none stay none."""
+        if len(segments) < 2:
+            return segments
+        self.dropped += segments
+        return [self.chain.merged(segments)]
+
+
+class ChainStep(UnitStep):
+    """A worker of the chain; see `UnitStep`."""
+
+    def __init__(self, operator: Handshake, work: Work) -> None:
+        # Blocks arrive in any order; the tuples' own decides where one block ends.
+        blocks = sorted(work.given.blocks, key=attrgetter("piece", "first"))
+        self.operator = operator
+        self.look = work.look
+        self.open_segment = work.open_segment
+        super().__init__(replace(work, given=replace(work.given, blocks=blocks)))
+        self.flows = {side: self._flow(side) for side in (R, S)}
+
+    def _attach(self, side: int, open_segment: Open) -> Chain:
+        layouts = tuple(open_ended(query.layout(side)) for query in self.plan.queries)
+        # A tuple that is handed on probes with its own columns, so all that keys are computed from is kept.
+        names = self.plan.routed_columns(side)
+        if isinstance(self.plan.window, CountWindow):
+            names = (*names, OPPOSITE)
+        return Chain(layouts, names, self.plan.archive_period, [])
+
+    def _flow(self, side: int) -> Flow:
+        chain = self._chains[side]
+        segments = [self._segment(side, info) for info in self.before.segments.get(side, ())]
+        first_open, rows = len(segments), 0
+        while rows < self.before.open_rows[side]:
+            first_open -= 1
+            rows += segments[first_open].info.rows
+        outgoing = [self._segment(side, info) for info in sent(self.before, side)]
+        return Flow(chain, segments[:first_open], segments[first_open:], outgoing)
+
+    def _segment(self, side: int, info: SegmentInfo) -> Segment:
+        return Segment.attach(self.open_segment(info), info, self._chains[side].layouts)
+
+    def results(self) -> Iterator[pa.RecordBatch]:
+        """See `UnitStep`."""
+        r, s = self.flows[R], self.flows[S]
+        # What is at rest, before anything comes in.
+        s_met = [*s.at_rest, *s.outgoing]
+        r_in = self._come_in(R)
+        s_in = self._come_in(S)
+        for block in r_in:
+            yield from self._probe(self._chain_over(S, s_met), S, block)
+        for block in s_in:
+            yield from self._probe(self._chain_over(R, r.at_rest), R, block)
+        self._finish()
+
+    def _chain_over(self, side: int, segments: list[Segment]) -> Chain:
+        return replace(self._chains[side], segments=segments)
+
+    def _matches(self, chain: Chain, stored: int, block: Block) -> Iterator[pa.RecordBatch]:
+        window = self.plan.queries[self.query].window
+        if isinstance(window, CountWindow):
+            assert block.positions is not None
+            ranks = block.positions + self.before.clocks[1 - stored].rows
+            counted: list[Segment] = [CountedSegment.over(found, ranks, window.rows) for found in chain.segments]
+            chain = replace(chain, segments=counted)
+        yield from super()._matches(chain, stored, block)
+
+    def _probe_coordinates(self, window: Window, side: int, block: Block) -> np.ndarray:
+        if isinstance(window, CountWindow):
+            return np.asarray(block.rows.column(OPPOSITE).to_numpy())
+        return super()._probe_coordinates(window, side, block)
+
+    def _come_in(self, side: int) -> list[Block]:
+        """Store what comes in, and give it as blocks that probe."""
+        predecessor = self.operator.predecessor(side, self.unit.number)
+        if predecessor is None:
+            block = self._gather(side, STORE)
+            return [self._take_in(side, block)] if block is not None else []
+        infos = sent(self.look(predecessor), side)
+        segments = [self._segment(side, taken_over(info, predecessor, self.unit.number)) for info in infos]
+        self.flows[side].closed += segments
+        return self._as_blocks(side, segments)
+
+    def _as_blocks(self, side: int, segments: list[Segment]) -> list[Block]:
+        """Stored tuples as blocks that probe; small ones together, since each block is a search in every segment."""
+        names = list(self._chains[side].names)
+        ahead = self.before.clocks[side].rows
+        groups: list[list[Block]] = []
+        rows = 0
+        for segment in segments:
+            positions = segment.rows.column(RANK).to_numpy() - ahead if OPPOSITE in names else None
+            queries = segment.rows.column(QUERIES).to_numpy() if segment.info.members else None
+            block = Block(segment.rows.select(names), segment.rows.column(TS).to_numpy(), positions, queries)
+            if not groups or rows + len(block) > BLOCK_ROWS:
+                groups.append([])
+                rows = 0
+            groups[-1].append(block)
+            rows += len(block)
+        return [Block.concat(group) for group in groups]
+
+    def _take_in(self, side: int, block: Block) -> Block:
+        """New tuples at the stream's head, in blocks where there is a successor."""
+        if isinstance(self.plan.window, CountWindow):
+            block = with_opposite(block, super()._probe_coordinates(self.plan.window, side, block))
+        flow = self.flows[side]
+        if self.operator.successor(side, self.unit.number) is None:
+            flow.closed += self._stored(flow.chain, side, block)
+            return block
+        size = self._block_tuples(side, len(block))
+        unsplit = replace(flow.chain, archive_period=None)
+        done = 0
+        while flow.open_rows + len(block) - done >= size:
+            upto = done + max(size - flow.open_rows, 0)
+            flow.open += self._stored(unsplit, side, block.slice(done, upto))
+            flow.closed += flow.joined(flow.open)
+            flow.open = []
+            done = upto
+        flow.open += self._stored(unsplit, side, block.slice(done, len(block)))
+        return block
+
+    def _stored(self, chain: Chain, side: int, block: Block) -> list[Segment]:
+        """A part of a batch as new segments."""
+        chain = replace(chain, segments=[])
+        if len(block):
+            self._store(chain, side, block)
+        return chain.segments
+
+    def _block_tuples(self, side: int, arriving: int) -> int:
+        if self.operator.block is not None:
+            return self.operator.block
+        states = [self.look(unit.number) for unit in self.operator.units]
+        live = sum(
+            info.rows
+            for state in states
+            for infos in (state.segments.get(side, ()), sent(state, side))
+            for info in infos
+        )
+        return automatic_block(live + arriving, self.operator.workers)
+
+    def _finish(self) -> None:
+        begun = self.seconds()
+        clocks = (self._clock(R), self._clock(S))
+        dropped: list[str] = []
+        kept: dict[int, tuple[SegmentInfo, ...]] = {}
+        outbox: dict[int, tuple[SegmentInfo, ...]] = {}
+        for side, flow in self.flows.items():
+            if self.operator.successor(side, self.unit.number) is None:
+                self._let_go(side, flow, clocks)
+            else:
+                self._send_on(side, flow, clocks)
+            dropped += [segment.info.file for segment in flow.dropped if segment.info.file]
+            kept[side] = self._saved(flow.at_rest)
+            outbox[side] = self._saved(flow.leaving)
+        self.report.marks_us = (clocks[R].mark_us, clocks[S].mark_us)
+        self._count({side: kept[side] + outbox[side] for side in (R, S)})
+        self._count_forwarded(outbox)
+        self.report.seconds["expire"] += self.seconds() - begun
+        self.state = UnitState(
+            self.before.version + 1,
+            kept,
+            clocks,
+            self._totals(),
+            tuple(dropped),
+            tuple(message(side, infos) for side, infos in outbox.items() if infos),
+            (self.flows[R].open_rows, self.flows[S].open_rows),
+        )
+
+    def _saved(self, segments: list[Segment]) -> tuple[SegmentInfo, ...]:
+        return tuple(
+            segment.info if segment.info.file else self.save_segment(segment.rows, segment.info) for segment in segments
+        )
+
+    def _let_go(self, side: int, flow: Flow, clocks: tuple[StreamClock, StreamClock]) -> None:
+        """At the far end: drop what has outlived its window, and merge the rest."""
+        chain = self._chain_over(side, flow.at_rest)
+        expired = chain.expire(outlived(self.plan, side, clocks, 1, 1))
+        self.report.expired_rows += rows_of(expired)
+        flow.dropped += expired + chain.merge()
+        flow.closed, flow.open = chain.segments, []
+
+    def _send_on(self, side: int, flow: Flow, clocks: tuple[StreamClock, StreamClock]) -> None:
+        """Elsewhere: the sweep first, then what evens out the loads."""
+        own = rows_of(flow.at_rest)
+        swept = self._swept(side, clocks)
+        closed, flow.closed = flow.closed, []
+        for segment in closed:
+            (flow.leaving if swept(segment.info) else flow.closed).append(segment)
+        flow.leaving += flow.joined([segment for segment in flow.open if swept(segment.info)])
+        if self.operator.balance:
+            count = balancing(
+                [segment.info.rows for segment in flow.closed],
+                own - rows_of(flow.leaving),
+                self._successor_rows(side, flow) + rows_of(flow.leaving),
+                self.operator.threshold,
+            )
+            flow.leaving += flow.closed[:count]
+            flow.closed = flow.closed[count:]
+        waiting = self._chain_over(side, [segment for segment in flow.open if not swept(segment.info)])
+        flow.dropped += waiting.merge()
+        flow.open = waiting.segments
+
+    def _swept(self, side: int, clocks: tuple[StreamClock, StreamClock]) -> Callable[[SegmentInfo], bool]:
+        if drains(self.given.punctuations) or idle(clocks, self.given.now_us):
+            return lambda info: True
+        parts = self.operator.workers
+        share = parts if self.operator.balance else self.operator.position(side, self.unit.number) + 1
+        return outlived(self.plan, side, clocks, share, parts)
+
+    def _successor_rows(self, side: int, flow: Flow) -> int:
+        """The successor's load: what it has at rest, and what it is taking in during this batch."""
+        successor = self.operator.successor(side, self.unit.number)
+        assert successor is not None
+        return sum(info.rows for info in self.look(successor).segments.get(side, ())) + rows_of(flow.outgoing)
+
+    def _count_forwarded(self, outbox: Mapping[int, tuple[SegmentInfo, ...]]) -> None:
+        infos = [info for found in outbox.values() for info in found]
+        self.report.outbox_rows = (sum(info.rows for info in outbox[R]), sum(info.rows for info in outbox[S]))
+        self.report.forwarded = {
+            "blocks": len(infos),
+            "tuples": sum(info.rows for info in infos),
+            "bytes": sum(info.bytes for info in infos),
+        }
+
+    def _totals(self) -> dict[str, int]:
+        gained: dict[str, Any] = {f"forwarded_{name}": value for name, value in self.report.forwarded.items()}
+        before = self.before.totals
+        return super()._totals() | {name: before.get(name, 0) + value for name, value in gained.items()}
+
+
+def rows_of(segments: list[Segment]) -> int:
+    """Tuples in segments."""
+    return sum(segment.info.rows for segment in segments)

@@ -1,0 +1,61 @@
+"""What may be shown of settings and texts: everything but secrets."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+MASK = "********"
+_PASSWORD = re.compile(r"(?<=//)([^\s/@:]*):([^\s@]+)@")
+_TOKEN = re.compile(r"\bsj_[A-Za-z0-9_-]{20,}|(?<=Bearer )\S+")
+_FIELD = re.compile(
+    r"""(["']?\b[\w.-]*(?:password|passwd|secret|token|api_?key|jaas\.config)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;}]+)""",
+    re.IGNORECASE,
+)
+
+
+def masked_settings(settings: Any) -> list[dict[str, Any]]:
+    """Each setting: what it is called in the environment, its value, and where that comes from."""
+    rows = []
+    for name in type(settings).model_fields:
+        variable = f"STREAMJOIN_{name.upper()}"
+        value = getattr(settings, name)
+        source = (
+            "file" if os.environ.get(f"{variable}_FILE") else "environment" if variable in os.environ else "default"
+        )
+        rows.append({"setting": variable, "value": _shown(value), "source": source})
+    return rows
+
+
+def secrets_of(settings: Any) -> list[str]:
+    """The secrets themselves, to keep them out of texts."""
+    found = []
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if hasattr(value, "get_secret_value"):
+            found.append(value.get_secret_value())
+        elif isinstance(value, str) and "://" in value and (password := urlsplit(value).password):
+            found.append(password)
+    return [secret for secret in found if secret]
+
+
+def masked_text(text: str, secrets: Iterable[str] = ()) -> str:
+    """A text without given secrets, and without what looks like one: passwords, tokens, credentials in addresses."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    text = _PASSWORD.sub(rf"\1:{MASK}@", text)
+    text = _TOKEN.sub(MASK, text)
+    return _FIELD.sub(rf'\1"{MASK}"', text)
+
+
+def _shown(value: Any) -> Any:
+    if hasattr(value, "get_secret_value"):
+        return MASK
+    if isinstance(value, str):
+        return _PASSWORD.sub(rf"\1:{MASK}@", value)
+    if isinstance(value, tuple):
+        return [str(part) for part in value]
+    return value if value is None or isinstance(value, int | float | bool) else str(value)

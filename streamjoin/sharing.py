@@ -1,0 +1,178 @@
+"""Several queries over one pair of streams in one job: one intake, and every tuple is stored once.
+
+What is shared has room for all of them: intake lets through what any query selects, with the columns that any reads;
+the window kept is the longest. Each query has its own selection, predicate, window, SELECT list, index and results.
+Source: ESJ, "Join engine" (a task is a query; instances in a worker share its tuples).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.expression import TRUE, Call, Column, Expression
+from streamjoin.ordering import Ordering
+from streamjoin.plan import JoinPlan
+from streamjoin.predicate import Equality, JoinPredicate
+from streamjoin.schema import StreamSchema
+from streamjoin.window import CountWindow, FullHistory, TimeWindow, Window
+
+QUERIES_MAX = 64
+"""A tuple carries a bit for each query."""
+
+
+@dataclass(frozen=True)
+class SharedPlan:
+    """The plans of several queries; what they share is said as a `JoinPlan` says it.
+
+    Args:
+        names_of_queries: what people call the queries.
+        queries: at least one; all read the same two streams in the same order.
+    Raises:
+        InputError: they cannot share one job; `field` is the query that does not fit.
+    """
+
+    names_of_queries: tuple[str, ...]
+    queries: tuple[JoinPlan, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.queries) > QUERIES_MAX:
+            raise InputError(f"{len(self.queries)} queries are too many for one job; {QUERIES_MAX} are the most",
+                             field="queries")  # fmt: skip
+        first = self.queries[0]
+        for name, query in zip(self.names_of_queries, self.queries, strict=True):
+            if query.streams != first.streams:
+                theirs, ours = (" and ".join(stream.name for stream in plan.streams) for plan in (first, query))
+                raise InputError(
+                    f"this reads {ours} where {self.names_of_queries[0]} reads {theirs}; the queries of one job read "
+                    "the same two streams, in the same order in FROM",
+                    field=f"queries.{name}.query",
+                )
+            if isinstance(query.window, CountWindow) != isinstance(first.window, CountWindow):
+                raise UnsupportedError(
+                    f"this is {query.window} where {self.names_of_queries[0]} is {first.window}; the queries of one "
+                    "job all have windows of rows, or none has",
+                    field=f"queries.{name}.query",
+                )
+            if query.gathered != first.gathered:
+                raise UnsupportedError(
+                    "with operator.ordering, the results of all queries go into stores, or those of none do",
+                    field=f"queries.{name}.results",
+                )
+
+    @property
+    def streams(self) -> tuple[StreamSchema, StreamSchema]:
+        """(R, S)."""
+        return self.queries[0].streams
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the first query calls them."""
+        return self.queries[0].names
+
+    @property
+    def text(self) -> str:
+        """All queries, as written."""
+        return "; ".join(
+            f"{name}: {query.text}" for name, query in zip(self.names_of_queries, self.queries, strict=True)
+        )
+
+    @property
+    def index(self) -> str:
+        """The index that all queries are to use, or auto."""
+        return self.queries[0].index
+
+    @property
+    def archive_period_us(self) -> int | None:
+        """What was set for all."""
+        return self.queries[0].archive_period_us
+
+    @property
+    def main(self) -> str | None:
+        """Each query has its own best one."""
+        return None
+
+    @property
+    def ordering(self) -> Ordering:
+        """The same for all."""
+        return self.queries[0].ordering
+
+    @property
+    def gathered(self) -> bool:
+        """See `JoinPlan`."""
+        return self.queries[0].gathered
+
+    @property
+    def counts_tuples(self) -> bool:
+        """See `JoinPlan`."""
+        return self.queries[0].counts_tuples
+
+    @property
+    def predicates(self) -> Mapping[str, Callable[..., Any]]:
+        """The registered predicates that any query calls."""
+        return {name: function for query in self.queries for name, function in query.predicates.items()}
+
+    @cached_property
+    def predicate(self) -> JoinPredicate:
+        """What all queries ask for: the equalities that they have in common, by which tuples may be routed."""
+        first = self.queries[0]
+        others = [
+            {_keys_as(self.names, query, found) for found in query.predicate.equalities} for query in self.queries[1:]
+        ]
+        common = tuple(found for found in first.predicate.equalities if all(found.keys in theirs for theirs in others))
+        return JoinPredicate((TRUE, TRUE), common, (), ())
+
+    @cached_property
+    def window(self) -> Window:
+        """The longest window: what stored tuples are kept for."""
+        windows = [query.window for query in self.queries]
+        counts = [window.rows for window in windows if isinstance(window, CountWindow)]
+        times = [window for window in windows if isinstance(window, TimeWindow)]
+        if counts:
+            return CountWindow(max(counts))
+        if len(times) < len(windows):
+            return FullHistory()
+        return TimeWindow(max(window.before_us for window in times), max(window.after_us for window in times))
+
+    @cached_property
+    def archive_period(self) -> int | None:
+        """The longest P; None where no query has any."""
+        return max((period for query in self.queries if (period := query.archive_period)), default=None)
+
+    def stored_columns(self, side: int) -> tuple[str, ...]:
+        """The columns that any query's results and rechecks read, in the stream's order."""
+        return self._any(side, [query.stored_columns(side) for query in self.queries])
+
+    def routed_columns(self, side: int) -> tuple[str, ...]:
+        """The columns that leave intake for any query, in the stream's order."""
+        return self._any(side, [query.routed_columns(side) for query in self.queries])
+
+    def _any(self, side: int, wanted: Sequence[Sequence[str]]) -> tuple[str, ...]:
+        names = {name for found in wanted for name in found}
+        return tuple(name for name in self.streams[side].columns.names if name in names)
+
+    def equality_keys(self, side: int) -> tuple[Expression, ...]:
+        """What equal keys are routed by."""
+        return tuple(found.keys[side] for found in self.predicate.equalities)
+
+
+def _keys_as(names: tuple[str, str], query: JoinPlan, found: Equality) -> tuple[Expression, Expression]:
+    """The keys of an equality, with the names that another query gives its streams."""
+    called = dict(zip(query.names, names, strict=True))
+    return renamed(found.keys[0], called), renamed(found.keys[1], called)
+
+
+def renamed(expression: Expression, called: Mapping[str, str]) -> Expression:
+    """An expression over streams of other names."""
+    if isinstance(expression, Column):
+        return replace(expression, stream=called[expression.stream])
+    if isinstance(expression, Call):
+        return replace(expression, args=tuple(renamed(arg, called) for arg in expression.args))
+    return expression
+
+
+Plan = JoinPlan | SharedPlan
+"""What a job runs."""

@@ -1,0 +1,1 @@
+"""ESJ's chain of workers with the message-passing two-phase forwarding protocol (ESJ, "Join engine")."""

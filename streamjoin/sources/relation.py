@@ -1,0 +1,110 @@
+"""Relations: finite tables on disk that streams are joined with. They have no event time and no delay.
+
+Source: SSBJ (DAPD 2019), sections 2.2 and 3: R is on disk, is read in one pass after the other and needs no index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamjoin.errors import InputError
+from streamjoin.intake.deadletter import DeadLetter
+from streamjoin.sources.files import FileRead
+
+FILES_OPENED_MAX = 1_000
+"""A look at a relation opens no more; the footer of one takes about a millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table of files.
+
+    Args:
+        name: what queries call it.
+        format: one of `sources.files.FORMATS`.
+        files: all of them, in name order, as they were when it was opened.
+        columns: what each of them has.
+    """
+
+    name: str
+    format: str
+    files: tuple[Path, ...]
+    columns: pa.Schema
+
+    def bytes(self) -> int:
+        """The size of all files.
+
+        Raises:
+            InputError: one is gone.
+        """
+        return sum(self._of(file, lambda file: file.stat().st_size) for file in self.files)
+
+    def row_count(self) -> int | None:
+        """How many rows there are; None where only reading them all would tell, or there are too many files to ask.
+
+        Raises:
+            InputError: a file is gone or damaged.
+        Cost: reads the footers of Parquet and Arrow files, and no rows.
+        """
+        count = _ROWS_OF.get(self.format)
+        if not self.files:
+            return 0
+        if count is None or len(self.files) > FILES_OPENED_MAX:
+            return None
+        return sum(self._of(file, count) for file in self.files)
+
+    def first_rows(self, limit: int) -> tuple[pa.RecordBatch, list[DeadLetter]]:
+        """Up to `limit` rows, file after file, and the records before and among them that could not be read.
+
+        Raises:
+            RunError: a file is gone, damaged or misses a column.
+        Cost: opens as many files as it takes, and `FILES_OPENED_MAX` at most.
+        """
+        names = self.columns.names
+        reads = (
+            FileRead(self.name, self.format, str(file), number, self.columns)
+            for number, file in enumerate(self.files[:FILES_OPENED_MAX])
+        )
+        parts = [pa.RecordBatch.from_pylist([], schema=self.columns)]
+        letters: list[DeadLetter] = []
+        left = limit
+        for rows, bad in chain.from_iterable(read.rows(names) for read in reads):
+            parts.append(rows.slice(0, left))
+            letters += bad
+            left -= parts[-1].num_rows
+            if left == 0 or len(letters) >= limit:
+                break
+        return pa.concat_batches(parts), letters
+
+    def _of(self, file: Path, figure: Callable[[Path], int]) -> int:
+        with _readable(file, self.format):
+            return figure(file)
+
+
+def _arrow_rows(file: Path) -> int:
+    with pa.memory_map(str(file), "r") as mapped:
+        rows: int = pa.ipc.open_file(mapped).count_rows()
+    return rows
+
+
+def _parquet_rows(file: Path) -> int:
+    rows: int = pq.read_metadata(file).num_rows
+    return rows
+
+
+_ROWS_OF = {"parquet": _parquet_rows, "arrow": _arrow_rows}
+
+
+@contextmanager
+def _readable(file: Path, format: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as cause:
+        raise InputError(f"{file} cannot be read as {format}: {cause}") from None

@@ -1,0 +1,66 @@
+"""The gather stage: results in order, as the join's `ordering` promises.
+
+    units -> repartitionById(gather partition) -> gather -> sink
+
+A gather partition gets the results whose newer tuple lies in its share of the batch's sequence, so that the partitions
+one after the other are the whole batch in order, and batches follow each other. It plays the part of SplitJoin's
+gathering tree (USENIX ATC 2016); what the tree's stars tell, the end of the unit stage tells here.
+
+Cost: results are shuffled once, and the results of a batch are held in memory, each partition its share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from streamjoin.block import to_ipc
+from streamjoin.operators.operator import split
+from streamjoin.ordering import NEWER, in_order
+from streamjoin.plan import JoinPlan
+from streamjoin.spark.wire import row, rows_of
+
+
+def run_rows(
+    results: pa.RecordBatch, query: int, first: int, arrived: int, partitions: int
+) -> Iterator[pa.RecordBatch]:
+    """Results of a unit as rows for the gather partitions.
+
+    Args:
+        query: whose results they are; its number in the job.
+        first: the sequence number of the batch's first tuple.
+        arrived: how many tuples of both streams the batch brought.
+    """
+    places = results.column(NEWER).to_numpy() - first
+    for partition, rows in split(places * partitions // max(arrived, 1)):
+        share = results if rows.size == results.num_rows else results.take(pa.array(rows))
+        yield row(partition, {"query": query}, to_ipc(share))
+
+
+def slot_report_row(partition: int, report: dict[str, Any]) -> pa.RecordBatch:
+    """A slot's report, which a gather partition hands on."""
+    return row(partition, {"report": report}, None)
+
+
+@dataclass(slots=True)
+class Gathering:
+    """One gather partition's work on one batch."""
+
+    queries: tuple[JoinPlan, ...]
+    _runs: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
+
+    def receive(self, batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+        """Take everything that was sent here; gives the reports among it."""
+        for meta, buffer in rows_of(batches):
+            if buffer is None:
+                yield meta["report"]
+            else:
+                self._runs.setdefault(meta["query"], []).append(pa.ipc.open_stream(buffer).read_next_batch())
+
+    def results(self, query: int) -> Iterator[pa.RecordBatch]:
+        """A query's results in order, without their sequence numbers; only once."""
+        plan = self.queries[query]
+        return in_order(plan.ordering, self._runs.pop(query, []), plan.delivered.names)

@@ -1,0 +1,76 @@
+"""The handshake chain on Spark: drained at the end, killed while it drains, then with other slots and more input."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streamjoin.errors import UnsupportedError
+from streamjoin.joinfile import parse
+from streamjoin.prepare import bind
+from streamjoin.spark.driver import Driver
+from streamjoin.spark.kafka import Topic
+from streamjoin.state.store import StateStore, read_manifests
+from tests.conformance.check import expected, plan
+from tests.conformance.histories import History, history
+
+from .command import Command
+from .jobs import check_same, join_text, query, result_rows, run_text, write_history
+
+pytestmark = pytest.mark.spark
+
+BATCHES, MORE, WORKERS = 4, 2, 3
+WINDOW = "20 us"
+OPERATOR = f"name: handshake, workers: {WORKERS}, block: 4"
+
+
+def text(slots: int) -> str:
+    return join_text(query("equality", WINDOW), OPERATOR, delay_us=15, run=f"slots: {slots}")
+
+
+def want(given: History, batches: int) -> Counter[tuple[Any, ...]]:
+    first = History(
+        given.r[: len(given.r) * batches // (BATCHES + MORE)],
+        given.s[: len(given.s) * batches // (BATCHES + MORE)],
+        given.delay_us,
+    )
+    return Counter(expected(first, "equality", plan(given, "equality", WINDOW), batches))
+
+
+@pytest.mark.timeout(600)
+def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(tmp_path: Path, session: SparkSession) -> None:
+    given = history(3, r=120, s=120, time_shape="disordered", delay_us=15)
+    write_history(given, tmp_path, BATCHES + MORE, range(BATCHES))
+    file = tmp_path / "join.yaml"
+    file.write_text(text(2))
+    # The second of the batches that drain.
+    kill = f"batch.before_commit:kill:{BATCHES + 2}"
+    with Command(file, "--until-end", "--quiet", failpoints=kill) as command:
+        assert command.exit_status() == -signal.SIGKILL, command.output()
+    state = tmp_path / "checkpoint" / "state"
+    assert any(found.outbox for _, found in read_manifests(state)), "nothing was on its way"
+    run_text(session, text(3), tmp_path)
+    found = want(given, BATCHES)
+    assert found.total() > 3 * BATCHES
+    check_same(result_rows(tmp_path / "results"), found)
+    assert {state.version for _, state in read_manifests(state)} == {BATCHES + WORKERS}
+    # The end is over once it has been reached, until there is more.
+    assert run_text(session, text(1), tmp_path).batches == 0
+    write_history(given, tmp_path, BATCHES + MORE, range(BATCHES, BATCHES + MORE))
+    assert run_text(session, text(1), tmp_path).batches == MORE + WORKERS
+    check_same(result_rows(tmp_path / "results"), want(given, BATCHES + MORE))
+    assert StateStore(state).sweep() == 0
+
+
+def test_the_end_of_a_kafka_topic_is_refused(tmp_path: Path) -> None:
+    write_history(history(3), tmp_path, 1)
+    bound = bind(parse(text(2), base=tmp_path))
+    topic = Topic("localhost:1", "r", "json", "earliest", 100)
+    driver = Driver(cast(SparkSession, None), bound.job(heartbeat=False), bound.sinks(), {0: topic})
+    with pytest.raises(UnsupportedError, match=r"run without --until-end, or choose biclique, matrix or splitjoin"):
+        driver.run(until_end=True)

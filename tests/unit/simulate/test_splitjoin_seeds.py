@@ -1,0 +1,26 @@
+"""Any settings, any history, any interleaving: all checks of SplitJoin at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.simulate.seeds import told
+from tests.unit.simulate.splitjoin_runs import complaints, drawn
+
+
+def _holds(seed: int) -> None:
+    run, inputs, window, match = drawn(seed)
+    with told(seed, run.network):
+        run.join(inputs)
+        assert complaints(run, inputs, window, match) == []
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_seed(seed: int) -> None:
+    _holds(seed)
+
+
+@pytest.mark.slow
+def test_2000_seeds() -> None:
+    for seed in range(2_000):
+        _holds(seed)

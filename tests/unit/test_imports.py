@@ -1,0 +1,26 @@
+"""What takes long to import is imported by those who need it: every start of a job would pay for it several times."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("duckdb", "numba", "pandas", "pyspark.sql", "sqlglot")
+
+
+@pytest.mark.parametrize(
+    ("module", "allowed"),
+    [
+        ("streamjoin.cli", ()),
+        ("streamjoin.job", ()),
+        ("streamjoin.operators.biclique", ()),
+        ("streamjoin.prepare", ("duckdb", "sqlglot")),
+        ("streamjoin.spark.source", ("pyspark.sql",)),
+    ],
+)
+def test_an_import_brings_nothing_heavy_that_it_may_not_need(module: str, allowed: tuple[str, ...]) -> None:
+    script = f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= set(allowed)
