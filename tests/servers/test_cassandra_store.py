@@ -114,6 +114,20 @@ def test_blocks_larger_than_the_socket_takes_at_once(store: CassandraStore, job:
     assert dict(store.get_blocks(job, list(blocks))) == blocks
 
 
+def test_many_blocks_of_many_partitions_come_in_the_order_asked_and_missing_ones_are_left_out(
+    store: CassandraStore, job: str
+) -> None:
+    keys = [key(bucket=number % 5, batch=number // 2, lowest=-number) for number in range(400)]
+    store.put_blocks(job, [(each, str(each).encode()) for each in keys[::3]])
+    asked = keys[::-1]
+    assert list(store.get_blocks(job, asked)) == [(each, str(each).encode()) for each in asked if each in keys[::3]]
+    left = store.get_blocks(job, asked)
+    next(left)
+    store.get_blocks(job, asked)  # begun, and never asked for
+    assert store.head(job) is None
+    assert len(list(left)) == len(keys[::3]) - 1
+
+
 def test_the_largest_block_fits_and_a_larger_one_is_named(store: CassandraStore, job: str) -> None:
     largest = bytes(cassandra.LARGEST_BYTES)
     store.put_blocks(job, [(key(), largest), (key(number=1), largest)])
@@ -387,6 +401,23 @@ def test_a_lost_connection_is_down_until_it_is_back(proxy: Proxy, far: Cassandra
     assert far.swap_head(job, b"1", b"2")
 
 
+def test_a_connection_lost_after_a_fetch_began_is_told_when_blocks_are_asked_for(
+    proxy: Proxy, far: CassandraStore, job: str
+) -> None:
+    far.put_blocks(job, [(key(), b"x")])
+    assert list(far.get_blocks(job, [key()])) == [(key(), b"x")]
+    proxy.delay(0.3)
+    begun = far.get_blocks(job, [key()])
+    proxy.cut()
+    down_soon(lambda: list(begun))
+    down_soon(far.jobs)
+    begun = far.get_blocks(job, [key()])  # not told here
+    down_soon(lambda: list(begun))
+    begun = far.get_blocks(job, [key()])
+    proxy.restore()
+    assert list(begun) == [(key(), b"x")]  # it tries once more
+
+
 def test_slow_answers_are_waited_for_up_to_the_time_out(proxy: Proxy, far: CassandraStore, job: str) -> None:
     proxy.delay(0.3)
     assert far.swap_head(job, None, b"1")
@@ -461,7 +492,7 @@ def test_a_ledger_commits_once_though_answers_are_lost(proxy: Proxy, store: Cass
         patience=Patience(READY_S_MAX),
     )
     generation = ledger.take_over()
-    given = [[BlockRef(key(generation=generation, batch=batch), 10, 5, batch, 0, 0, 0, 0)] for batch in range(5)]
+    given = [[BlockRef(key(generation=generation, batch=batch), 10, 5, batch, 0, 0, 0, 0, 0)] for batch in range(5)]
     for batch, blocks in enumerate(given):
         unlucky.put_blocks(job, [(block.key, b"block") for block in blocks])
         collected = Collected(batch, batch, (None, None), blocks)
