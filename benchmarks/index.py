@@ -13,6 +13,7 @@ from benchmarks.scale import Scale
 from streamjoin.expression import Columns
 from streamjoin.index import kernels
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo, build
+from streamjoin.index.view import CELL, KEY
 from streamjoin.plan import JoinPlan
 from streamjoin.query import plan_query
 from streamjoin.schema import StreamSchema
@@ -70,11 +71,11 @@ def _probe(stored: pa.RecordBatch, probing: pa.RecordBatch, predicate: str, want
     def built() -> tuple[pa.RecordBatch, SegmentInfo]:
         order, cells, keys = layout.arrange(columns, nothing, stored.num_rows)
         kept = stored.select(["k"]).take(pa.array(order))
-        return build(kept, stored.column("ts").cast(pa.int64()).to_numpy()[order], None, cells, keys)
+        return build(kept, stored.column("ts").cast(pa.int64()).to_numpy()[order], None, {CELL: cells, KEY: keys})
 
     built_s = _best_s(built)
     batch, info = built()
-    segment = Segment.attach(batch, info, layout)
+    segment = Segment.attach(batch, info, (layout,))
     counts = ProbeCounts()
     pairs = 0
 
@@ -83,7 +84,7 @@ def _probe(stored: pa.RecordBatch, probing: pa.RecordBatch, predicate: str, want
         counts, pairs = ProbeCounts(), 0
         asked: Columns = {("s", name): probing.column(name) for name in probing.schema.names}
         probes = layout.probes(asked, nothing, probing.num_rows)
-        pairs = sum(found.size for found, _ in segment.probe(probes, layout, counts))
+        pairs = sum(found.size for found, _ in segment.probe(0, probes, layout, counts))
 
     seconds = _best_s(probe)
     return {

@@ -95,7 +95,7 @@ def drive(session: SparkSession, bound: Bound, seconds_max: float | None, report
             queries.extend(session.streams.active)
 
     job = bound.job(heartbeat=False)
-    driver = Driver(session, job, bound.sink(), topics_of(bound), on_batch)
+    driver = Driver(session, job, bound.sinks(), topics_of(bound), on_batch)
     stop = threading.Event()
     timer = threading.Timer(seconds_max or threading.TIMEOUT_MAX, stop.set)
     timer.daemon = True

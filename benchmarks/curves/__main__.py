@@ -1,0 +1,83 @@
+"""Measure unit costs, run the simulations, and write the evaluation pages.
+
+python -m benchmarks.curves            docs/evaluation/: curves.json, the pictures and both pages; some minutes
+python -m benchmarks.curves --quick    toy sizes into benchmarks/out/quick/, in seconds
+python -m benchmarks.curves --page     the pictures and pages anew, from the figures that are there
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.curves import handshake, page, splitjoin, units
+from benchmarks.curves.units import Measured
+from benchmarks.scale import ROOT
+
+DOCS = ROOT / "docs" / "evaluation"
+FIGURES = "curves.json"
+DIGITS = 5
+MACHINE = ("cores", "model", "system", "python", "numpy", "numba")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.curves", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="toy sizes")
+    parser.add_argument("--page", action="store_true", help="measure nothing")
+    parser.add_argument("--docs", type=Path, help="where the pages go")
+    arguments = parser.parse_args()
+    # Toy numbers must not replace real ones.
+    docs = arguments.docs or (ROOT / "benchmarks" / "out" / "quick" / "evaluation" if arguments.quick else DOCS)
+    docs.mkdir(parents=True, exist_ok=True)
+    if not arguments.page:
+        (docs / FIGURES).write_text(json.dumps(rounded(run(arguments.quick)), indent=1) + "\n")
+    write(docs)
+    return 0
+
+
+def run(quick: bool = False, costs: Measured | None = None) -> dict[str, Any]:
+    """All figures of both pages.
+
+    Args:
+        costs: of the units of work; they are measured if none are given.
+    """
+    described = machine.describe()
+    costs = costs or units.measure(quick)
+    return {
+        "quick": quick,
+        "busy_before": 0.0 if quick else machine.busy_share(),
+        "machine": {key: described[key] for key in MACHINE},
+        "units": asdict(costs),
+        "numpy_compare": units.compare_numpy_ns(1 << (12 if quick else 16)),
+        "splitjoin": splitjoin.figures(costs, quick),
+        "handshake": handshake.figures(quick),
+    }
+
+
+def write(docs: Path) -> None:
+    """Pictures and pages from the figures in a folder."""
+    from benchmarks.curves.plots import draw  # It takes a while to import, and figures alone do without.
+
+    results = json.loads((docs / FIGURES).read_text())
+    draw(results, docs)
+    for name, text in page.pages(results).items():
+        (docs / name).write_text(text)
+
+
+def rounded(value: Any) -> Any:
+    """Floats with as many digits as anybody reads."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
