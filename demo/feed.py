@@ -6,14 +6,21 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from streamjoin.errors import RunError
 from streamjoin.generate import generator
+from streamjoin.generate.stream import BASE_US, TIME
 from streamjoin.results.parts import json_lines
 from tests.servers import KafkaBroker
+from tests.servers.kafka import PRODUCER
 
 TICK_S = 0.25
 
@@ -25,15 +32,38 @@ class Target(Protocol):
         """Deliver rows; they are there when this returns."""
 
 
-@dataclass
 class KafkaTarget:
-    """A topic a stream, JSON records."""
+    """A topic a stream, JSON records.
 
-    broker: KafkaBroker
+    One producer for all of them: a new one asks the broker for its number first, which takes half a second.
+    """
+
+    def __init__(self, broker: KafkaBroker) -> None:
+        self._failures: list[KafkaError] = []
+        settings = {**PRODUCER, "bootstrap.servers": broker.servers, "on_delivery": self._note}
+        # It would complain on the terminal once the broker has ended; what was not delivered is told by `_note`.
+        self._producer = Producer({**settings, "log_level": 0})
 
     def send(self, stream: str, rows: pa.RecordBatch, number: int) -> None:
-        """Produce one record a row."""
-        self.broker.produce(stream, [line.encode() for line in json_lines(pa.Table.from_batches([rows]))])
+        """Produce one record a row.
+
+        Raises:
+            KafkaException: a record was not delivered.
+        """
+        for line in json_lines(pa.Table.from_batches([rows])):
+            while True:
+                try:
+                    self._producer.produce(stream, line.encode())
+                    break
+                except BufferError:
+                    self._producer.poll(0.1)  # Full: wait for the sender to make room.
+        self._producer.flush()
+        if self._failures:
+            raise KafkaException(self._failures[0])
+
+    def _note(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self._failures.append(error)
 
 
 @dataclass
@@ -53,7 +83,7 @@ class FolderTarget:
 
 @dataclass
 class Feeder:
-    """Sends generators' rows as time goes by, from a thread of its own.
+    """Sends generators' rows as time goes by, from a thread of its own; their event times are the clock's.
 
     Args:
         streams: stream -> generator kind.
@@ -74,16 +104,36 @@ class Feeder:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+
     def start(self) -> None:
         """Begin to feed."""
         self._thread.start()
 
+    def check(self) -> None:
+        """Raise if feeding has failed.
+
+        Raises:
+            RunError: it has.
+        """
+        if self.failure is not None:
+            raise RunError(f"the streams could not be fed: {self.failure}") from self.failure
+
     def stop(self) -> dict[str, int]:
-        """End, and tell how many rows of each stream were fed."""
+        """End, and tell how many rows of each stream were fed.
+
+        Raises:
+            RunError: feeding has failed.
+        """
         self._stop.set()
         self._thread.join()
-        if self.failure is not None:
-            raise self.failure
+        self.check()
         return self.fed
 
     def _run(self) -> None:
@@ -95,6 +145,8 @@ class Feeder:
     def _feed(self) -> None:
         self.fed = dict.fromkeys(self.streams, 0)
         begun = time.monotonic()
+        # A tick's rows are sent together at its end, so that none is of the future.
+        shift = np.timedelta64(time.time_ns() // 1000 - BASE_US - int(TICK_S * 1e6), "us")
         number = 0
         while not self._stop.wait(max(begun + number * TICK_S - time.monotonic(), 0)):
             number += 1
@@ -103,6 +155,9 @@ class Feeder:
                 first, stop = self.fed[stream], int(events * self.shares[stream])
                 if stop > first:
                     rows = generator(kind).rows(first, stop, seed=1, rate=self.rate_per_s)
+                    place = rows.schema.get_field_index(TIME)
+                    moved = pc.add(rows.column(place), pa.scalar(shift))
+                    rows = rows.set_column(place, rows.schema.field(place), moved)
                     FolderTarget(self.history).send(stream, rows, number)
                     self.target.send(stream, rows, number)
                     self.fed[stream] = stop

@@ -1,0 +1,1 @@
+"""The control plane: streams, jobs and questions over HTTP and websocket."""

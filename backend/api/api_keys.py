@@ -1,0 +1,117 @@
+"""API keys: how programs show whose they are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import AfterValidator, BaseModel, Field
+from sqlalchemy import func, select
+
+from backend.api.shapes import Body, Limit, Page, StartingAfter, iso, link_next, page_of
+from backend.api.users import Role
+from backend.auth.actor import Viewer
+from backend.auth.keys import make_key
+from backend.catalog.events import record
+from backend.catalog.ids import now_us
+from backend.catalog.models import ApiKey, User
+from backend.context import InContext
+from backend.problems import Place, Problem
+
+router = APIRouter(prefix="/api/v1/api-keys", tags=["api-keys"])
+KEYS_MAX = 100
+
+
+def _printable(name: str) -> str:
+    # Also keeps out what turns the direction of writing, which would let one key look like another.
+    if not name.strip() or not name.isprintable():
+        raise ValueError("a name has 1 to 100 characters that can be printed")
+    return name.strip()
+
+
+class KeyIn(Body):
+    """A key to make."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
+    role: Role = "viewer"
+
+
+class KeyOut(BaseModel):
+    """A key, without what opens something. `start` are its first letters."""
+
+    id: str
+    name: str
+    start: str
+    role: Role
+    user_id: str
+    created_at: str | None
+    used_at: str | None
+    revoked_at: str | None
+
+
+class KeyCreated(KeyOut):
+    """A new key; `key` is shown this once and kept nowhere."""
+
+    key: str
+
+
+@router.get("")
+def list_api_keys(
+    context: InContext, actor: Viewer, request: Request, response: Response, limit: Limit = 50,
+    starting_after: StartingAfter = None,
+    all: Annotated[bool, Query(description="Those of all users; for admins.")] = False,
+) -> Page[KeyOut]:  # fmt: skip
+    """One's own keys, newest first; also those that were revoked."""
+    if all and actor.role != "admin":
+        raise Problem("forbidden", "only admins see the keys of others; ask without all=true for your own")
+    rows = select(ApiKey) if all else select(ApiKey).where(ApiKey.user_id == actor.id)
+    with context.catalog.read() as session:
+        page = page_of(session, rows, ApiKey.id, limit, starting_after, _shape)
+    link_next(request, response, page, [key.id for key in page.data])
+    return page
+
+
+@router.post("", status_code=201)
+def create_api_key(context: InContext, actor: Viewer, body: KeyIn) -> KeyCreated:
+    """Make a key for oneself, with one's own role or less. The answer is the only place where it can be read."""
+    if actor.id is None:
+        raise Problem("conflict", "auth is off, so nobody needs a key; set STREAMJOIN_AUTH=on")
+    if not actor.is_at_least(body.role):
+        detail = f"a key has at most the role of who makes it, which is {actor.role}"
+        raise Problem("forbidden", detail, errors=[Place(pointer="/role", detail=detail)])
+    row, key = make_key(actor.id, body.name, body.role)
+    with context.catalog.begin() as session:
+        # Locks the user, so that many at once cannot pass the count together.
+        if session.scalar(select(User.id).where(User.id == actor.id).with_for_update()) is None:
+            raise Problem("conflict", "you were removed meanwhile; ask an admin")
+        live = select(func.count()).where(ApiKey.user_id == actor.id, ApiKey.revoked_at_us.is_(None))
+        if session.scalars(live).one() >= KEYS_MAX:
+            raise Problem("conflict", f"you have {KEYS_MAX} keys, which is the limit; revoke one first")
+        session.add(row)
+        record(session, "api_key.created", f"{actor.name} made the key {row.start}... as {row.role}", actor_id=actor.id,
+               data={"key_id": row.id})  # fmt: skip
+    return KeyCreated(**_shape(row).model_dump(), key=key)
+
+
+@router.delete("/{id}", status_code=204)
+def revoke_api_key(context: InContext, actor: Viewer, id: str) -> None:
+    """Revoke a key: from now on it opens nothing. Again changes nothing."""
+    with context.catalog.begin() as session:
+        row = session.get(ApiKey, id)
+        # Of others' keys not even whether they exist.
+        if row is None or (row.user_id != actor.id and actor.role != "admin"):
+            raise Problem("not_found", f'you have no key "{id[:100]}"')
+        # A key that leaked must not take away the stronger ones; people may always revoke their own.
+        if actor.key_id is not None and not actor.is_at_least(row.role):
+            raise Problem("forbidden", f"a key with the role {actor.role} does not revoke one with {row.role}")
+        if row.revoked_at_us is None:
+            row.revoked_at_us = now_us()
+            record(session, "api_key.revoked", f"{actor.name} revoked the key {row.start}...", actor_id=actor.id,
+                   data={"key_id": row.id})  # fmt: skip
+
+
+def _shape(row: ApiKey) -> KeyOut:
+    return KeyOut.model_validate(
+        {"id": row.id, "name": row.name, "start": row.start, "role": row.role, "user_id": row.user_id,
+         "created_at": iso(row.created_at_us), "used_at": iso(row.used_at_us), "revoked_at": iso(row.revoked_at_us)}
+    )  # fmt: skip

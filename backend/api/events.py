@@ -1,0 +1,23 @@
+"""What happened anywhere on the platform."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from sqlalchemy import select
+
+from backend.api.jobs import EventOut, event_shape
+from backend.api.shapes import Limit, Page, StartingAfter, page_of
+from backend.auth.actor import Viewer
+from backend.catalog.models import Event
+from backend.context import InContext
+
+router = APIRouter(prefix="/api/v1/events", tags=["events"])
+
+
+@router.get("")
+def list_events(
+    context: InContext, actor: Viewer, limit: Limit = 50, starting_after: StartingAfter = None
+) -> Page[EventOut]:
+    """What happened, newest first."""
+    with context.catalog.read() as session:
+        return page_of(session, select(Event), Event.id, limit, starting_after, event_shape)

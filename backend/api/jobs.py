@@ -1,0 +1,516 @@
+"""Jobs: check a query and its costs, create a job, start and stop it, change it, and see what it did."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel, Field
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from backend.api.shapes import (
+    Body,
+    IfMatch,
+    Limit,
+    Page,
+    StartingAfter,
+    check_version,
+    etag,
+    iso,
+    link_next,
+    page_of,
+    with_example,
+)
+from backend.auth.actor import Actor, Operator, Viewer, may_change
+from backend.catalog import lifecycle
+from backend.catalog.events import record
+from backend.catalog.ids import new_id, now_us
+from backend.catalog.models import Event, Job, JobRevision, Lease, Report
+from backend.columns import Column, columns_of
+from backend.context import Context, InContext
+from backend.jobs import service
+from backend.jobs.change import diff, starts_anew
+from backend.jobs.inputs import Inputs, inputs_of
+from backend.jobs.joinfile import check_spec, with_store
+from backend.problems import Place, Problem
+from streamjoin.errors import StreamJoinError
+from streamjoin.explain import explain, summary
+from streamjoin.joinfile import SLOTS_MAX
+
+router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
+_QUERY = (
+    "SELECT ONLINE auctions.id, bids.price FROM auctions, bids "
+    "WHERE auctions.id = bids.auction AND bids.price >= auctions.reserve WITHIN 10 SECONDS"
+)
+REPORTS_MAX = 3000
+"""A day has 2,580, thinned out as they age."""
+LOG_BYTES_MAX = 256 << 10
+
+
+class Draft(Body):
+    """A query with all that decides how it runs.
+
+    Args:
+        streams: names; unless given, those that the query names.
+        operator: `{name: auto}` or another, with its knobs.
+        results: where, select, retain, snapshot and store, as in a join file.
+        run: slots, files_per_batch, offsets_per_batch, heartbeat, strict, driver_memory; `until_end` lets the job end
+            with its streams.
+    """
+
+    query: str = Field(max_length=65_536)
+    streams: list[Annotated[str, Field(max_length=100)]] | None = Field(default=None, max_length=100)
+    operator: dict[str, Any] | None = None
+    results: dict[str, Any] | None = None
+    run: dict[str, Any] | None = None
+    model_config = with_example({"query": _QUERY})
+
+
+class JobIn(Draft):
+    """A job to create; it is stopped unless `start` is true."""
+
+    name: str = Field(max_length=200)
+    start: bool = False
+    model_config = with_example({"name": "bids that win", "query": _QUERY})
+
+
+class JobChange(Body):
+    """What is to change; sections that are not given stay.
+
+    Args:
+        refresh_streams: take over the streams and relations as they are registered now.
+        start_anew: agree that the job begins again without its state, where the change needs that. Results kept so
+            far stay in the store, under the job's earlier name, until the job is deleted.
+    """
+
+    query: str | None = Field(default=None, max_length=65_536)
+    operator: dict[str, Any] | None = None
+    results: dict[str, Any] | None = None
+    run: dict[str, Any] | None = None
+    refresh_streams: bool = False
+    start_anew: bool = False
+    model_config = with_example({"run": {"slots": 2}})
+
+
+class Rescale(Body):
+    """How many slots the unit stage is to have; state moves by name, not by copying."""
+
+    slots: int = Field(ge=1, le=SLOTS_MAX)
+
+
+class Diagnostics(BaseModel):
+    """What is wrong with a draft, for an editor; empty where it is right."""
+
+    valid: bool
+    diagnostics: list[Place]
+    columns: list[Column]
+    summary: str | None
+
+
+class Explanation(BaseModel):
+    """How a draft would run, and what each operator would cost."""
+
+    plan: dict[str, Any]
+    text: str
+    columns: list[Column]
+
+
+class ChangeOut(BaseModel):
+    """A field that differs; `effect` is keeps_state or starts_anew."""
+
+    field: str
+    before: Any
+    after: Any
+    effect: str
+
+
+class Diff(BaseModel):
+    """What a change would do."""
+
+    changes: list[ChangeOut]
+    starts_anew: bool
+
+
+class Run(BaseModel):
+    """The generation that runs, or ran last."""
+
+    generation: int
+    host: str
+    pid: int | None
+    since: str | None
+    alive_until: str | None
+    ended: bool
+
+
+class JobOut(BaseModel):
+    """A job. `wanted` is what people asked for, `observed` what was seen last, `phase` one word for both."""
+
+    id: str
+    name: str
+    version: int
+    query: str
+    streams: list[str]
+    relations: list[str]
+    operator: dict[str, Any]
+    results: dict[str, Any]
+    run: dict[str, Any]
+    wanted: str
+    wanted_since: str | None
+    observed: str
+    observed_since: str | None
+    phase: str
+    reason: str | None
+    generation: int
+    failures: int
+    last_run: Run | None
+    owner_id: str | None
+    created_at: str | None
+    updated_at: str | None
+
+
+class Revision(BaseModel):
+    """An earlier version of a job."""
+
+    version: int
+    query: str
+    operator: dict[str, Any]
+    results: dict[str, Any]
+    run: dict[str, Any]
+    until: str | None
+
+
+class EventOut(BaseModel):
+    """Something that happened."""
+
+    id: str
+    job_id: str | None
+    at: str | None
+    kind: str
+    severity: str
+    message: str
+    data: dict[str, Any]
+    actor_id: str | None
+
+
+class Point(BaseModel):
+    """What a driver reported for a span of time."""
+
+    at: str | None
+    span_s: int
+    generation: int
+    figures: dict[str, Any]
+
+
+class Metrics(BaseModel):
+    """Reports of a job, oldest first; thinned out with age."""
+
+    points: list[Point]
+
+
+@router.post("/validate")
+def validate_job(context: InContext, actor: Viewer, body: Draft) -> Diagnostics:
+    """Check a query against what is registered. Mistakes are the answer, so the status is 200."""
+    try:
+        with context.catalog.read() as session:
+            inputs = service.entries(session, body.query, body.streams)
+        bound = service.bound_draft(context.settings, _spec(body), inputs)
+    except (StreamJoinError, Problem) as wrong:
+        return Diagnostics(valid=False, diagnostics=service.diagnose(wrong), columns=[], summary=None)
+    return Diagnostics(valid=True, diagnostics=[], columns=columns_of(bound.query.output), summary=summary(bound))
+
+
+@router.post("/explain")
+def explain_job(context: InContext, actor: Viewer, body: Draft) -> Explanation:
+    """Show how a query would run, and what every operator would cost, from a sample of the streams."""
+    with context.catalog.read() as session:
+        inputs = service.entries(session, body.query, body.streams)
+    bound = service.bound_draft(context.settings, _spec(body), inputs)
+    found = explain(bound)
+    return Explanation(plan=found.to_json(), text=str(found), columns=columns_of(bound.query.output))
+
+
+@router.get("")
+def list_jobs(
+    context: InContext, actor: Viewer, request: Request, response: Response, limit: Limit = 50,
+    starting_after: StartingAfter = None,
+) -> Page[JobOut]:  # fmt: skip
+    """All jobs, newest first."""
+    with context.catalog.read() as session:
+        page = page_of(session, select(Job), Job.id, limit, starting_after, lambda job: job)
+        leases = {lease.job_id: lease for lease in session.scalars(
+            select(Lease).where(Lease.job_id.in_([job.id for job in page.data])))}  # fmt: skip
+    shown: Page[JobOut] = Page(data=[_shape(job, leases.get(job.id)) for job in page.data], has_more=page.has_more)
+    link_next(request, response, shown, [item.id for item in shown.data])
+    return shown
+
+
+@router.post("", status_code=201)
+def create_job(context: InContext, actor: Operator, body: JobIn, response: Response) -> JobOut:
+    """Create a job. Its query is bound to its streams first, so what is wrong shows now."""
+    if not _NAME.fullmatch(body.name):
+        raise Problem("invalid", "name: letters, digits, blanks, ., _ and -, 100 at most, a letter or digit first",
+                      errors=[Place(pointer="/name", detail="is no name")])  # fmt: skip
+    spec = _spec(body)
+    with context.catalog.read() as session:
+        inputs = service.entries(session, body.query, body.streams)
+        if session.scalars(select(func.count()).select_from(Job)).one() >= context.settings.jobs_max:
+            raise Problem("conflict", f"there are {context.settings.jobs_max} jobs already; delete one first")
+    at_us = now_us()
+    job = Job(
+        id=new_id("job"), name=body.name, owner_id=actor.id, version=1, spec=spec,
+        streams=inputs.streams, relations=inputs.relations,
+        wanted=lifecycle.STOPPED, wanted_since_us=at_us, observed=lifecycle.STOPPED, observed_since_us=at_us,
+        generation=0, failures=0, restart_version=0, incarnation=0, created_at_us=at_us, updated_at_us=at_us,
+    )  # fmt: skip
+    job.spec = with_store(context.settings, job)
+    service.bound_job(context.settings, job)
+    try:
+        with context.catalog.begin() as session:
+            session.add(job)
+            session.flush()
+            record(session, "job.created", f"job {body.name} was created", job_id=job.id, actor_id=actor.id)
+            if body.start:
+                service.want(session, job, lifecycle.RUNNING, actor.id)
+    except IntegrityError:
+        raise Problem("conflict", f'there is a job "{body.name}" already; change it, or take another name') from None
+    response.headers["Location"] = f"/api/v1/jobs/{job.id}"
+    response.headers["ETag"] = etag(job.version)
+    return _shape(job, None)
+
+
+@router.get("/{id}")
+def get_job(context: InContext, actor: Viewer, id: str, response: Response) -> JobOut:
+    """One job, by id or name."""
+    with context.catalog.read() as session:
+        job = service.find_job(session, id)
+        lease = session.get(Lease, job.id)
+    response.headers["ETag"] = etag(job.version)
+    return _shape(job, lease)
+
+
+@router.post("/{id}/diff")
+def diff_job(context: InContext, actor: Viewer, id: str, body: JobChange) -> Diff:
+    """Show what a change would do, without doing it; one that would be refused is refused here too."""
+    job, spec, inputs = _changed(context, id, body)
+    changes = diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs))
+    shown = [ChangeOut(field=item.field, before=item.before, after=item.after, effect=item.effect) for item in changes]
+    return Diff(changes=shown, starts_anew=starts_anew(changes))
+
+
+@router.patch("/{id}")
+def change_job(
+    context: InContext, actor: Operator, id: str, body: JobChange, response: Response, if_match: IfMatch = None
+) -> JobOut:
+    """Change a job. A running one restarts with the change at a batch boundary.
+
+    A change that does not fit the state joined so far needs `start_anew`.
+    """
+    _, spec, inputs = _changed(context, id, body)  # outside of a transaction that writes: it opens files
+    with context.catalog.begin() as session:
+        job = service.find_job(session, id)
+        may_change(actor, job.owner_id)
+        check_version(if_match, job.version, f"job {job.name}")
+        changes = diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs))
+        has_begun = job.generation > 0
+        anew = has_begun and starts_anew(changes)
+        if anew and not body.start_anew:
+            fields = ", ".join(item.field for item in changes if item.effect == "starts_anew")
+            raise Problem("conflict", f"the state joined so far does not fit a change of {fields}",
+                          hint='send "start_anew": true to begin again without it, or create another job')  # fmt: skip
+        service.change(session, job, spec, inputs, anew=anew, actor_id=actor.id)
+        lease = session.get(Lease, job.id)
+    response.headers["ETag"] = etag(job.version)
+    return _shape(job, lease)
+
+
+@router.delete("/{id}", status_code=202)
+def delete_job(context: InContext, actor: Operator, id: str) -> JobOut:
+    """Delete a job with its state and its results. It is stopped first; when all is gone the job is not found."""
+
+    def delete(session: Session, job: Job) -> None:
+        if job.wanted != lifecycle.DELETED:
+            service.want(session, job, lifecycle.DELETED, actor.id)
+
+    return _act(context, actor, id, delete)
+
+
+@router.post("/{id}/start", status_code=202)
+def start_job(context: InContext, actor: Operator, id: str) -> JobOut:
+    """Let a job run; it goes on where it stopped."""
+    return _act(context, actor, id, lambda session, job: service.want(session, job, lifecycle.RUNNING, actor.id))
+
+
+@router.post("/{id}/stop", status_code=202)
+def stop_job(context: InContext, actor: Operator, id: str) -> JobOut:
+    """Let a job stop after the batch that runs."""
+    return _act(context, actor, id, lambda session, job: service.want(session, job, lifecycle.STOPPED, actor.id))
+
+
+@router.post("/{id}/restart", status_code=202)
+def restart_job(context: InContext, actor: Operator, id: str) -> JobOut:
+    """Stop a job after the batch that runs, and start it again."""
+
+    def restart(session: Session, job: Job) -> None:
+        service.want(session, job, lifecycle.RUNNING, actor.id)
+        job.version += 1
+        job.restart_version = job.version
+        record(session, "job.restart_asked", f"job {job.name} is to restart", job_id=job.id, actor_id=actor.id)
+
+    return _act(context, actor, id, restart)
+
+
+@router.post("/{id}/rescale", status_code=202)
+def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale) -> JobOut:
+    """Give a job another number of slots. Units and state stay: unit u then runs in slot u mod slots."""
+
+    def rescale(session: Session, job: Job) -> None:
+        spec = {**job.spec, "run": {**(job.spec.get("run") or {}), "slots": body.slots}}
+        service.change(session, job, spec, inputs_of(job), anew=False, actor_id=actor.id)
+
+    return _act(context, actor, id, rescale)
+
+
+@router.get("/{id}/revisions")
+def list_revisions(context: InContext, actor: Viewer, id: str) -> Page[Revision]:
+    """Earlier versions of a job, newest first."""
+    with context.catalog.read() as session:
+        job = service.find_job(session, id)
+        rows = session.scalars(
+            select(JobRevision).where(JobRevision.job_id == job.id).order_by(JobRevision.version.desc()).limit(200)
+        ).all()
+    return Page(
+        data=[
+            Revision(
+                version=row.version, query=row.spec["query"], operator=row.spec.get("operator") or {},
+                results=row.spec.get("results") or {}, run=row.spec.get("run") or {}, until=iso(row.created_at_us),
+            )
+            for row in rows
+        ],
+        has_more=False,
+    )  # fmt: skip
+
+
+@router.get("/{id}/events")
+def list_job_events(
+    context: InContext, actor: Viewer, id: str, limit: Limit = 50, starting_after: StartingAfter = None
+) -> Page[EventOut]:
+    """What happened to a job, newest first."""
+    with context.catalog.read() as session:
+        job = service.find_job(session, id)
+        return page_of(
+            session, select(Event).where(Event.job_id == job.id), Event.id, limit, starting_after, event_shape
+        )
+
+
+@router.get("/{id}/metrics")
+def get_job_metrics(
+    context: InContext, actor: Viewer, id: str,
+    minutes: Annotated[float, Query(gt=0, le=24 * 60, description="How far back.")] = 5.0,
+    units: Annotated[Literal["all", "newest"], Query(description="Which reports come with their units.")] = "all",
+) -> Metrics:  # fmt: skip
+    """What the job's drivers reported, for charts."""
+    with context.catalog.read() as session:
+        job = service.find_job(session, id)
+        rows = session.scalars(
+            select(Report).where(Report.job_id == job.id, Report.at_us >= now_us() - int(minutes * 60e6))
+            .order_by(Report.at_us.desc()).limit(REPORTS_MAX)
+        ).all()  # fmt: skip
+    points = [
+        Point(
+            at=iso(row.at_us), span_s=row.span_s, generation=row.generation,
+            figures=row.body if units == "all" or place == 0 else {**row.body, "units": []},
+        )
+        for place, row in enumerate(rows)
+    ][::-1]  # fmt: skip
+    return Metrics(points=points)
+
+
+@router.get("/{id}/logs", response_class=PlainTextResponse)
+def get_job_logs(
+    context: InContext, actor: Operator, id: str, which: Annotated[Literal["driver", "spark"], Query()] = "driver"
+) -> PlainTextResponse:
+    """The end of a log of the job, where it ran on this host; without places outside of the job's folder."""
+    with context.catalog.read() as session:
+        job = service.find_job(session, id)
+    may_change(actor, job.owner_id)
+    folder = context.settings.job_folder(job.id)
+    path = folder / ("driver.log" if which == "driver" else f"checkpoint-{job.incarnation}/spark.log")
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, 2)
+            file.seek(max(file.tell() - LOG_BYTES_MAX, 0))
+            text = file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        text = ""
+    return PlainTextResponse(text.replace(str(context.settings.data.absolute()), "."))
+
+
+def event_shape(event: Event) -> EventOut:
+    """An event as clients see it."""
+    return EventOut(
+        id=event.id, job_id=event.job_id, at=iso(event.at_us), kind=event.kind, severity=event.severity,
+        message=event.message, data=event.data, actor_id=event.actor_id,
+    )  # fmt: skip
+
+
+def _spec(body: Draft) -> dict[str, Any]:
+    spec = {"query": body.query, "operator": body.operator or {"name": "auto"}, "results": body.results or {},
+            "run": body.run or {}}  # fmt: skip
+    check_spec(spec)
+    return spec
+
+
+def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, dict[str, Any], Inputs]:
+    """A job, and what it is to be, which could be started."""
+    with context.catalog.read() as session:
+        job = service.find_job(session, id)
+        spec, inputs = _definition(session, job, body)
+    draft = Job(id=job.id, spec=spec, streams=inputs.streams, relations=inputs.relations, incarnation=job.incarnation)
+    service.bound_job(context.settings, draft)
+    return job, spec, inputs
+
+
+def _definition(session: Session, job: Job, body: JobChange) -> tuple[dict[str, Any], Inputs]:
+    given = body.model_dump(include=set(service.SECTIONS), exclude_none=True)
+    spec = {**job.spec, **given}
+    if (store := (job.spec.get("results") or {}).get("store")) is not None:
+        spec["results"] = {"store": store, **(spec["results"] or {})}
+    check_spec(spec)
+    if body.query is not None and not body.refresh_streams:
+        return spec, service.entries(session, body.query, None).as_in(inputs_of(job))
+    if body.refresh_streams:
+        return spec, service.entries(session, spec["query"], None)
+    return spec, inputs_of(job)
+
+
+def _act(context: Context, actor: Actor, id: str, act: Callable[[Session, Job], object]) -> JobOut:
+    """Do something to a job, if its owner or an admin asks."""
+    with context.catalog.begin() as session:
+        job = service.find_job(session, id)
+        may_change(actor, job.owner_id)
+        act(session, job)
+        lease = session.get(Lease, job.id)
+    return _shape(job, lease)
+
+
+def _shape(job: Job, lease: Lease | None) -> JobOut:
+    last_run = lease and Run(
+        generation=lease.generation, host=lease.host, pid=lease.pid, since=iso(lease.taken_at_us),
+        alive_until=iso(lease.expires_at_us), ended=lease.ended,
+    )  # fmt: skip
+    return JobOut(
+        id=job.id, name=job.name, version=job.version, query=job.spec["query"], streams=sorted(job.streams),
+        relations=sorted(job.relations), operator=job.spec.get("operator") or {},
+        results=job.spec.get("results") or {}, run=job.spec.get("run") or {},
+        wanted=job.wanted, wanted_since=iso(job.wanted_since_us), observed=job.observed,
+        observed_since=iso(job.observed_since_us), phase=lifecycle.phase(job.wanted, job.observed), reason=job.reason,
+        generation=job.generation, failures=job.failures, last_run=last_run, owner_id=job.owner_id,
+        created_at=iso(job.created_at_us), updated_at=iso(job.updated_at_us),
+    )  # fmt: skip

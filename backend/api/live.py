@@ -1,0 +1,167 @@
+"""Continuous questions: the websocket, and its twin of server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, WebSocket
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
+from starlette.types import Receive, Scope, Send
+
+from backend.auth.actor import Actor, Viewer, actor_of_websocket
+from backend.catalog.ids import now_us
+from backend.context import InContext, context_of
+from backend.problems import Problem
+from backend.results import frames
+from backend.results.cells import to_json
+from backend.results.connection import CLOSE_S, Connection, news_text
+from backend.results.follower import Follower
+from backend.results.hub import Hub
+from backend.results.service import service_of
+from backend.version import VERSION
+
+router = APIRouter(prefix="/api/v1", tags=["live"])
+
+
+@router.websocket("/ws")
+async def live(websocket: WebSocket) -> None:
+    """The protocol streamjoin.v1; docs/asyncapi.json describes it."""
+    service = service_of(context_of(websocket))
+    offered = websocket.scope.get("subprotocols", [])
+    # A browser that is refused before the websocket is accepted learns nothing of why.
+    await websocket.accept(frames.SUBPROTOCOL if frames.SUBPROTOCOL in offered else None)
+    if frames.SUBPROTOCOL not in offered:
+        await _close(websocket, frames.BAD_FRAME, f"offer the subprotocol {frames.SUBPROTOCOL}")
+        return
+    actor = await actor_of_websocket(websocket)
+    if actor is None:
+        await _close(websocket, frames.NOT_AUTHENTICATED, "log in, or send an API key")
+        return
+    name = _name(actor)
+    try:
+        service.hub.enter(name)
+    except Problem as problem:
+        await _close(websocket, frames.TOO_MANY, problem.detail)
+        return
+
+    async def is_still_in() -> bool:
+        return await actor_of_websocket(websocket) is not None
+
+    try:
+        await Connection(websocket, service, VERSION, is_still_in).serve()
+    finally:
+        service.hub.leave(name)
+
+
+async def _close(websocket: WebSocket, code: int, reason: str) -> None:
+    with suppress(TimeoutError, RuntimeError):
+        async with asyncio.timeout(CLOSE_S):
+            await websocket.close(code, reason)
+
+
+def _name(actor: Actor) -> str:
+    return actor.id or actor.name
+
+
+@router.get(
+    "/jobs/{id}/stream",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}},
+                     "description": "Events `schema`, `next`, `progress`, `error` and `complete`, as the frames of "
+                                    "the websocket; their ids are snapshot ids."}},
+)  # fmt: skip
+async def stream_results(
+    context: InContext,
+    actor: Viewer,
+    id: Annotated[str, Path(max_length=100)],
+    where: str | None = None,
+    select: Annotated[str | None, Query(description="Columns, separated by commas.")] = None,
+    from_: Annotated[str, Query(alias="from", description='"now", "oldest", or a snapshot id.')] = "now",
+    backpressure: str = "drop",
+    max_rate: float | None = None,
+    last_event_id: Annotated[str | None, Header(description="Resume after this snapshot.")] = None,
+) -> StreamingResponse:
+    """Follow a job's results: each snapshot as soon as it is committed."""
+    service = service_of(context)
+    asked: dict[str, Any] = {
+        "job": id, "where": where, "from": last_event_id or from_, "backpressure": backpressure, "max_rate": max_rate,
+        "select": None if select is None else [name.strip() for name in select.split(",") if name.strip()],
+    }  # fmt: skip
+    try:
+        subscription = frames.Subscription.model_validate(asked)
+    except ValidationError as wrong:
+        raise RequestValidationError(wrong.errors()) from None
+    hub, name, wake = service.hub, _name(actor), asyncio.Event()
+    hub.enter(name)
+    try:
+        follower = await hub.follow(subscription, wake.set)
+    except BaseException:
+        hub.leave(name)
+        raise
+    return _Events(hub, name, follower, wake)
+
+
+class _Events(StreamingResponse):
+    """The events of one follower, who leaves with the response, however it ends."""
+
+    def __init__(self, hub: Hub, name: str, follower: Follower, wake: asyncio.Event) -> None:
+        super().__init__(
+            _events(follower, wake, hub.limits.heartbeat_s),
+            media_type="text/event-stream",
+            headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
+        )
+        self._leave = (hub, name, follower)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI's."""
+        hub, name, follower = self._leave
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            hub.close_follower(follower)
+            hub.leave(name)
+
+
+async def _events(follower: Follower, wake: asyncio.Event, heartbeat_s: float) -> AsyncIterator[str]:
+    loop = asyncio.get_running_loop()
+    heard_s = loop.time()
+    has_schema = False
+    yield "retry: 2000\n\n"
+    while True:
+        wake.clear()
+        now_s = loop.time()
+        if follower.schema is not None and not has_schema:
+            has_schema = True
+            yield _event("schema", follower.schema.model_dump_json())
+        elif (taken := follower.take(now_s)) is not None:
+            payload, dropped, gap = taken
+            last = len(payload.parts) - 1
+            for place, rows in enumerate(payload.parts):
+                first = place == 0
+                news = news_text(str(payload.id), dropped if first else 0, gap if first else None, place < last,
+                                 payload.truncated, rows)  # fmt: skip
+                yield _event("next", news, str(payload.id) if place == last else None)
+            follower.position = payload.id
+        elif follower.is_done():
+            if follower.problem is not None:
+                yield _event("error", to_json(follower.problem.document()))
+            yield _event("complete", to_json({"reason": follower.reason}))
+            return
+        elif now_s - heard_s >= heartbeat_s:
+            heard_s = now_s
+            progress = follower.progress(now_us())
+            yield ": heartbeat\n" + _event("progress", progress.model_dump_json(), progress.snapshot)
+        else:
+            ready_s = follower.ready_s(now_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(heard_s + heartbeat_s, ready_s or heard_s + heartbeat_s)):
+                    await wake.wait()
+
+
+def _event(kind: str, data: str, id: str | None = None) -> str:
+    return f"event: {kind}\n{f'id: {id}' + chr(10) if id is not None else ''}data: {data}\n\n"

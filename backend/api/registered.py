@@ -1,0 +1,163 @@
+"""What streams and relations share as resources: names, pages, versions, events, and who may change what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+from fastapi import Request, Response
+from pydantic import BaseModel
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from backend.api.shapes import Page, check_version, etag, iso, link_next, page_of
+from backend.auth.actor import Actor, may_change
+from backend.catalog import lifecycle
+from backend.catalog.events import record
+from backend.catalog.ids import now_us
+from backend.catalog.models import Job, Relation, Stream
+from backend.columns import Column, columns_of
+from backend.context import Context
+from backend.lookup import by_id_or_name, check_free
+from backend.problems import Problem
+from backend.results.cells import table_cells
+from backend.skew import skew_of
+
+Row = TypeVar("Row", Stream, Relation)
+SHOWN_ROWS = 100
+
+
+class RegisteredOut(BaseModel):
+    """What both show of themselves."""
+
+    id: str
+    name: str
+    version: int
+    spec: dict[str, Any]
+    owner_id: str | None
+    created_at: str | None
+    updated_at: str | None
+
+
+class Seen(BaseModel):
+    """What a look at either shows. Whole numbers beyond 2**53 and decimals are texts."""
+
+    columns: list[Column]
+    rows: list[list[Any]]
+    rows_seen: int
+    bad_records: dict[str, int]
+    skew: dict[str, Any]
+
+
+Out = TypeVar("Out", bound=RegisteredOut)
+
+
+@dataclass(frozen=True, slots=True)
+class Registry(Generic[Row]):
+    """One table of registered things.
+
+    Args:
+        what: what messages and events call one.
+        used: those that a job uses, by name.
+    """
+
+    table: type[Row]
+    what: str
+    used: Callable[[Job], Mapping[str, Any]]
+
+    def find(self, session: Session, id_or_name: str) -> Row:
+        """One, by its id or name.
+
+        Raises:
+            Problem: there is none.
+        """
+        return by_id_or_name(session, self.table, id_or_name, self.what)
+
+    def get(self, context: Context, id_or_name: str) -> Row:
+        """The same, in a transaction of its own."""
+        with context.catalog.read() as session:
+            return self.find(session, id_or_name)
+
+    def page(
+        self, context: Context, request: Request, response: Response, limit: int, starting_after: str | None,
+        shape: Callable[[Row], Out],
+    ) -> Page[Out]:  # fmt: skip
+        """A page of them, newest first."""
+        with context.catalog.read() as session:
+            page = page_of(session, select(self.table), self.table.id, limit, starting_after, shape)
+        link_next(request, response, page, [row.id for row in page.data])
+        return page
+
+    def add(self, context: Context, actor: Actor, row: Row, response: Response) -> None:
+        """Register one.
+
+        Raises:
+            Problem: its name is taken.
+        """
+        with context.catalog.begin() as session:
+            check_free(session, row.name)
+            session.add(row)
+            record(session, f"{self.what}.created", f"{self.what} {row.name} was registered", actor_id=actor.id)
+        response.headers["Location"] = f"/api/v1/{self.table.__tablename__}/{row.id}"
+        response.headers["ETag"] = etag(row.version)
+
+    @contextmanager
+    def changing(
+        self, context: Context, actor: Actor, id_or_name: str, if_match: str | None, response: Response
+    ) -> Iterator[Row]:
+        """Change one in the block; nothing is changed unless the block ends well.
+
+        Raises:
+            Problem: there is none, it is another's, or it was changed meanwhile.
+        """
+        with context.catalog.begin() as session:
+            row = self.find(session, id_or_name)
+            may_change(actor, row.owner_id)
+            check_version(if_match, row.version, f"{self.what} {row.name}")
+            yield row
+            row.version += 1
+            row.updated_at_us = now_us()
+            record(session, f"{self.what}.changed", f"{self.what} {row.name} was changed", actor_id=actor.id)
+        response.headers["ETag"] = etag(row.version)
+
+    def remove(self, context: Context, actor: Actor, id_or_name: str) -> Row:
+        """Remove one.
+
+        Raises:
+            Problem: there is none, it is another's, or a job uses it.
+        """
+        with context.catalog.begin() as session:
+            row = self.find(session, id_or_name)
+            may_change(actor, row.owner_id)
+            users = [job.name for job in session.scalars(select(Job).where(Job.wanted != lifecycle.DELETED))
+                     if row.name in self.used(job)]  # fmt: skip
+            if users:
+                raise Problem(
+                    "conflict", f"{self.what} {row.name} is used by {', '.join(users[:5])}; delete those jobs first"
+                )
+            session.delete(row)
+            record(session, f"{self.what}.deleted", f"{self.what} {row.name} was removed", actor_id=actor.id)
+        return row
+
+
+STREAMS = Registry(Stream, "stream", lambda job: job.streams)
+RELATIONS = Registry(Relation, "relation", lambda job: job.relations)
+
+
+def shown(row: Stream | Relation) -> dict[str, Any]:
+    """The fields of `RegisteredOut`, but its spec."""
+    return {
+        "id": row.id, "name": row.name, "version": row.version, "owner_id": row.owner_id,
+        "created_at": iso(row.created_at_us), "updated_at": iso(row.updated_at_us),
+    }  # fmt: skip
+
+
+def seen(schema: pa.Schema, rows: pa.RecordBatch, bad: Mapping[str, int]) -> dict[str, Any]:
+    """The fields of `Seen`."""
+    return {
+        "columns": columns_of(schema), "rows": table_cells(pa.Table.from_batches([rows.slice(0, SHOWN_ROWS)])),
+        "rows_seen": rows.num_rows, "bad_records": bad, "skew": skew_of(rows),
+    }  # fmt: skip

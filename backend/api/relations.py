@@ -1,0 +1,146 @@
+"""Relations: register, look at, change and remove finite tables that streams are joined with."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field, WithJsonSchema
+
+from backend.api.registered import RELATIONS, RegisteredOut, Seen, seen, shown
+from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
+from backend.auth.actor import Operator, Viewer
+from backend.auth.hosts import check_place
+from backend.catalog.ids import new_id, now_us
+from backend.catalog.models import Relation
+from backend.context import Context, InContext
+from backend.entries import check_name, check_size, pointing_into_spec
+from backend.relations.entry import one_relation
+from backend.relations.sample import look_at
+from streamjoin.joinfile import RelationFile
+
+router = APIRouter(prefix="/api/v1/relations", tags=["relations"])
+
+_SPEC_SCHEMA = RelationFile.model_json_schema() | {
+    "title": "RelationSpec",
+    "description": "An entry of `relations:` of a join file: files with rows, without time and delay.",
+}
+Spec = Annotated[dict[str, Any], WithJsonSchema(_SPEC_SCHEMA)]
+_EXAMPLE = {
+    "name": "customers",
+    "spec": {"source": "parquet", "path": "/data/customers", "schema": {"id": "int64", "name": "string"}},
+}
+
+
+class RelationIn(Body):
+    """A relation to register."""
+
+    name: str = Field(max_length=200)
+    spec: Spec
+    model_config = with_example(_EXAMPLE)
+
+
+class RelationChange(Body):
+    """What is to change; a job takes it over when the job itself is changed with `refresh_streams`."""
+
+    spec: Spec
+    model_config = with_example({"spec": _EXAMPLE["spec"]})
+
+
+class RelationTest(Body):
+    """A relation to look at, which need not be registered."""
+
+    spec: Spec
+    model_config = with_example({"spec": _EXAMPLE["spec"]})
+
+
+class RelationOut(RegisteredOut):
+    """A registered relation."""
+
+
+class RelationSampleOut(Seen):
+    """A look at a relation; `row_count` is null where only reading it all would tell."""
+
+    row_count: int | None
+    bytes: int
+    files: int
+
+
+@router.get("")
+def list_relations(
+    context: InContext, actor: Viewer, request: Request, response: Response, limit: Limit = 50,
+    starting_after: StartingAfter = None,
+) -> Page[RelationOut]:  # fmt: skip
+    """All relations, newest first."""
+    return RELATIONS.page(context, request, response, limit, starting_after, _shape)
+
+
+@router.post("", status_code=201)
+def create_relation(context: InContext, actor: Operator, body: RelationIn, response: Response) -> RelationOut:
+    """Register a relation. Its files are not looked at yet; `test` does that."""
+    check_name(body.name)
+    spec = _checked(context, body.spec)
+    relation = Relation(
+        id=new_id("rel"), name=body.name, owner_id=actor.id, spec=spec, version=1, created_at_us=now_us(),
+        updated_at_us=now_us(),
+    )  # fmt: skip
+    RELATIONS.add(context, actor, relation, response)
+    return _shape(relation)
+
+
+@router.post("/test")
+def test_relation(context: InContext, actor: Operator, body: RelationTest) -> RelationSampleOut:
+    """Look at a relation without registering it: columns, first rows, size, and how skewed values are."""
+    return _sample(context, _checked(context, body.spec))
+
+
+@router.get("/{id}")
+def get_relation(context: InContext, actor: Viewer, id: str, response: Response) -> RelationOut:
+    """One relation, by id or name."""
+    relation = RELATIONS.get(context, id)
+    response.headers["ETag"] = etag(relation.version)
+    return _shape(relation)
+
+
+@router.patch("/{id}")
+def change_relation(
+    context: InContext, actor: Operator, id: str, body: RelationChange, response: Response, if_match: IfMatch = None
+) -> RelationOut:
+    """Change a relation. Jobs that are there keep the entry they were made with until they are changed themselves."""
+    with RELATIONS.changing(context, actor, id, if_match, response) as relation:
+        relation.spec = _checked(context, body.spec)
+    return _shape(relation)
+
+
+@router.delete("/{id}", status_code=204)
+def delete_relation(context: InContext, actor: Operator, id: str) -> None:
+    """Remove a relation, but not its files; refused while a job uses it."""
+    RELATIONS.remove(context, actor, id)
+
+
+@router.post("/{id}/sample")
+def sample_relation(context: InContext, actor: Viewer, id: str) -> RelationSampleOut:
+    """Look at a registered relation."""
+    return _sample(context, RELATIONS.get(context, id).spec)
+
+
+def _checked(context: Context, spec: dict[str, Any]) -> dict[str, Any]:
+    """The entry as it is kept, or a problem that points into `spec`."""
+    check_size(spec)
+    with pointing_into_spec():
+        one_relation(spec)
+    check_place(context.settings, spec)
+    return spec
+
+
+def _sample(context: Context, entry: dict[str, Any]) -> RelationSampleOut:
+    check_place(context.settings, entry)  # also of a registered one: links move
+    with pointing_into_spec():
+        found = look_at(entry)
+    return RelationSampleOut(
+        **seen(found.schema, found.rows, found.bad), row_count=found.row_count, bytes=found.bytes, files=found.files
+    )
+
+
+def _shape(relation: Relation) -> RelationOut:
+    return RelationOut(**shown(relation), spec=relation.spec)

@@ -1,0 +1,98 @@
+"""What all resources of the API have in common: times, pages, versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import Header, Query, Request, Response
+from pydantic import BaseModel, ConfigDict
+from sqlalchemy import Select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from backend.problems import Problem
+
+T = TypeVar("T")
+LIMIT_MAX = 200
+
+
+class Body(BaseModel):
+    """A request's body: unknown fields are mistakes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def with_example(example: dict[str, Any]) -> ConfigDict:
+    """The configuration of a body whose documentation shows this example; tests send it."""
+    return ConfigDict(extra="forbid", json_schema_extra={"examples": [example]})
+
+
+class Page(BaseModel, Generic[T]):
+    """A part of a list, newest first. `has_more` tells whether to ask again with `starting_after` the last id."""
+
+    data: list[T]
+    has_more: bool
+
+
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many at most.")]
+StartingAfter = Annotated[
+    str | None, Query(max_length=100, description="The last id of the page before; none for the first page.")
+]
+IfMatch = Annotated[str | None, Header(description="The version that is to be changed, as its ETag said.")]
+
+
+def iso(us: int | None) -> str | None:
+    """A time of the catalog as ISO 8601 in UTC."""
+    if us is None:
+        return None
+    return datetime.fromtimestamp(us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def page_of(
+    session: Session,
+    rows: Select[Any],
+    id: InstrumentedAttribute[str],
+    limit: int,
+    starting_after: str | None,
+    shape: Callable[[Any], T],
+) -> Page[T]:
+    """One page of `rows`, newest first; ids sort by when they were made.
+
+    Cost: one index range.
+    """
+    if starting_after is not None:
+        rows = rows.where(id < starting_after)
+    found = session.scalars(rows.order_by(id.desc()).limit(limit + 1)).all()
+    return Page(data=[shape(row) for row in found[:limit]], has_more=len(found) > limit)
+
+
+def link_next(request: Request, response: Response, page: Page[Any], ids: Sequence[str]) -> None:
+    """Name the next page in a Link header."""
+    if page.has_more and ids:
+        url = request.url.include_query_params(starting_after=ids[-1])
+        response.headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
+
+
+def etag(version: int) -> str:
+    """The ETag of a version."""
+    return f'"{version}"'
+
+
+def check_version(if_match: str | None, version: int, what: str) -> None:
+    """A change must name the version that it changes.
+
+    Raises:
+        Problem: it names none, or another.
+    """
+    if if_match is None:
+        raise Problem(
+            "precondition_required",
+            f"say which version of {what} you change: send If-Match with its ETag, which is now {etag(version)}",
+        )
+    if if_match.strip() not in ("*", etag(version)):
+        raise Problem(
+            "changed_meanwhile",
+            f"{what} is now at version {version}, and {if_match} was to be changed; read it again",
+            headers={"ETag": etag(version)},
+        )

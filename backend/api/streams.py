@@ -1,0 +1,226 @@
+"""Streams: register, look at, change and remove them, and push rows into one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field, WithJsonSchema
+
+from backend.api.registered import STREAMS, RegisteredOut, Seen, seen, shown
+from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
+from backend.auth.actor import Actor, Operator, Viewer, may_change
+from backend.auth.hosts import check_client, check_place
+from backend.auth.secrets import open_sealed, seal
+from backend.catalog.ids import new_id, now_us
+from backend.catalog.models import Stream
+from backend.context import Context, InContext
+from backend.entries import check_name, check_size, pointing_into_spec
+from backend.problems import Place, Problem
+from backend.streams import spool
+from backend.streams.entry import is_push, one_stream, opened_schema, shown_entry, stored_entry
+from backend.streams.sample import look_at
+from streamjoin.joinfile import StreamFile
+
+router = APIRouter(prefix="/api/v1/streams", tags=["streams"])
+
+_SPEC_SCHEMA = {
+    "type": "object",
+    "title": "StreamSpec",
+    "description": "An entry of `streams:` of a join file; `source` may also be `push`, for rows that are posted.",
+    "required": ["source", "time"],
+    "properties": StreamFile.model_json_schema(ref_template="#/components/schemas/{model}")["properties"]
+    | {"punctuate": {"type": "object"}, "shed": {"type": "object"}, "source": {"type": "string", "enum": [
+        "parquet", "csv", "jsonl", "arrow", "kafka", "generator", "push"]}},
+}  # fmt: skip
+Spec = Annotated[dict[str, Any], WithJsonSchema(_SPEC_SCHEMA)]
+Secrets = Annotated[
+    dict[str, str] | None,
+    Field(max_length=50, description="Kafka client settings that are encrypted and never shown again."),
+]
+_EXAMPLE = {
+    "name": "bids",
+    "spec": {"source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "time": "ts", "delay": "2s"},
+}
+
+
+class StreamIn(Body):
+    """A stream to register."""
+
+    name: str = Field(max_length=200)
+    spec: Spec
+    secrets: Secrets = None
+    model_config = with_example(_EXAMPLE)
+
+
+class StreamChange(Body):
+    """What is to change; a job takes it over when the job itself is changed with `refresh_streams`."""
+
+    spec: Spec | None = None
+    secrets: Secrets = None
+
+
+class StreamTest(Body):
+    """A stream to look at, which need not be registered."""
+
+    spec: Spec
+    secrets: Secrets = None
+    model_config = with_example({"spec": _EXAMPLE["spec"]})
+
+
+class StreamOut(RegisteredOut):
+    """A registered stream."""
+
+    has_secrets: bool
+
+
+class SampleOut(Seen):
+    """A look at a stream."""
+
+    rate_per_s: float | None
+
+
+class Pushed(BaseModel):
+    """What became of posted rows."""
+
+    rows: int
+    duplicate: bool
+
+
+@router.get("")
+def list_streams(
+    context: InContext, actor: Viewer, request: Request, response: Response, limit: Limit = 50,
+    starting_after: StartingAfter = None,
+) -> Page[StreamOut]:  # fmt: skip
+    """All streams, newest first."""
+    return STREAMS.page(context, request, response, limit, starting_after, _shape)
+
+
+@router.post("", status_code=201)
+def create_stream(context: InContext, actor: Operator, body: StreamIn, response: Response) -> StreamOut:
+    """Register a stream. Its source is not asked for anything yet; `test` does that."""
+    check_name(body.name)
+    id = new_id("str")
+    spec = _checked(context, id, body.spec)
+    stream = Stream(
+        id=id, name=body.name, owner_id=actor.id, spec=spec, version=1, secrets=_sealed(context, spec, body.secrets),
+        created_at_us=now_us(), updated_at_us=now_us(),
+    )  # fmt: skip
+    STREAMS.add(context, actor, stream, response)
+    return _shape(stream)
+
+
+@router.post("/test")
+def test_stream(context: InContext, actor: Operator, body: StreamTest) -> SampleOut:
+    """Look at a stream without registering it: columns, first rows, and how skewed values are."""
+    return _sample(context, _checked(context, "test", body.spec), body.secrets)
+
+
+@router.get("/{id}")
+def get_stream(context: InContext, actor: Viewer, id: str, response: Response) -> StreamOut:
+    """One stream, by id or name."""
+    stream = STREAMS.get(context, id)
+    response.headers["ETag"] = etag(stream.version)
+    return _shape(stream)
+
+
+@router.patch("/{id}")
+def change_stream(
+    context: InContext, actor: Operator, id: str, body: StreamChange, response: Response, if_match: IfMatch = None
+) -> StreamOut:
+    """Change a stream. Jobs that are there keep the entry they were made with until they are changed themselves."""
+    with STREAMS.changing(context, actor, id, if_match, response) as stream:
+        if body.spec is not None:
+            stream.spec = _checked(context, stream.id, body.spec)
+        if body.secrets is not None:
+            stream.secrets = _sealed(context, stream.spec, body.secrets)
+    return _shape(stream)
+
+
+@router.delete("/{id}", status_code=204)
+def delete_stream(context: InContext, actor: Operator, id: str) -> None:
+    """Remove a stream; refused while a job uses it. Rows that were pushed into it are removed, too."""
+    stream = STREAMS.remove(context, actor, id)
+    if is_push(stream.spec):
+        spool.remove(stream.spec["path"])
+
+
+@router.post("/{id}/sample")
+def sample_stream(context: InContext, actor: Viewer, id: str) -> SampleOut:
+    """Look at a registered stream."""
+    stream = STREAMS.get(context, id)
+    return _sample(context, stream.spec, open_sealed(context.settings, stream.secrets) if stream.secrets else None)
+
+
+_ROWS = {
+    "required": True,
+    "content": {"application/x-ndjson": {"schema": {"type": "string"}, "example": '{"id": 1, "price": 2.5}\n'}},
+}
+
+
+@router.post("/{id}/rows", status_code=202, openapi_extra={"requestBody": _ROWS})
+async def push_rows(
+    context: InContext, actor: Operator, id: str, request: Request,
+    batch_id: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9._-]{1,80}$", description=(
+        "The caller's own name of these rows: posting them again under it changes nothing."))] = None,
+) -> Pushed:  # fmt: skip
+    """Push rows into a stream of source `push`: JSON lines, one object a row. They are on disk when this answers."""
+    from anyio.to_thread import run_sync
+
+    body = await request.body()
+    return await run_sync(_push, context, actor, id, body, batch_id)
+
+
+def _push(context: Context, actor: Actor, id: str, body: bytes, batch_id: str | None) -> Pushed:
+    stream = STREAMS.get(context, id)
+    may_change(actor, stream.owner_id)
+    if not is_push(stream.spec):
+        raise Problem(
+            "conflict", f"stream {stream.name} reads {stream.spec['source']}; rows are pushed into push streams"
+        )
+    rows, fresh = spool.add(stream.spec["path"], body, batch_id)
+    return Pushed(rows=rows, duplicate=not fresh)
+
+
+def _checked(context: Context, id: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """The entry as it is kept, or a problem that points into `spec`."""
+    check_size(spec)
+    with pointing_into_spec():
+        entry = stored_entry(context.settings, id, spec)
+        file, stream = one_stream(entry)
+        if stream.source == "generator":  # which can be told at once
+            opened_schema(file, stream)
+    _check_places(context, entry)
+    if is_push(entry):  # a job may be made before the first row is pushed
+        Path(str(entry["path"])).mkdir(parents=True, exist_ok=True)
+    return entry
+
+
+def _check_places(context: Context, entry: dict[str, Any], secrets: dict[str, str] | None = None) -> None:
+    """Refuse places that may not be read, and settings of the Kafka client that reach further than the topic."""
+    check_place(context.settings, entry)
+    check_client(context.settings, entry.get("client") or {}, "/spec/client")
+    check_client(context.settings, secrets or {})
+
+
+def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | None) -> bytes | None:
+    if not secrets:
+        return None
+    if spec["source"] != "kafka":
+        raise Problem(
+            "invalid", "only Kafka streams have secrets", errors=[Place(pointer="/secrets", detail="not here")]
+        )
+    check_client(context.settings, secrets)
+    return seal(context.settings, secrets)
+
+
+def _sample(context: Context, entry: dict[str, Any], secrets: dict[str, str] | None) -> SampleOut:
+    _check_places(context, entry, secrets)  # also of a registered stream: names and links move
+    with pointing_into_spec():
+        found = look_at(entry, secrets)
+    return SampleOut(**seen(found.schema, found.rows, found.bad), rate_per_s=found.rate_per_s)
+
+
+def _shape(stream: Stream) -> StreamOut:
+    return StreamOut(**shown(stream), spec=shown_entry(stream.spec), has_secrets=stream.secrets is not None)

@@ -1,0 +1,109 @@
+"""What every request passes before a route sees it: where it comes from, who sent it, and how often they did.
+
+Anonymous requests end here, except on the few routes of `OPEN`: a body of somebody unknown is not even read.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import FastAPI
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from backend.auth import origin
+from backend.auth.actor import STATE, Actor, identify, unauthenticated
+from backend.auth.keys import CATALOG_IS_AWAY
+from backend.auth.limits import address_of, limits_of
+from backend.auth.sessions import COOKIE
+from backend.context import Context
+from backend.problems import Problem, send_problem
+
+API = "/api/"
+OPEN = frozenset({("GET", "/api/v1/openapi.json"), ("HEAD", "/api/v1/openapi.json"), ("POST", "/api/v1/sessions")})
+"""What nobody needs to log in for."""
+OPEN_BELOW = ("/api/v1/problems/",)
+
+_log = logging.getLogger("streamjoin.auth")
+
+
+def install(app: FastAPI, context: Context) -> None:
+    """Put the guard around the routes and all middleware that was added so far, which sees only what was let in.
+
+    Raises:
+        InputError: the setting of a limit is wrong.
+    """
+    limits_of(context)
+    app.add_middleware(Guard, context=context)
+
+
+class Guard:
+    """Refuses foreign pages, strangers and floods."""
+
+    def __init__(self, app: ASGIApp, context: Context) -> None:
+        self.app = app
+        self.context = context
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI's."""
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        connection = HTTPConnection(scope)
+        try:
+            await self._check(connection)
+        except Problem as problem:
+            await _refuse(problem, scope, send)
+            return
+        await self.app(scope, receive, send)
+
+    async def _check(self, connection: HTTPConnection) -> None:
+        scope = connection.scope
+        settings = self.context.settings
+        origin.check_host(settings, connection.headers.get("host"))
+        if scope["type"] == "websocket":
+            origin.check_websocket(settings, connection.headers)
+        else:
+            origin.check_request(settings, scope["method"], connection.headers, has_cookie=COOKIE in connection.cookies)
+        path = _path(scope)
+        if "\0" in path or b"%00" in scope.get("query_string", b""):
+            # No name has one, and PostgreSQL fails when asked for one.
+            raise Problem("bad_request", "the address has a NUL character; leave it out")
+        if not path.startswith(API):
+            return
+        actor = await self._admit(connection)
+        # A websocket says why it closes only after it was accepted, so its route does that.
+        if actor is None and scope["type"] == "http" and not _is_open(scope["method"], path):
+            raise unauthenticated()
+
+    async def _admit(self, connection: HTTPConnection) -> Actor | None:
+        try:
+            actor = await identify(self.context, connection)
+        except CATALOG_IS_AWAY as failure:
+            _log.warning("the catalog does not answer: %s", failure)
+            raise Problem(
+                "unavailable", "the catalog does not answer; try again in a moment", headers={"Retry-After": "2"}
+            ) from None
+        # A key or cookie that opens nothing counts for its address: guessing must not escape the limit.
+        who = actor.id if actor is not None and actor.id is not None else address_of(connection.scope.get("client"))
+        await limits_of(self.context).check_request(who)
+        if connection.scope["type"] == "http":
+            connection.scope.setdefault("state", {})[STATE] = actor
+        return actor
+
+
+def _is_open(method: str, path: str) -> bool:
+    return (method, path) in OPEN or (method in ("GET", "HEAD") and path.startswith(OPEN_BELOW))
+
+
+def _path(scope: Scope) -> str:
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "").rstrip("/")
+    return path[len(root) :] if root and path.startswith(f"{root}/") else path
+
+
+async def _refuse(problem: Problem, scope: Scope, send: Send) -> None:
+    if scope["type"] == "http" or "websocket.http.response" in scope.get("extensions", {}):
+        await send_problem(scope, problem, send)
+    else:
+        await send({"type": "websocket.close", "code": 1008, "reason": problem.code})

@@ -1,0 +1,210 @@
+"""What connectors may reach: folders, hosts and client settings that the platform's owner allowed.
+
+A registered stream or relation is read by the platform, with the platform's rights, so its entry must not be a way to
+the files of this machine or into the network behind it. Checked when it is registered and again when it is read,
+because links and names may point elsewhere by then.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+from backend.problems import Place, Problem
+from backend.settings import Settings
+
+ANY = "*"
+SERVERS_MAX = 50
+
+_METADATA = tuple(
+    ip_network(network)
+    for network in ("169.254.0.0/16", "100.100.100.200/32", "192.0.0.192/32", "fe80::/10", "fd00:ec2::254/128",
+                    "fd20:ce::254/128")
+)  # fmt: skip
+"""Link-local addresses, and where clouds tell a machine its own credentials."""
+_METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
+_NAT64 = ip_network("64:ff9b::/96")
+
+_FREE = frozenset({
+    "security.protocol", "sasl.username", "sasl.password", "client.id", "client.dns.lookup",
+    "ssl.endpoint.identification.algorithm", "ssl.key.password", "ssl.keystore.password", "ssl.truststore.password",
+    "ssl.keystore.type", "ssl.truststore.type", "ssl.keystore.key", "ssl.keystore.certificate.chain",
+    "ssl.truststore.certificates", "ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem", "request.timeout.ms",
+    "session.timeout.ms", "socket.timeout.ms", "fetch.max.bytes", "fetch.max.wait.ms", "max.partition.fetch.bytes",
+})  # fmt: skip
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_FILES = frozenset({
+    "ssl.truststore.location", "ssl.keystore.location", "ssl.ca.location", "ssl.certificate.location",
+    "ssl.key.location",
+})  # fmt: skip
+_QUOTED = r'"(?:[^"\\\x00-\x1f]|\\["\\])*"'
+_JAAS = re.compile(
+    r"org\.apache\.kafka\.common\.security\.(?:plain\.PlainLoginModule|scram\.ScramLoginModule) required"
+    rf" username={_QUOTED} password={_QUOTED};"
+)
+
+
+def check_place(settings: Settings, spec: Mapping[str, Any]) -> None:
+    """Refuse a stream or relation that is somewhere its platform may not look.
+
+    Args:
+        spec: its entry of a join file.
+    Raises:
+        Problem: names the place, and what the platform's owner has to set.
+    Cost: one listing of a folder of links; a look-up of each host where any host is allowed.
+    """
+    if (path := spec.get("path")) is not None:
+        check_path(settings, path, "/spec/path")
+    avro = spec.get("avro_schema")
+    if isinstance(avro, str) and not avro.lstrip().startswith("{"):  # then the engine reads it as a path
+        check_path(settings, avro, "/spec/avro_schema")
+    if (servers := spec.get("servers")) is not None:
+        _check_servers(settings, servers)
+    if (client := spec.get("client")) is not None:
+        check_client(settings, client, "/spec/client")
+
+
+def check_path(settings: Settings, path: object, pointer: str) -> Path:
+    """Refuse a file or folder outside of the allowed ones, and one that holds links to the outside.
+
+    Returns:
+        Where it really is.
+    Raises:
+        Problem: it is not allowed.
+    """
+    if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
+        _refuse(pointer, "a path on this platform is absolute, such as /data/orders")
+    roots = [Path(root).resolve() for root in (*settings.allowed_paths, settings.data / "spool")]
+    try:
+        real = Path(path).resolve()
+        outside = None if _is_in(real, roots) else path
+        if outside is None and real.is_dir():
+            outside = _link_to_outside(real, roots)
+        elif outside is None and real.exists() and not real.is_file():
+            _refuse(pointer, f"{path[:200]} is neither a file nor a folder")
+    except (OSError, RuntimeError) as cause:
+        reason = getattr(cause, "strerror", None) or "its links lead in a circle"
+        _refuse(pointer, f"{path[:200]} cannot be looked at: {reason}")
+    if outside is not None:
+        _refuse(
+            pointer,
+            f"{outside[:200]} is in none of the folders that may be read from; the platform's owner names "
+            "them in STREAMJOIN_ALLOWED_PATHS",
+        )
+    return real
+
+
+def check_host(settings: Settings, host: str, pointer: str) -> None:
+    """Refuse a host that connectors may not reach.
+
+    Where every host is allowed, those that only this machine reaches on its link are still not, unless named: they
+    hand out the machine's own credentials.
+
+    Raises:
+        Problem: it is not allowed.
+    """
+    name = host.lower().rstrip(".")
+    allowed = {entry.lower().strip("[]").rstrip(".") for entry in settings.allowed_hosts}
+    if name in allowed:
+        return
+    if ANY not in allowed:
+        _refuse(
+            pointer,
+            f"{host[:200]} is none of the hosts that may be reached; the platform's owner names them in "
+            "STREAMJOIN_ALLOWED_HOSTS",
+        )
+    if name in _METADATA_NAMES or any(map(_is_metadata, _addresses(name))):
+        _refuse(
+            pointer,
+            f"{host[:200]} is a link-local or metadata address, which must be named in STREAMJOIN_ALLOWED_HOSTS itself",
+        )
+
+
+def check_client(settings: Settings, client: object, pointer: str = "/secrets") -> None:
+    """Refuse settings of a Kafka client that run code, read files or call other hosts.
+
+    Args:
+        client: what is given to both Kafka clients, Java's and C's.
+    Raises:
+        Problem: names the setting.
+    """
+    if not isinstance(client, Mapping):
+        _refuse(pointer, "settings of the Kafka client are a mapping of names to texts")
+    for name, value in client.items():
+        place = f"{pointer}/{str(name)[:100]}"
+        if not isinstance(value, str | int | float):
+            _refuse(place, "is a text, a number or a truth value")
+        if name in _FILES:
+            check_path(settings, value, place)
+        elif name in ("sasl.mechanism", "sasl.mechanisms"):
+            if value not in _MECHANISMS:
+                _refuse(place, f"{str(value)[:50]} is not supported here; take {', '.join(_MECHANISMS)}")
+        elif name == "sasl.jaas.config":
+            if not _JAAS.fullmatch(str(value).strip()):
+                _refuse(
+                    place,
+                    "is the PlainLoginModule or the ScramLoginModule of Kafka, required, with a username and a "
+                    "password in double quotes, and nothing else",
+                )
+        elif name not in _FREE:
+            _refuse(place, f"{str(name)[:100]} may not be set here; {', '.join(sorted(_FREE)[:4])} ... may")
+
+
+def _check_servers(settings: Settings, servers: object) -> None:
+    pointer = "/spec/servers"
+    parts = servers.split(",") if isinstance(servers, str) else []
+    if not 0 < len(parts) <= SERVERS_MAX:
+        _refuse(pointer, f"are 1 to {SERVERS_MAX} of host:port, with commas between them")
+    for part in parts:
+        try:
+            # Clients read "PLAINTEXT://host:port", too, and a user or a path could hide which host is meant.
+            if not re.fullmatch(r"[A-Za-z0-9._\-:\[\]]+", part.strip()):
+                raise ValueError
+            split = urlsplit(f"//{part.strip()}")
+            host, port = split.hostname, split.port
+        except ValueError:
+            host = port = None
+        if not host or not port:
+            _refuse(pointer, f"{part.strip()[:200]!r} is not host:port")
+        check_host(settings, host, pointer)
+
+
+def _is_in(path: Path, roots: list[Path]) -> bool:
+    return any(path.is_relative_to(root) for root in roots)
+
+
+def _link_to_outside(folder: Path, roots: list[Path]) -> str | None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink() and not _is_in(Path(entry.path).resolve(), roots):
+                return entry.path
+    return None
+
+
+def _addresses(name: str) -> list[IPv4Address | IPv6Address]:
+    try:
+        # Also reads 0xa9fea9fe and 2852039166, as clients would.
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []  # a name that leads nowhere reaches nothing; it is looked up again when the stream is read
+    return [ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+
+
+def _is_metadata(address: IPv4Address | IPv6Address) -> bool:
+    if isinstance(address, IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _NAT64:
+            inner = IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return _is_metadata(inner)
+    return any(address in network for network in _METADATA)
+
+
+def _refuse(pointer: str, detail: str) -> NoReturn:
+    raise Problem("invalid", f"{pointer}: {detail}", errors=[Place(pointer=pointer, detail=detail)])

@@ -1,0 +1,71 @@
+"""API keys: shown once when they are made, kept as their hash."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import secrets
+from collections.abc import Mapping
+
+from sqlalchemy import or_, select, update
+from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
+from sqlalchemy.orm import Session
+
+from backend.catalog.database import Catalog
+from backend.catalog.ids import new_id, now_us
+from backend.catalog.models import ApiKey, User
+
+PREFIX = "sj_"
+START_LETTERS = 10
+TOUCH_US = 60_000_000
+CATALOG_IS_AWAY = (OperationalError, InterfaceError, TimeoutError)
+"""What a catalog raises that does not answer."""
+_KEY = re.compile(r"sj_[A-Za-z0-9_-]{43}")
+_log = logging.getLogger("streamjoin.auth")
+
+
+def hash_of(secret: str) -> str:
+    """What the catalog keeps of a key or a session's token; they have 256 random bits, so a fast hash will do."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def make_key(user_id: str, name: str, role: str) -> tuple[ApiKey, str]:
+    """A new key for the catalog, and its text, which exists nowhere else."""
+    key = PREFIX + secrets.token_urlsafe(32)
+    row = ApiKey(
+        id=new_id("key"), user_id=user_id, name=name, start=key[:START_LETTERS], hash=hash_of(key), role=role,
+        created_at_us=now_us(), used_at_us=None, revoked_at_us=None,
+    )  # fmt: skip
+    return row, key
+
+
+def bearer_of(headers: Mapping[str, str]) -> str | None:
+    """What stands in `Authorization: Bearer ...`; None where there is no such header."""
+    scheme, _, credentials = headers.get("authorization", "").partition(" ")
+    return credentials.strip() if scheme.lower() == "bearer" else None
+
+
+def find_key(session: Session, key: str) -> tuple[ApiKey, User] | None:
+    """The key and its user; None for anything that opens nothing: unknown, revoked, or of a disabled user."""
+    if not _KEY.fullmatch(key):
+        return None
+    found = session.execute(
+        select(ApiKey, User)
+        .join(User, User.id == ApiKey.user_id)
+        .where(ApiKey.hash == hash_of(key), ApiKey.revoked_at_us.is_(None), User.disabled.is_(False))
+    ).one_or_none()
+    return None if found is None else (found[0], found[1])
+
+
+def touch(catalog: Catalog, key: ApiKey) -> None:
+    """Note that a key is in use, at most once a minute. Whoever uses it is not made to fail by this."""
+    now = now_us()
+    if key.used_at_us is not None and now - key.used_at_us < TOUCH_US:
+        return
+    is_old = or_(ApiKey.used_at_us.is_(None), ApiKey.used_at_us <= now - TOUCH_US)
+    try:
+        with catalog.begin() as session:
+            session.execute(update(ApiKey).where(ApiKey.id == key.id, is_old).values(used_at_us=now))
+    except CATALOG_IS_AWAY as failure:
+        _log.warning("the use of key %s could not be noted: %s", key.id, failure)

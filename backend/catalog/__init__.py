@@ -1,0 +1,1 @@
+"""What the platform knows: streams, jobs, users, and what drivers reported; in SQLite or PostgreSQL."""

@@ -1,0 +1,37 @@
+"""Bring a catalog to the newest version of its tables: `python -m backend.catalog.migrate [revision]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+
+from backend.catalog.database import Catalog
+from backend.settings import read_settings
+
+MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+
+
+def migrate(url: str, revision: str = "head") -> None:
+    """Upgrade to a revision, creating the catalog where there is none; `base` or an older revision downgrades."""
+    catalog = Catalog(url)
+    try:
+        with catalog.engine.connect() as connection:
+            if not catalog.is_sqlite:  # where several processes that migrate at once would each make the tables
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7310571482)")
+            config = Config()
+            config.set_main_option("script_location", str(MIGRATIONS))
+            config.attributes["connection"] = connection
+            if revision == "base" or revision.startswith("-"):
+                command.downgrade(config, revision)
+            else:
+                command.upgrade(config, revision)
+            connection.commit()
+    finally:
+        catalog.close()
+
+
+if __name__ == "__main__":
+    migrate(read_settings().catalog, sys.argv[1] if len(sys.argv) > 1 else "head")

@@ -1,0 +1,243 @@
+"""The catalog's tables. Times are microseconds since 1970; documents are JSON; a version rises with every change."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from backend.catalog.ids import now_us
+
+
+class Base(DeclarativeBase):
+    """All tables."""
+
+    type_annotation_map: ClassVar = {dict[str, Any]: JSON, bytes: LargeBinary, int: BigInteger, bool: Boolean}
+
+
+class User(Base):
+    """Somebody who may use the platform.
+
+    Args:
+        role: viewer, operator or admin.
+        password: an argon2 hash; None for a user of keys only.
+    """
+
+    __tablename__ = "users"
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), unique=True)
+    role: Mapped[str] = mapped_column(String(20))
+    password: Mapped[str | None] = mapped_column(String(300))
+    disabled: Mapped[bool] = mapped_column(default=False)
+    created_at_us: Mapped[int] = mapped_column(default=now_us)
+
+
+class Session(Base):
+    """A browser's login; the cookie's value is kept as its hash only."""
+
+    __tablename__ = "sessions"
+    hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    created_at_us: Mapped[int] = mapped_column(default=now_us)
+    expires_at_us: Mapped[int]
+
+
+class ApiKey(Base):
+    """A program's key, kept as its hash; `start` are its first letters, to tell keys apart."""
+
+    __tablename__ = "api_keys"
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str] = mapped_column(String(100))
+    start: Mapped[str] = mapped_column(String(16))
+    hash: Mapped[str] = mapped_column(String(64), unique=True)
+    role: Mapped[str] = mapped_column(String(20))
+    created_at_us: Mapped[int] = mapped_column(default=now_us)
+    used_at_us: Mapped[int | None]
+    revoked_at_us: Mapped[int | None]
+
+
+class Registered(Base):
+    """What people register under a name that queries use.
+
+    Args:
+        name: no other stream or relation has it.
+        spec: an entry of a join file.
+    """
+
+    __abstract__ = True
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    name: Mapped[str] = mapped_column(String(63), unique=True)
+    owner_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    version: Mapped[int] = mapped_column(Integer, default=1)
+    spec: Mapped[dict[str, Any]]
+    created_at_us: Mapped[int] = mapped_column(default=now_us)
+    updated_at_us: Mapped[int] = mapped_column(default=now_us)
+
+
+class Stream(Registered):
+    """A registered stream; its spec is an entry of `streams:`, without secrets.
+
+    Args:
+        secrets: encrypted JSON of what connects to it; never leaves the catalog in clear but to a driver.
+    """
+
+    __tablename__ = "streams"
+    secrets: Mapped[bytes | None]
+
+
+class Relation(Registered):
+    """A registered relation; its spec is an entry of `relations:`."""
+
+    __tablename__ = "relations"
+
+
+class Job(Base):
+    """A join that is to run.
+
+    Args:
+        spec: query, operator, results and run of a join file.
+        streams, relations: their entries as they were when the job last changed: a later change of theirs is taken
+            over by a change of the job only.
+        wanted: running, stopped or deleted: what people asked for.
+        observed: what was seen last; see `lifecycle`.
+        generation: rises with every launch; a driver of an older one may change nothing.
+        failures: launches in a row that failed; somebody who starts the job sets it to 0.
+        restart_version: the version at which somebody last asked for a restart.
+        incarnation: rises when a change makes the job start anew, without its earlier state.
+    """
+
+    __tablename__ = "jobs"
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), unique=True)
+    owner_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    version: Mapped[int] = mapped_column(Integer, default=1)
+    spec: Mapped[dict[str, Any]]
+    streams: Mapped[dict[str, Any]]
+    relations: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    wanted: Mapped[str] = mapped_column(String(20), default="stopped")
+    wanted_since_us: Mapped[int] = mapped_column(default=now_us)
+    observed: Mapped[str] = mapped_column(String(20), default="stopped")
+    observed_since_us: Mapped[int] = mapped_column(default=now_us)
+    reason: Mapped[str | None] = mapped_column(Text)
+    generation: Mapped[int] = mapped_column(Integer, default=0)
+    failures: Mapped[int] = mapped_column(Integer, default=0)
+    restart_version: Mapped[int] = mapped_column(Integer, default=0)
+    incarnation: Mapped[int] = mapped_column(Integer, default=0)
+    created_at_us: Mapped[int] = mapped_column(default=now_us)
+    updated_at_us: Mapped[int] = mapped_column(default=now_us)
+
+    @property
+    def results_name(self) -> str:
+        """What its results are called in the store, since it last started anew."""
+        return results_name(self.id, self.incarnation)
+
+
+def results_name(job_id: str, incarnation: int) -> str:
+    """What the results of one incarnation of a job are called in the store."""
+    return f"{job_id}-{incarnation}" if incarnation else job_id
+
+
+class JobRevision(Base):
+    """What a job was before each change, so that a change can be shown and taken back."""
+
+    __tablename__ = "job_revisions"
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    version: Mapped[int] = mapped_column(Integer, primary_key=True)
+    spec: Mapped[dict[str, Any]]
+    streams: Mapped[dict[str, Any]]
+    relations: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    created_at_us: Mapped[int] = mapped_column(default=now_us)
+
+
+class Lease(Base):
+    """Who runs a job just now, or did last.
+
+    Args:
+        token_hash: of the secret that the driver of this generation was given.
+        host, pid, pid_started: which process it is; a pid alone may be another's by now.
+        job_version: the version of the job that the driver runs.
+        ended: the driver said that it ended, and its lease is free.
+    """
+
+    __tablename__ = "leases"
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    generation: Mapped[int] = mapped_column(Integer)
+    job_version: Mapped[int] = mapped_column(Integer)
+    host: Mapped[str] = mapped_column(String(255))
+    pid: Mapped[int | None] = mapped_column(Integer)
+    pid_started: Mapped[str | None] = mapped_column(String(40))
+    taken_at_us: Mapped[int] = mapped_column(default=now_us)
+    expires_at_us: Mapped[int]
+    stop: Mapped[bool] = mapped_column(default=False)
+    ended: Mapped[bool] = mapped_column(default=False)
+
+
+class Report(Base):
+    """What a driver reported of its batches in a span of time; thinned out as it gets older."""
+
+    __tablename__ = "reports"
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    at_us: Mapped[int] = mapped_column(primary_key=True)
+    span_s: Mapped[int] = mapped_column(Integer, default=1)
+    generation: Mapped[int] = mapped_column(Integer)
+    body: Mapped[dict[str, Any]]
+
+
+class Event(Base):
+    """Something that happened to a job, or to the platform where `job_id` is None.
+
+    Args:
+        kind: such as job.started, driver.failed, user.created.
+        severity: info, warning or error.
+    """
+
+    __tablename__ = "events"
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    job_id: Mapped[str | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    at_us: Mapped[int] = mapped_column(default=now_us)
+    kind: Mapped[str] = mapped_column(String(60))
+    severity: Mapped[str] = mapped_column(String(10), default="info")
+    message: Mapped[str] = mapped_column(Text)
+    data: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    actor_id: Mapped[str | None] = mapped_column(String(40))
+    __table_args__ = (Index("events_of_job", "job_id", "id"),)
+
+
+class Idempotency(Base):
+    """The reply to a POST that carried an Idempotency-Key; `status` is None while it is being worked on."""
+
+    __tablename__ = "idempotency"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    actor: Mapped[str] = mapped_column(String(40))
+    key: Mapped[str] = mapped_column(String(200))
+    request_hash: Mapped[str] = mapped_column(String(64))
+    status: Mapped[int | None] = mapped_column(Integer)
+    headers: Mapped[dict[str, Any] | None]
+    reply: Mapped[bytes | None]
+    created_at_us: Mapped[int] = mapped_column(default=now_us, index=True)
+    __table_args__ = (UniqueConstraint("actor", "key"),)
+
+
+class SavedQuery(Base):
+    """A question that somebody keeps."""
+
+    __tablename__ = "saved_queries"
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), unique=True)
+    owner_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    version: Mapped[int] = mapped_column(Integer, default=1)
+    question: Mapped[dict[str, Any]]
+    created_at_us: Mapped[int] = mapped_column(default=now_us)

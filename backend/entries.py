@@ -1,0 +1,58 @@
+"""What entries of a join file that people register have in common, be they streams or relations."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from backend.problems import Place, Problem
+from streamjoin.errors import InputError, RunError
+
+SPEC_BYTES_MAX = 256 << 10
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+
+def check_name(name: str) -> str:
+    """A name is what queries call it.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError("is a letter or _, then letters, digits and _, 63 at most", field="name")
+    return name
+
+
+def check_size(spec: Mapping[str, Any]) -> None:
+    """An entry is a short text.
+
+    Raises:
+        Problem: it is a long one.
+    """
+    if len(json.dumps(spec)) > SPEC_BYTES_MAX:
+        raise Problem("too_large", "the spec is larger than 256 KiB; an entry of a join file is a short text")
+
+
+@contextmanager
+def relative_to(place: str) -> Iterator[None]:
+    """Errors name their field from the entry on, which stands at `place` of a join file."""
+    try:
+        yield
+    except InputError as wrong:
+        field = (wrong.field or "").removeprefix(place).lstrip(".")
+        raise InputError(wrong.message, field=field or None) from None
+
+
+@contextmanager
+def pointing_into_spec() -> Iterator[None]:
+    """What is wrong with an entry, or with the files it names, becomes a problem that points into `spec`."""
+    try:
+        yield
+    except (InputError, RunError) as wrong:
+        field = wrong.field if isinstance(wrong, InputError) else "path"
+        detail = wrong.message if isinstance(wrong, InputError) else str(wrong)
+        place = Place(pointer=f"/spec/{(field or '').replace('.', '/')}".rstrip("/"), detail=detail)
+        raise Problem("invalid", f"{field}: {detail}" if field else detail, errors=[place]) from None

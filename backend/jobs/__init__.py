@@ -1,0 +1,1 @@
+"""Jobs: what they may be, how they change, and the join file that a driver runs."""

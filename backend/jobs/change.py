@@ -1,0 +1,59 @@
+"""What a change of a job means for what it has joined so far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+KEEPS: Final = "keeps_state"
+"""The job restarts at a batch boundary and goes on where it was."""
+ANEW: Final = "starts_anew"
+"""The state, or the results kept so far, belong to another join: the job begins again without them."""
+
+_KEEPS = re.compile(r"run\.\w+|results\.(retain|snapshot(\..*)?)|streams\.\w+\.(client(\..*)?|rate|punctuate(\..*)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field that differs; `before` or `after` is None where the field is only in one of the two."""
+
+    field: str
+    before: Any
+    after: Any
+    effect: str
+
+
+def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """What differs between two definitions of a job, by field.
+
+    Args:
+        before, after: `{query, streams, relations, operator, results, run}`.
+    """
+    old, new = dict(_fields(before)), dict(_fields(after))
+    changes = []
+    for field in sorted(old.keys() | new.keys()):
+        if old.get(field) != new.get(field):
+            same_query = field == "query" and _words(old.get(field)) == _words(new.get(field))
+            effect = KEEPS if same_query or _KEEPS.fullmatch(field) else ANEW
+            changes.append(Change(field, old.get(field), new.get(field), effect))
+    return changes
+
+
+def starts_anew(changes: list[Change]) -> bool:
+    """Whether any of them does."""
+    return any(change.effect == ANEW for change in changes)
+
+
+def _fields(value: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        field = f"{place}.{name}" if place else str(name)
+        if isinstance(inner, Mapping) and inner:
+            yield from _fields(inner, field)
+        elif inner is not None and inner != {}:
+            yield field, inner
+
+
+def _words(text: Any) -> list[str]:
+    return str(text).split()

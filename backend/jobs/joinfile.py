@@ -1,0 +1,162 @@
+"""The join file of a job: the same that the command line runs, with the platform's places in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from backend.auth.hosts import check_client, check_place
+from backend.catalog import models
+from backend.catalog.models import results_name
+from backend.jobs.inputs import Inputs, inputs_of
+from backend.settings import Settings
+from backend.streams.entry import PUSH
+from streamjoin.errors import InputError
+from streamjoin.joinfile import JoinFile, parse
+from streamjoin.prepare import bind, store_spec
+from streamjoin.results.stores.store import StoreSpec
+
+RUN_FIELDS = (
+    "slots", "files_per_batch", "offsets_per_batch", "heartbeat", "strict", "driver_memory", "until_end",
+)  # fmt: skip
+"""What a job may set of `run:`; the platform sets the rest."""
+RESULT_FIELDS = ("where", "select", "retain", "snapshot", "store")
+
+
+def check_spec(spec: Mapping[str, Any]) -> None:
+    """Refuse what a job may not set.
+
+    Raises:
+        InputError: names the field.
+    """
+    for section, allowed in (("run", RUN_FIELDS), ("results", RESULT_FIELDS)):
+        for field in spec.get(section) or {}:
+            if field not in allowed:
+                raise InputError(
+                    f"is set by the platform, or unknown; a job sets {', '.join(allowed)}", field=f"{section}.{field}"
+                )
+    if not isinstance((spec.get("run") or {}).get("until_end", False), bool):
+        raise InputError("is true or false", field="run.until_end")
+
+
+def check_places(settings: Settings, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    """Refuse inputs from where none may be read; looked at again before each launch, since names and links move.
+
+    Raises:
+        Problem: names the setting that would allow it.
+    """
+    for entry in inputs.relations.values():
+        check_place(settings, entry)
+    for name, entry in inputs.streams.items():
+        check_place(settings, entry)
+        check_client(settings, entry.get("client") or {}, f"/streams/{name}/client")
+        check_client(settings, (secrets or {}).get(name) or {}, f"/streams/{name}/secrets")
+
+
+def join_file(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping[str, Any]]) -> JoinFile:
+    """The join file that a job is.
+
+    Args:
+        secrets: by stream: Kafka client settings that are kept apart from its entry.
+    Raises:
+        InputError: it is wrong; the message names the field.
+    """
+    store = _store_kind(settings, job.spec, inputs_of(job), job.id)
+    return _parse(settings, job.id, job.spec, inputs_of(job), secrets, store, job.incarnation)
+
+
+def draft_file(settings: Settings, spec: Mapping[str, Any], inputs: Inputs) -> JoinFile:
+    """The join file of a job that is not there yet, for looking at its query and costs.
+
+    Raises:
+        InputError: it is wrong; the message names the field.
+    """
+    return _parse(settings, "draft", spec, inputs, {}, None)
+
+
+def result_spec(settings: Settings, job: models.Job) -> StoreSpec:
+    """How to open the store of a job's results."""
+    return store_spec(join_file(settings, job, {}))
+
+
+def with_store(settings: Settings, job: models.Job) -> dict[str, Any]:
+    """The spec of a new job with its store named: it stays there, whatever the platform is set to later.
+
+    Raises:
+        InputError: the query is wrong; the message names the place.
+    """
+    store = _store_kind(settings, job.spec, inputs_of(job), job.id)
+    return {**job.spec, "results": {**(job.spec.get("results") or {}), "store": store}}
+
+
+def until_end(job: models.Job) -> bool:
+    """Whether the job ends when its streams do."""
+    return bool((job.spec.get("run") or {}).get("until_end"))
+
+
+def _parse(
+    settings: Settings,
+    job_id: str,
+    spec: Mapping[str, Any],
+    inputs: Inputs,
+    secrets: Mapping[str, Mapping[str, Any]],
+    store: str | None,
+    incarnation: int = 0,
+) -> JoinFile:
+    check_spec(spec)
+    folder = settings.job_folder(job_id)
+    run = {name: value for name, value in (spec.get("run") or {}).items() if name != "until_end"}
+    kept = {name: value for name, value in (spec.get("results") or {}).items() if name != "store"}
+    results: dict[str, Any] = {"discard": True}
+    if store is not None:
+        results = {**_store(settings, store), "job": results_name(job_id, incarnation), **kept}
+    content = {
+        "streams": {name: _with_secrets(entry, secrets.get(name, {})) for name, entry in inputs.streams.items()},
+        "relations": dict(inputs.relations),
+        "query": spec.get("query"),
+        "operator": spec.get("operator") or {"name": "auto"},
+        "results": results,
+        "run": {
+            "slots": settings.job_slots,
+            "driver_memory": settings.driver_memory_mib,
+            **run,
+            "checkpoint": str(folder / f"checkpoint-{incarnation}"),
+            **({"spark": {"spark.jars": settings.spark_jars}} if settings.spark_jars else {}),
+        },
+    }
+    return parse(json.dumps(content), base=folder, name=job_id)
+
+
+def _with_secrets(entry: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {name: value for name, value in entry.items() if name != PUSH}
+    return {**shown, "client": {**entry.get("client", {}), **secrets}} if secrets else shown
+
+
+def _store_kind(settings: Settings, spec: Mapping[str, Any], inputs: Inputs, job_id: str) -> str:
+    """Which store keeps the results: ordered keys for ranges, hashed ones for equalities (ESJ, materialisation)."""
+    wanted = (spec.get("results") or {}).get("store") or settings.result_store
+    if wanted != "auto":
+        return str(wanted)
+    plan = bind(_parse(settings, job_id, spec, inputs, {}, None)).plan
+    return "cassandra" if plan.predicate.equalities else "hbase"
+
+
+def _store(settings: Settings, kind: str) -> dict[str, Any]:
+    match kind:
+        case "sqlite":
+            return {"store": "sqlite", "path": "results.db"}
+        case "cassandra" if settings.cassandra_hosts:
+            password = settings.cassandra_password
+            return {
+                "store": "cassandra", "hosts": list(settings.cassandra_hosts), "port": settings.cassandra_port,
+                "keyspace": settings.cassandra_keyspace,
+                **({"username": settings.cassandra_username} if settings.cassandra_username else {}),
+                **({"password": password.get_secret_value()} if password else {}),
+            }  # fmt: skip
+        case "hbase" if settings.hbase_host:
+            return {"store": "hbase", "hosts": [settings.hbase_host], "port": settings.hbase_port}
+        case "cassandra" | "hbase":
+            raise InputError(f"this platform has no {kind}; its administrator names its hosts", field="results.store")
+        case _:
+            raise InputError('is "sqlite", "cassandra", "hbase" or "auto"', field="results.store")

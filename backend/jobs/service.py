@@ -1,0 +1,155 @@
+"""Jobs as the API changes them: what is checked, and what is written in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from backend.catalog import lifecycle
+from backend.catalog.events import record
+from backend.catalog.ids import now_us
+from backend.catalog.models import Job, JobRevision, Registered, Relation, Stream
+from backend.jobs.change import Change, diff
+from backend.jobs.inputs import Inputs, inputs_of
+from backend.jobs.joinfile import check_places, draft_file, join_file
+from backend.lookup import by_id_or_name
+from backend.problems import Place, Problem, place_of
+from backend.settings import Settings
+from streamjoin.errors import InputError, StreamJoinError, UnsupportedError
+from streamjoin.operators import registry
+from streamjoin.prepare import Bound, bind
+from streamjoin.query import parse as parse_query
+
+SECTIONS = ("query", "operator", "results", "run")
+
+
+def find_job(session: Session, id_or_name: str) -> Job:
+    """A job by its id or name.
+
+    Raises:
+        Problem: there is none.
+    """
+    return by_id_or_name(session, Job, id_or_name, "job")
+
+
+def entries(session: Session, query: str | None, given: Sequence[str] | None) -> Inputs:
+    """The entries of a query's streams and relations, as they are registered now.
+
+    Args:
+        given: names of streams; None for those that the query names.
+    Raises:
+        QueryError: the query cannot be read.
+        Problem: a stream is not registered.
+    """
+    named = parse_query(query or "").streams
+    relations = _registered(session, Relation, named)
+    wanted = list(given) if given is not None else [name for name in named if name.lower() not in relations]
+    streams = _registered(session, Stream, wanted)
+    for name in wanted:
+        if name.lower() not in streams:
+            others = session.scalars(select(Stream.name).order_by(Stream.name).limit(20)).all()
+            there = f"; there are {', '.join(others)}" if others else "; none is registered yet"
+            detail = f'there is no stream "{name[:100]}"{there}'
+            place = Place(pointer="/streams" if given is not None else "/query", detail=detail)
+            raise Problem("invalid", detail, errors=[place])
+    return Inputs({streams[name.lower()].name: streams[name.lower()].spec for name in wanted},
+                  {row.name: row.spec for row in relations.values()})  # fmt: skip
+
+
+Row = TypeVar("Row", bound=Registered)
+
+
+def _registered(session: Session, table: type[Row], names: Iterable[str]) -> dict[str, Row]:
+    """Those of the names that there are, by their names in small letters."""
+    found = session.scalars(select(table).where(func.lower(table.name).in_([name.lower() for name in names])))
+    return {row.name.lower(): row for row in found}
+
+
+def definition(spec: Mapping[str, Any], inputs: Inputs) -> dict[str, Any]:
+    """What `diff` compares."""
+    return {
+        **{section: spec.get(section) for section in SECTIONS},
+        "streams": dict(inputs.streams),
+        "relations": dict(inputs.relations),
+    }
+
+
+def bound_draft(settings: Settings, spec: Mapping[str, Any], inputs: Inputs) -> Bound:
+    """Bind a job that need not exist.
+
+    Raises:
+        InputError: it is wrong; the message names the place.
+        Problem: a stream or relation is where none may be read.
+    Cost: opens the first file of file streams.
+    """
+    check_places(settings, inputs)
+    return bind(draft_file(settings, spec, inputs))
+
+
+def bound_job(settings: Settings, job: Job) -> Bound:
+    """Bind a job as a driver will, its results included.
+
+    Raises:
+        InputError: it is wrong; the message names the place.
+        Problem: a stream or relation is where none may be read.
+    """
+    check_places(settings, inputs_of(job))
+    bound = bind(join_file(settings, job, {}))
+    if bound.operator == registry.SPARK:
+        raise UnsupportedError(
+            "Spark's own join keeps no results in a store; take biclique or matrix, or compare it on the command line",
+            field="operator.name",
+        )
+    return bound
+
+
+def diagnose(error: StreamJoinError | Problem) -> list[Place]:
+    """A mistake as diagnostics for an editor."""
+    if isinstance(error, Problem):
+        return error.errors or [Place(detail=error.detail)]
+    if isinstance(error, InputError):
+        place = place_of(error)
+        return [place if place.pointer or place.span is None else place.model_copy(update={"pointer": "/query"})]
+    return [Place(detail=str(error))]
+
+
+def want(session: Session, job: Job, wanted: str, actor_id: str | None) -> None:
+    """People want a job to run, to stop or to go; whoever reconciles sees to it.
+
+    Raises:
+        Problem: the job is being deleted.
+    """
+    if job.wanted == lifecycle.DELETED:
+        raise Problem("conflict", f"job {job.name} is being deleted")
+    if wanted == lifecycle.RUNNING:
+        job.failures = 0
+        if job.observed == lifecycle.FAILED:
+            job.reason = None
+    if job.wanted != wanted:
+        job.wanted, job.wanted_since_us = wanted, now_us()
+        verb = {lifecycle.RUNNING: "started", lifecycle.STOPPED: "stopped", lifecycle.DELETED: "deleted"}[wanted]
+        record(session, f"job.{verb}_by_user", f"job {job.name} is to be {verb}", job_id=job.id, actor_id=actor_id)
+
+
+def change(
+    session: Session, job: Job, spec: Mapping[str, Any], inputs: Inputs, *, anew: bool,
+    actor_id: str | None,
+) -> list[Change]:  # fmt: skip
+    """Give a job another definition, as a new version; a running job restarts with it at a batch boundary."""
+    changes = diff(definition(job.spec, inputs_of(job)), definition(spec, inputs))
+    session.add(JobRevision(job_id=job.id, version=job.version, spec=job.spec, streams=job.streams,
+                            relations=job.relations))  # fmt: skip
+    job.spec, job.streams, job.relations = dict(spec), dict(inputs.streams), dict(inputs.relations)
+    job.version += 1
+    job.restart_version = job.version
+    job.updated_at_us = now_us()
+    job.failures = 0
+    if anew:
+        job.incarnation += 1
+    fields = ", ".join(item.field for item in changes[:10]) or "nothing"
+    record(session, "job.changed", f"job {job.name} was changed: {fields}", job_id=job.id, actor_id=actor_id,
+           data={"version": job.version, "starts_anew": anew})  # fmt: skip
+    return changes

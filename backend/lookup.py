@@ -1,0 +1,42 @@
+"""What people name by its id or by its name."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from backend.catalog.models import Relation, Stream
+from backend.problems import Problem
+
+T = TypeVar("T")
+_NAMES_LOCK = 7310571483
+
+
+def by_id_or_name(session: Session, kind: type[T], id_or_name: str, what: str) -> T:
+    """The row of a table with `id` and a unique `name`.
+
+    Raises:
+        Problem: there is none.
+    """
+    table: Any = kind
+    # An id goes first, so that no name can stand for another's id.
+    found = session.get(kind, id_or_name) or session.scalar(select(kind).where(table.name == id_or_name))
+    if found is None:
+        raise Problem("not_found", f'there is no {what} "{id_or_name[:100]}"')
+    return found
+
+
+def check_free(session: Session, name: str) -> None:
+    """Refuse a name that queries have for a stream or a relation already, in whatever case; nobody takes it meanwhile.
+
+    Raises:
+        Problem: it is taken.
+    """
+    if session.get_bind().dialect.name == "postgresql":  # SQLite lets one transaction write at a time anyway
+        session.execute(select(func.pg_advisory_xact_lock(_NAMES_LOCK)))
+    for table, what in ((Stream, "stream"), (Relation, "relation")):
+        taken = session.scalar(select(table.name).where(func.lower(table.name) == name.lower()))
+        if taken is not None:
+            raise Problem("conflict", f'there is a {what} "{taken}" already; change it, or take another name')

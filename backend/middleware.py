@@ -1,0 +1,97 @@
+"""What happens to every request: an id, a limit of its body, and a line in the log if somebody may look for it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from backend.auth import guard
+from backend.catalog.ids import new_id
+from backend.context import Context
+from backend.idempotency import IdempotentPosts
+from backend.problems import Problem, send_problem
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,100}")
+_log = logging.getLogger("streamjoin.requests")
+SLOW_MS = 500.0
+"""Reads come by the hundred a second; those that were answered well and sooner leave no line in the log."""
+QUIET = ("/livez", "/readyz", "/metrics")
+SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+
+def install(app: FastAPI, context: Context) -> None:
+    """Put all of it around the app; what is added last is outermost."""
+    # A reply that is kept is for those who pass the guard today, so the guard stands outside of it.
+    app.add_middleware(IdempotentPosts, catalog=context.catalog)
+    guard.install(app, context)
+    app.add_middleware(Requests, body_bytes_max=context.settings.body_bytes_max)
+
+
+class Requests:
+    """Gives each request its id, refuses bodies that are too large, and logs what was answered."""
+
+    def __init__(self, app: ASGIApp, body_bytes_max: int) -> None:
+        self.app = app
+        self.body_bytes_max = body_bytes_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI's."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        given = headers.get(b"x-request-id", b"")
+        request_id = given.decode() if _REQUEST_ID.fullmatch(given) else new_id("req")
+        scope.setdefault("state", {})["request_id"] = request_id
+        begun_s = time.perf_counter()
+        status = 500
+        taken = 0
+
+        async def limited() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self.body_bytes_max:
+                raise _too_large(self.body_bytes_max)
+            return message
+
+        async def marked(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                present = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    (b"x-request-id", request_id.encode()),
+                    *((name, value) for name, value in SECURITY_HEADERS if name not in present),
+                ]
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            length = headers.get(b"content-length", b"0")
+            if length.isdigit() and int(length) > self.body_bytes_max:
+                await send_problem(scope, _too_large(self.body_bytes_max), marked)
+            else:
+                try:
+                    await self.app(scope, limited, marked)
+                except Problem as problem:  # the body grew too large while it was read outside a route
+                    await send_problem(scope, problem, marked)
+            took_ms = (time.perf_counter() - begun_s) * 1e3
+            if scope["path"] not in QUIET and (scope["method"] != "GET" or status >= 400 or took_ms >= SLOW_MS):
+                _log.info("%s %s -> %d in %.1f ms", scope["method"], scope["path"], status, took_ms)
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem("too_large", f"the body is larger than {limit:,} bytes, which is the limit")

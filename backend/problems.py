@@ -1,0 +1,202 @@
+"""Errors as RFC 9457 problem documents: a stable code, one sentence, and where in the request the mistake is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Scope, Send
+
+from streamjoin.errors import InputError, QueryError, StreamJoinError
+
+MEDIA_TYPE = "application/problem+json"
+TYPES = "/api/v1/problems/"
+"""Where a problem's type is explained, on the same server: its code follows."""
+
+_log = logging.getLogger("streamjoin.backend")
+
+
+class Place(BaseModel):
+    """One mistake in a request.
+
+    Args:
+        pointer: JSON pointer into the body, or the name of a parameter or header.
+        span: where in a query text: `line`, `column`, `end_line`, `end_column`, as `streamjoin.errors.Span`.
+    """
+
+    pointer: str | None = None
+    detail: str
+    span: dict[str, int] | None = None
+
+
+class ProblemDocument(BaseModel):
+    """The body of every error."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    code: str
+    request_id: str | None = None
+    hint: str | None = None
+    errors: list[Place] = []
+
+
+TITLES = {
+    "bad_request": (400, "The request cannot be understood"),
+    "unauthenticated": (401, "Nobody is logged in"),
+    "forbidden": (403, "This is not allowed"),
+    "not_found": (404, "There is no such thing"),
+    "method_not_allowed": (405, "The resource has no such method"),
+    "conflict": (409, "The state of the resource does not allow this"),
+    "still_running": (409, "The same request is still being worked on"),
+    "changed_meanwhile": (412, "The resource was changed meanwhile"),
+    "too_large": (413, "The request is too large"),
+    "unsupported_media_type": (415, "This content type is not understood"),
+    "invalid": (422, "The request is wrong"),
+    "invalid_query": (422, "The query is wrong"),
+    "key_reused": (422, "The idempotency key belongs to another request"),
+    "precondition_required": (428, "The request must say which version it changes"),
+    "rate_limited": (429, "Too many requests"),
+    "internal": (500, "This failed, and it is not your mistake"),
+    "unavailable": (503, "Something that is needed does not answer"),
+}
+"""Every code there is, with its HTTP status and title."""
+
+
+class Problem(Exception):
+    """An error that a client is told.
+
+    Args:
+        code: a key of `TITLES`.
+        detail: one sentence that names the thing and the way out.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        hint: str | None = None,
+        errors: Sequence[Place] = (),
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.hint = hint
+        self.errors = list(errors)
+        self.headers = headers
+
+    @property
+    def status(self) -> int:
+        """HTTP's."""
+        return TITLES[self.code][0]
+
+    def document(self, instance: str | None = None, request_id: str | None = None) -> dict[str, Any]:
+        """The body; also what a websocket's `error` frame carries."""
+        status, title = TITLES[self.code]
+        return ProblemDocument(
+            type=TYPES + self.code, title=title, status=status, detail=self.detail, instance=instance, code=self.code,
+            request_id=request_id, hint=self.hint, errors=self.errors,
+        ).model_dump(exclude_none=True)  # fmt: skip
+
+
+def from_engine(error: StreamJoinError, pointer: str = "") -> Problem:
+    """An error of the engine's about a request as a problem, with the place it names."""
+    if isinstance(error, QueryError):
+        return Problem("invalid_query", error.message, errors=[place_of(error, pointer or "/query")])
+    if isinstance(error, InputError):
+        return Problem("invalid", str(error), errors=[place_of(error, pointer)])
+    return Problem("unavailable", str(error))
+
+
+def unexpected() -> Problem:
+    """Of a failure that nobody foresaw; its cause goes into the log, as it may name what clients should not see."""
+    return Problem("internal", "an unexpected failure; the log has its cause")
+
+
+def place_of(error: InputError, pointer: str = "") -> Place:
+    """Where the mistake is."""
+    if isinstance(error, QueryError) and error.span is not None:
+        return Place(pointer=pointer or None, detail=error.message, span=asdict(error.span))
+    if error.field:
+        return Place(pointer=f"{pointer}/{error.field.replace('.', '/')}", detail=error.message)
+    return Place(pointer=pointer or None, detail=error.message)
+
+
+def install(app: FastAPI) -> None:
+    """Every error of the app becomes a problem document."""
+
+    def reply(request: Request, problem: Problem) -> JSONResponse:
+        request_id = getattr(request.state, "request_id", None)
+        return JSONResponse(
+            problem.document(request.url.path, request_id), problem.status, problem.headers, media_type=MEDIA_TYPE
+        )
+
+    @app.exception_handler(Problem)
+    async def on_problem(request: Request, problem: Problem) -> JSONResponse:
+        return reply(request, problem)
+
+    @app.exception_handler(StreamJoinError)
+    async def on_engine(request: Request, error: StreamJoinError) -> JSONResponse:
+        return reply(request, from_engine(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def on_validation(request: Request, error: RequestValidationError) -> JSONResponse:
+        return reply(request, from_validation(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def on_http(request: Request, error: HTTPException) -> JSONResponse:
+        code = next((code for code, (status, _) in TITLES.items() if status == error.status_code), "bad_request")
+        detail = f"there is no {request.url.path}" if error.status_code == 404 else str(error.detail)
+        return reply(request, Problem(code, detail, headers=dict(error.headers or {})))
+
+    @app.exception_handler(OperationalError)
+    async def on_catalog(request: Request, error: OperationalError) -> JSONResponse:
+        _log.warning("the catalog does not answer: %s", error.orig)
+        return reply(request, Problem("unavailable", "the catalog does not answer; try again in a moment",
+                                      headers={"Retry-After": "2"}))  # fmt: skip
+
+    @app.exception_handler(Exception)
+    async def on_bug(request: Request, error: Exception) -> JSONResponse:
+        _log.error("unexpected failure of %s %s", request.method, request.url.path, exc_info=error)
+        return reply(request, Problem("internal", "an unexpected failure; the log has its cause under this request id"))
+
+
+async def send_problem(scope: Scope, problem: Problem, send: Send) -> None:
+    """Answer a request with a problem from outside of the routes."""
+    request_id = scope.get("state", {}).get("request_id")
+    await JSONResponse(
+        problem.document(scope["path"], request_id), problem.status, problem.headers, media_type=MEDIA_TYPE
+    )(scope, _no_more, send)
+
+
+async def _no_more() -> Message:
+    return {"type": "http.disconnect"}
+
+
+def from_validation(errors: Sequence[Any]) -> Problem:
+    """Pydantic's errors as one problem."""
+    places = [
+        Place(pointer="/" + "/".join(map(str, error["loc"][1:])) if error["loc"][0] == "body"
+              else str(error["loc"][-1]), detail=_sentence(error["msg"]))
+        for error in errors[:20]
+    ]  # fmt: skip
+    code = "bad_request" if errors and errors[0]["type"] == "json_invalid" else "invalid"
+    first = places[0]
+    return Problem(code, f"{first.pointer}: {first.detail}" if first.pointer else first.detail, errors=places)
+
+
+def _sentence(message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:300]

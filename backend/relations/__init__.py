@@ -1,0 +1,1 @@
+"""Relations: what may be registered, and how one is looked at."""

@@ -1,0 +1,299 @@
+"""One-time questions: asked in threads, answered piece by piece, stopped as soon as nobody listens."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from backend.problems import Problem, from_engine
+from backend.results.limits import Limits
+from backend.results.question import QueryIn
+from backend.results.readers import Opened, Place, Places, Readers, Stopped, Watch, store_problem
+from backend.results.writers import WRITERS, Writer
+from streamjoin.errors import InputError, StateError, StreamJoinError
+from streamjoin.plan import RESULT_KEY
+from streamjoin.query import bind_condition
+from streamjoin.results.aggregate import aggregate, parse_aggregates
+from streamjoin.results.ledger import Description
+from streamjoin.results.question import Answer, Question, ask
+from streamjoin.results.reader import ExpiredError, Reader
+from streamjoin.results.sink import RESULTS
+from streamjoin.results.stores.store import StoreError
+from streamjoin.schema import type_name
+
+PIECE_BYTES = 64 << 10
+PIECE_S = 0.1
+"""What has been found leaves after so long, however little it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """What answers need of the process they run in."""
+
+    places: Places
+    readers: Readers
+    limits: Limits
+    slots: threading.Semaphore
+
+    def answer(self, asked: QueryIn, writer: Writer | None = None) -> Running:
+        """Begin an answer; nothing is read before its first step.
+
+        Args:
+            writer: of the format asked for unless given.
+        Raises:
+            Problem: too many answers are open.
+        """
+        if not self.slots.acquire(blocking=False):
+            raise Problem(
+                "rate_limited", f"{self.limits.answers} answers are being read; ask again in a moment",
+                headers={"Retry-After": "1"},
+            )  # fmt: skip
+        return Running(self, asked, writer or WRITERS[asked.format]())
+
+
+class Running:
+    """An answer on its way. `step` runs in any thread; `abandon` may be called from another meanwhile.
+
+    Args:
+        about: what the answer is of; set with the first piece.
+        end: how it ended; set with the last piece.
+    """
+
+    def __init__(self, answerer: Answerer, asked: QueryIn, writer: Writer) -> None:
+        self.asked = asked
+        self.writer = writer
+        self.about: dict[str, Any] = {}
+        self.end: dict[str, Any] | None = None
+        self.schema = pa.schema([])
+        self._answerer = answerer
+        self._opened: Opened | None = None
+        self._watch = Watch()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._held: list[bytes] = []
+        self._begun = False
+        limits = answerer.limits
+        rows = limits.rows_default if asked.format == "json" else limits.rows
+        self._row_cap = min(asked.limit or rows, limits.rows)
+        self._seconds = min(asked.timeout_s or limits.seconds_default, limits.seconds)
+        self._bytes = 0
+        self._pieces = self._named()
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What the answer keeps to."""
+        return {"rows": self._row_cap, "bytes": self._answerer.limits.bytes, "seconds": self._seconds}
+
+    def step(self) -> bytes:
+        """The next piece; b"" once there is none.
+
+        Raises:
+            Problem: it failed, and nothing in the answer says so.
+        """
+        with self._lock:
+            if self._closed:
+                return b""
+            try:
+                piece = next(self._pieces, b"")
+            except BaseException:
+                self._close()
+                raise
+            if not piece or self.end is not None:
+                self._close()
+            return piece
+
+    def abandon(self) -> None:
+        """Stop reading; a step that is under way ends at the next block."""
+        self._watch.stop.set()
+
+    def close(self) -> None:
+        """Give back what it holds; waits for a step that is under way."""
+        self.abandon()
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(Stopped):
+            self._pieces.close()
+        if self._opened is not None:
+            self._answerer.readers.give(self._opened)
+        self._answerer.slots.release()
+
+    def _named(self) -> Generator[bytes]:
+        """The pieces; what fails has a name, inside of the answer where its format has room for it."""
+        try:
+            yield from self._produce()
+        except (StreamJoinError, Problem, RecursionError) as failure:
+            problem = self._problem(failure)
+            end = self._ended(None, "error")
+            if not self._begun or (last := self.writer.fail(problem, end)) is None:
+                raise problem from failure
+            self.end = end
+            yield b"".join([*self._held, last])
+
+    def _problem(self, failure: Exception) -> Problem:
+        place = self._opened.place if self._opened else None
+        if isinstance(failure, Problem):
+            return failure
+        if isinstance(failure, RecursionError):
+            return Problem("invalid", "the condition is nested too deeply; write it flatter")
+        if isinstance(failure, ExpiredError):
+            return Problem("conflict", str(failure), hint="retention removed it; leave the cursor out to begin anew")
+        if place is not None and isinstance(failure, StoreError | StateError):
+            return store_problem(place, failure)
+        assert isinstance(failure, StreamJoinError)
+        return from_engine(failure)
+
+    def _produce(self) -> Iterator[bytes]:
+        place = self._answerer.places.find(self.asked.job)
+        self._opened = opened = self._answerer.readers.take(place, self._watch)
+        self._watch.ends_s = time.monotonic() + self._seconds
+        if self._watch.stop.is_set():
+            return
+        description, in_memory = opened.describe()
+        recent = opened.recent if in_memory else None
+        check_condition(self.asked.where, description)
+        if self.asked.aggregate is not None or self.asked.by is not None:
+            table, answer = self._aggregate(opened, recent)
+            yield from self._write(place, description, table.schema, table.to_batches(), answer)
+            return
+        answer = self._ask(opened, recent)
+        yield from self._write(place, description, answer.schema, answer, answer)
+
+    def _ask(self, opened: Opened, recent: Reader | None) -> Answer:
+        question = self.asked.question(self._row_cap, self.asked.cursor)
+        by_range = self.asked.key_from is not None or self.asked.key_to is not None
+        # Pages of a key range are in key order on each side of the seam, and the seam moves between two pages.
+        if not by_range and recent is not None:
+            with suppress(StreamJoinError):  # what is the question's fault comes again
+                return ask(opened.durable, question, recent)
+        return ask(opened.durable, question)
+
+    def _aggregate(self, opened: Opened, recent: Reader | None) -> tuple[pa.Table, Answer]:
+        asked = self.asked
+        if asked.limit is not None or asked.cursor is not None or asked.select is not None:
+            raise InputError("an aggregate is over all rows that answer; leave select, limit and cursor out")
+        wanted = parse_aggregates(asked.aggregate or "count")
+        question: Question = asked.question()
+        try:
+            return aggregate(opened.durable, question, wanted, tuple(asked.by or ()), recent)
+        except Exception as failure:
+            # DuckDB and Arrow hide what failed underneath of them.
+            if self._watch.expired:
+                raise Problem(
+                    "invalid", f"the aggregate was not ready within {self._seconds:g} s; ask for a shorter range, "
+                    f"or with a larger timeout_s ({self._answerer.limits.seconds:g} at most)",
+                ) from None  # fmt: skip
+            if self._watch.failure is not None:
+                raise self._watch.failure from failure
+            raise
+
+    def _write(
+        self,
+        place: Place,
+        description: Description,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        answer: Answer,
+    ) -> Iterator[bytes]:
+        held = self._held
+        size, left_s = 0, time.monotonic()
+        stopped_by: str | None = None
+        rows = 0
+        found = iter(batches)
+        while True:
+            try:
+                batch = next(found, None)
+            except Stopped:
+                if self._watch.stop.is_set():
+                    return
+                stopped_by, batch = "time", None
+            if not self.about:  # after the first read, so that what fails there still has a status of its own
+                self.about, self.schema = _about(place, description, answer), schema
+                held.append(self.writer.begin(schema, self.about))
+            if batch is None:
+                break
+            rows += batch.num_rows
+            held.append(self.writer.write(batch))
+            size += len(held[-1])
+            self._bytes += len(held[-1])
+            if self._bytes >= self._answerer.limits.bytes:
+                stopped_by = "bytes"
+                break
+            if size >= PIECE_BYTES or time.monotonic() - left_s > PIECE_S:
+                piece, size, left_s = b"".join(held), 0, time.monotonic()
+                held.clear()
+                self._begun = True
+                yield piece
+        if stopped_by is None and answer.cursor is not None:
+            stopped_by = "limit" if self._row_cap == self.asked.limit else "rows"
+        end = self._ended(answer, stopped_by, rows)
+        held.append(self.writer.end(end))
+        self.end = end
+        yield b"".join(held)
+
+    def _ended(self, answer: Answer | None, stopped_by: str | None, rows: int = 0) -> dict[str, Any]:
+        end: dict[str, Any] = {
+            "rows_given": rows,
+            "cursor": answer.cursor if answer else None,
+            "truncated": stopped_by is not None,
+            "stopped_by": stopped_by,
+            "limits": self.limits,
+            "not_finite": self.writer.not_finite,
+        }
+        if answer is not None:
+            end |= {
+                "blocks_read": answer.blocks_read, "blocks_wanted": answer.blocks_wanted,
+                "blocks_stored": answer.blocks_stored, "rows_read": answer.rows_read, "snapshots": answer.snapshots,
+            }  # fmt: skip
+        return end
+
+
+def check_condition(where: str | None, description: Description) -> None:
+    """Refuse a condition that cannot be bound to the results.
+
+    Raises:
+        Problem: it names the condition, and the place in it if there is one.
+    """
+    if where is not None:
+        try:
+            bind_condition(where, description.schema, RESULTS)
+        except InputError as wrong:
+            raise from_engine(wrong, "/where") from None
+
+
+def _about(place: Place, description: Description, answer: Answer) -> dict[str, Any]:
+    stored = description.schema
+    kind = stored.field(RESULT_KEY).type if RESULT_KEY in stored.names else None
+    return {
+        "job": place.job_id,
+        "job_name": place.job_name,
+        "last_snapshot": str(answer.last),
+        "time": "the latest event time among a result's tuples",
+        "key": None if kind is None else {"name": description.key_name, "type": type_name(kind)},
+    }
+
+
+def headers_of(running: Running) -> Mapping[str, str]:
+    """What is known of an answer when its first piece leaves; all of it, if that is the last one too."""
+    found = {
+        "Streamjoin-Last-Snapshot": running.about.get("last_snapshot", ""),
+        "Streamjoin-Limits": ", ".join(f"{name}={value:g}" for name, value in running.limits.items()),
+        "X-Accel-Buffering": "no",
+    }
+    if (end := running.end) is not None:
+        found["Streamjoin-Rows"] = str(end["rows_given"])
+        if end["truncated"]:
+            found["Streamjoin-Stopped-By"] = end["stopped_by"]
+        if end["cursor"]:
+            found["Streamjoin-Cursor"] = end["cursor"]
+    return found

@@ -1,0 +1,313 @@
+"""One job's newest snapshots, read once for however many follow it.
+
+A thread looks at the head, reads what was committed, and encodes it once for each different question. The loop's thread
+hands it out. Both agree on the newest snapshot under one lock, so whoever joins knows exactly what comes to him.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from backend.problems import Problem
+from backend.results.limits import Limits
+from backend.results.payload import Encoder, Held, Payload
+from backend.results.readers import Opened, Place, Readers, store_problem
+from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.results.follow import POLL_S
+from streamjoin.results.ledger import Description, Head
+from streamjoin.results.question import Question, Rows
+from streamjoin.results.reader import ExpiredError, Reader
+from streamjoin.results.snapshot import Snapshot, SnapshotId
+from streamjoin.results.stores.store import StoreError
+
+if TYPE_CHECKING:
+    from backend.results.follower import Follower
+
+REMOTE_POLL_S = 0.2
+"""Of stores in a cluster, where looking costs a round trip to several nodes; the memory makes it unnecessary."""
+NOTHING_YET_S = 0.25
+TROUBLE_S = (0.1, 2.0)
+UNDELIVERED_MAX = 8
+SNAPSHOTS_A_LOOK = 256
+
+_log = logging.getLogger("streamjoin.results")
+
+
+class View:
+    """One question to a feed: a filter and columns. Payloads that were made lately are kept for who comes back."""
+
+    def __init__(self, where: str | None, select: tuple[str, ...] | None, description: Description) -> None:
+        self.key = (where, select)
+        self.rows = Rows(Question(where=where, select=select), description.schema)
+        self.followers: set[Follower] = set()
+        self.users = 0
+        self._made: OrderedDict[SnapshotId, Payload] = OrderedDict()
+        self._made_bytes = 0
+        self._being_made: dict[SnapshotId, asyncio.Future[Payload]] = {}
+
+    def remember(self, payload: Payload, limits: Limits) -> None:
+        """Keep it, as long as it is among the last made."""
+        if payload.id in self._made:
+            return
+        self._made[payload.id] = payload
+        self._made_bytes += payload.size
+        while len(self._made) > limits.queue_snapshots or (
+            self._made_bytes > limits.queue_bytes and len(self._made) > 1
+        ):
+            _, oldest = self._made.popitem(last=False)
+            self._made_bytes -= oldest.size
+
+    async def payload(self, id: SnapshotId, make: Callable[[], asyncio.Future[Payload]], limits: Limits) -> Payload:
+        """Of a snapshot: kept, or made once for all who wait for it."""
+        if (found := self._made.get(id)) is not None:
+            return found
+        if (being_made := self._being_made.get(id)) is None:
+            being_made = self._being_made[id] = make()
+            being_made.add_done_callback(lambda done: self._is_made(id, done, limits))
+        # One who leaves must not take the others' away.
+        return await asyncio.shield(being_made)
+
+    def _is_made(self, id: SnapshotId, done: asyncio.Future[Payload], limits: Limits) -> None:
+        del self._being_made[id]
+        if not done.cancelled() and done.exception() is None:
+            self.remember(done.result(), limits)
+
+
+class Feed:
+    """Follows one job.
+
+    Args:
+        last: the newest snapshot that was handed out; None until the job has results.
+        ready: set once there are results, and with them a schema.
+        mark_us, clock_us: of the newest look at the head.
+        began_empty: there were no results when it began.
+        trouble: why nothing can be read just now.
+        memory_reads: looks at the head that the memory answered; durable_reads: those that the durable store did.
+    """
+
+    def __init__(
+        self, place: Place, readers: Readers, limits: Limits, held: Held, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.place = place
+        self.limits = limits
+        self.held = held
+        self.followers: set[Follower] = set()
+        self.description: Description | None = None
+        self.last: SnapshotId | None = None
+        self.mark_us: int | None = None
+        self.clock_us: int | None = None
+        self.phase = "unknown"
+        self.trouble: Problem | None = None
+        self.ready = asyncio.Event()
+        self.is_over = False
+        self.began_empty = False
+        self.memory_reads = 0
+        self.durable_reads = 0
+        self.dropped_snapshots = 0
+        self.dropped_rows = 0
+        self._readers = readers
+        self._loop = loop
+        self._views: dict[tuple[str | None, tuple[str, ...] | None], View] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._undelivered = threading.Semaphore(UNDELIVERED_MAX)
+        self._thread = threading.Thread(target=self._run, name=f"follow-{place.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after what it does just now."""
+        self.is_over = True
+        self._stop.set()
+
+    def end(self, reason: str) -> None:
+        """Tell all followers that nothing more comes."""
+        self.stop()
+        for follower in list(self.followers):
+            follower.finish(reason)
+
+    def view(self, where: str | None, select: tuple[str, ...] | None) -> View | None:
+        """The question, if somebody asks it already."""
+        return self._views.get((where, select))
+
+    def join(self, view: View) -> View:
+        """One user more: from now on there are payloads for this question, or for the same one that was there before.
+
+        Raises:
+            Problem: too many different ones are asked.
+        """
+        found = self._views.get(view.key)
+        if found is None:
+            if len(self._views) >= self.limits.views:
+                raise Problem(
+                    "rate_limited",
+                    f"{len(self._views)} different questions follow this job, which is the limit; share one of them",
+                )
+            found = view
+            with self._lock:
+                self._views[found.key] = found
+        found.users += 1
+        return found
+
+    def leave(self, view: View) -> None:
+        """One user less."""
+        view.users -= 1
+        if view.users == 0:
+            with self._lock:
+                self._views.pop(view.key, None)
+
+    @property
+    def views(self) -> int:
+        """How many different questions there are."""
+        return len(self._views)
+
+    def attach(self, view: View, follower: Follower) -> SnapshotId:
+        """Every snapshot after the returned one is offered to the follower, in order."""
+        with self._lock:
+            view.followers.add(follower)
+            assert self.last is not None
+            return self.last
+
+    # In threads.
+
+    def snapshots(self, after: SnapshotId, upto: SnapshotId) -> list[Snapshot]:
+        """Some of the snapshots with after < id <= upto, oldest first.
+
+        Raises:
+            ExpiredError: there are none any more.
+        """
+        with self._readers.lent(self.place) as opened:
+            reader, head = _covering(opened, after, upto)
+            if after < head.floor:
+                raise ExpiredError(f"snapshots up to {head.floor} are no longer kept")
+            return reader.snapshots(after, upto)[:SNAPSHOTS_A_LOOK]
+
+    def oldest(self) -> SnapshotId:
+        """The newest snapshot that is no longer kept."""
+        with self._readers.lent(self.place) as opened:
+            return opened.durable.refresh().floor
+
+    def make(self, view: View, snapshot: Snapshot) -> Payload:
+        """A payload for who comes late."""
+        with self._readers.lent(self.place) as opened:
+            reader, _ = _covering(opened, SnapshotId(snapshot.id.epoch, snapshot.id.part - 1), snapshot.id)
+            return self._encode(opened, reader, snapshot, [view])[view]
+
+    def _encode(self, opened: Opened, reader: Reader, snapshot: Snapshot, views: Sequence[View]) -> dict[View, Payload]:
+        limits = self.limits
+        encoders = {view: Encoder(snapshot, limits.part_bytes, limits.snapshot_bytes, self.held) for view in views}
+        if encoders:
+            behind = opened.durable if reader is not opened.durable else None
+            for batch in reader.snapshot_rows(snapshot, behind):
+                for view, encoder in encoders.items():
+                    encoder.add(view.rows.of(batch))
+        return {view: encoder.payload() for view, encoder in encoders.items()}
+
+    # The thread.
+
+    def _run(self) -> None:
+        pause_s = trouble_s = TROUBLE_S[0]
+        opened = self._readers.take(self.place)
+        try:
+            while not self._stop.is_set():
+                try:
+                    pause_s = self._look(opened)
+                    self.trouble, trouble_s = None, TROUBLE_S[0]
+                except Problem as problem:
+                    self.began_empty = problem.code == "conflict"
+                    self.trouble = None if self.began_empty else problem
+                    pause_s = NOTHING_YET_S
+                except StreamJoinError as failure:
+                    pause_s = trouble_s = min(trouble_s * 2, TROUBLE_S[1])
+                    self.trouble = store_problem(self.place, failure)
+                except Exception:
+                    _log.exception("following job %s failed; it is tried again", self.place.job_id)
+                    pause_s = TROUBLE_S[1]
+                self._stop.wait(pause_s)
+        finally:
+            self._readers.give(opened)
+
+    def _look(self, opened: Opened) -> float:
+        """Hand out what is new; returns when to look again."""
+        if self.description is None:
+            self.description, _ = opened.describe()
+        reader, head = self._source(opened)
+        pause_s = POLL_S if reader is not opened.durable or self.place.spec.kind == "sqlite" else REMOTE_POLL_S
+        if self.last is None:
+            self._tell(head)
+            self.last = head.state.last
+            self._call(self.ready.set)
+        elif head.state.last < self.last:
+            self._call(lambda: self.end("restarted"))
+        elif self.last < head.floor:
+            self._call(lambda: self.end("resync"))
+        elif head.state.last != self.last:
+            for snapshot in reader.snapshots(self.last, head.state.last):
+                self._publish(opened, reader, snapshot)
+        self._tell(head)
+        return pause_s
+
+    def _source(self, opened: Opened) -> tuple[Reader, Head]:
+        """The memory if it goes on where we are; else the durable store."""
+        if (recent := opened.memory_reader()) is not None:
+            try:
+                head = recent.refresh()
+            except (InputError, StoreError):
+                head = None
+            if head is not None and (self.last is None or head.floor <= self.last <= head.state.last):
+                self.memory_reads += 1
+                return recent, head
+        self.durable_reads += 1
+        return opened.durable, opened.durable.refresh()
+
+    def _tell(self, head: Head) -> None:
+        marks = [mark for mark in head.marks_us if mark is not None]
+        self.mark_us = min(marks) if len(marks) == len(head.marks_us) else None
+        self.clock_us = head.clock_us or None
+
+    def _publish(self, opened: Opened, reader: Reader, snapshot: Snapshot) -> None:
+        made: dict[View, Payload] = {}
+        while not self._stop.is_set():
+            with self._lock:
+                missing = [view for view in self._views.values() if view not in made]
+                if not missing:
+                    self.last = snapshot.id
+                    self._call(functools.partial(self._deliver, made))
+                    break
+            made |= self._encode(opened, reader, snapshot, missing)
+        # A loop that is behind is not given more than a few snapshots to hand out.
+        while not self._undelivered.acquire(timeout=0.5) and not self._stop.is_set():
+            continue
+
+    def _call(self, act: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(act)
+        except RuntimeError:  # the loop has ended, and the process is about to
+            self._stop.set()
+
+    def _deliver(self, made: dict[View, Payload]) -> None:
+        self._undelivered.release()
+        for view, payload in made.items():
+            view.remember(payload, self.limits)
+            for follower in tuple(view.followers):
+                follower.offer(payload)
+
+
+def _covering(opened: Opened, after: SnapshotId, upto: SnapshotId) -> tuple[Reader, Head]:
+    """The memory if it has all of a range of snapshots; else the durable store."""
+    if (recent := opened.memory_reader()) is not None:
+        try:
+            head = recent.refresh()
+        except (InputError, StoreError):
+            head = None
+        if head is not None and head.floor <= after and upto <= head.state.last:
+            return recent, head
+    return opened.durable, opened.durable.refresh()

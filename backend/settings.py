@@ -1,0 +1,143 @@
+"""Settings of the control plane, from the environment; every process reads them once and hands them on."""
+
+from __future__ import annotations
+
+import os
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from streamjoin.errors import InputError
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; each field is STREAMJOIN_<FIELD> in the environment.
+
+    A secret may be in a file, whose path is then STREAMJOIN_<FIELD>_FILE.
+
+    Args:
+        data: the folder of everything that is embedded: catalog, stores, checkpoints, logs.
+        catalog_url: a SQLAlchemy URL; SQLite in `data` unless set.
+        api_processes: that `streamjoin up` lets serve one port; one answers about 350 short questions a second.
+        redis_url: the broker of Celery and the memory that API processes share.
+        auth: off lets everybody do everything, and is refused unless the API listens on loopback.
+        secret_key: encrypts connection secrets in the catalog; there is no default, and without it none can be kept.
+        allowed_paths: folders that file streams may read; `data`/spool always.
+        allowed_hosts: hosts that connectors may reach; "*" for any.
+        result_store: where results of jobs are kept; `auto` takes Cassandra for equalities and HBase for ranges.
+        lease_s: so long a driver may work without having renewed its lease.
+        stop_grace_s: so long a driver may finish its batch before it is ended.
+        frontend: a build of the dashboard; frontend/build beside the backend unless set.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="STREAMJOIN_", extra="ignore")
+
+    data: Path = Path("streamjoin-data")
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=1, le=65_535)
+    root_path: str = ""
+    api_processes: int = Field(default=1, ge=1, le=64)
+    catalog_url: str | None = None
+    redis_url: str = "redis://127.0.0.1:6379/0"
+    auth: Literal["on", "off"] = "on"
+    admin_password: SecretStr | None = None
+    secret_key: SecretStr | None = None
+    allowed_paths: Annotated[tuple[Path, ...], NoDecode] = ()
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ("127.0.0.1", "localhost")
+    allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    result_store: Literal["sqlite", "cassandra", "hbase", "auto"] = "sqlite"
+    cassandra_hosts: Annotated[tuple[str, ...], NoDecode] = ()
+    cassandra_port: int = 9042
+    cassandra_keyspace: str = "streamjoin"
+    cassandra_username: str | None = None
+    cassandra_password: SecretStr | None = None
+    hbase_host: str | None = None
+    hbase_port: int = 9090
+    spark_master: str | None = None
+    spark_jars: str | None = None
+    job_slots: int = Field(default=2, ge=1, le=1024)
+    driver_memory_mib: int = Field(default=1024, ge=480)
+    jobs_max: int = Field(default=100, ge=1)
+    body_bytes_max: int = Field(default=4 << 20, ge=1024)
+    rate_limit: str = "600/minute"
+    lease_s: float = Field(default=20.0, gt=1)
+    reconcile_s: float = Field(default=2.0, gt=0)
+    stop_grace_s: float = Field(default=60.0, ge=0)
+    session_hours: float = Field(default=12.0, gt=0)
+    frontend: Path | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_and_read(cls, values: dict[str, Any]) -> dict[str, Any]:
+        for name in ("allowed_paths", "allowed_hosts", "allowed_origins", "cassandra_hosts"):
+            if isinstance(values.get(name), str):
+                values[name] = tuple(part.strip() for part in values[name].split(",") if part.strip())
+        for name in ("admin_password", "secret_key", "cassandra_password", "catalog_url"):
+            if file := os.environ.get(f"STREAMJOIN_{name.upper()}_FILE"):
+                try:
+                    values[name] = Path(file).read_text().strip()
+                except OSError as cause:
+                    raise ValueError(f"STREAMJOIN_{name.upper()}_FILE cannot be read: {cause.strerror}") from None
+        return values
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.auth == "off" and not is_loopback(self.host):
+            raise ValueError(f"auth is off and the API would listen on {self.host}; set STREAMJOIN_AUTH=on")
+        if self.result_store in ("cassandra", "auto") and not self.cassandra_hosts:
+            raise ValueError(f"result_store {self.result_store} needs STREAMJOIN_CASSANDRA_HOSTS")
+        if self.result_store in ("hbase", "auto") and self.hbase_host is None:
+            raise ValueError(f"result_store {self.result_store} needs STREAMJOIN_HBASE_HOST")
+        return self
+
+    @property
+    def catalog(self) -> str:
+        """The catalog's SQLAlchemy URL."""
+        return self.catalog_url or f"sqlite:///{self.data.absolute() / 'catalog.db'}"
+
+    def job_folder(self, job_id: str) -> Path:
+        """Where a job's checkpoint, embedded results and logs are."""
+        return self.data.absolute() / "jobs" / job_id
+
+    def environment(self) -> dict[str, str]:
+        """These settings as environment variables, for a process that is started."""
+        found = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, SecretStr):
+                text = value.get_secret_value()
+            elif isinstance(value, tuple):
+                text = ",".join(map(str, value))
+            else:
+                text = str(value.absolute() if isinstance(value, Path) else value)
+            found[f"STREAMJOIN_{name.upper()}"] = text
+        return found
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a listener on `host`."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def read_settings(**overrides: Any) -> Settings:
+    """Settings from the environment.
+
+    Raises:
+        InputError: one is wrong; the message names it.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return Settings(**overrides)
+    except ValidationError as wrong:
+        error = wrong.errors(include_input=False)[0]
+        place = f"STREAMJOIN_{str(error['loc'][0]).upper()}: " if error["loc"] else ""
+        raise InputError(f"{place}{error['msg'].removeprefix('Value error, ')}") from None

@@ -1,0 +1,1 @@
+"""Streams: what may be registered, how one is looked at, and rows that are pushed into one."""

@@ -1,0 +1,70 @@
+"""What a registered stream is: an entry of `streams:` of a join file, or `push` for rows that are posted to the API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from backend.entries import relative_to
+from backend.settings import Settings
+from streamjoin.errors import InputError
+from streamjoin.joinfile import JoinFile, StreamFile, parse
+from streamjoin.prepare import open_schema
+from streamjoin.schema import StreamSchema
+
+PUSH = "push"
+"""The connector for rows that are posted to the API: they are kept as files of JSON lines in a spool folder."""
+_STREAM = "stream"
+_PLACE = f"streams.{_STREAM}"
+
+
+def stored_entry(settings: Settings, stream_id: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry as it is kept: pushed rows get their spool folder.
+
+    Raises:
+        InputError: a pushed stream without columns, or with a place of its own.
+    """
+    if entry.get("source") != PUSH:
+        return dict(entry)
+    if not entry.get("schema"):
+        raise InputError("is missing; pushed rows do not carry one", field="schema")
+    for field in ("path", "servers", "topic", "format", "kind"):
+        if field in entry:
+            raise InputError("is not for pushed streams; rows are posted to /streams/{id}/rows", field=field)
+    spool = settings.data.absolute() / "spool" / stream_id
+    return {**entry, "source": "jsonl", "path": str(spool), PUSH: True}
+
+
+def is_push(entry: Mapping[str, Any]) -> bool:
+    """Whether rows are posted to it."""
+    return bool(entry.get(PUSH))
+
+
+def shown_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry as clients see it."""
+    if not is_push(entry):
+        return dict(entry)
+    return {name: value for name, value in entry.items() if name not in (PUSH, "path")} | {"source": PUSH}
+
+
+def one_stream(entry: Mapping[str, Any]) -> tuple[JoinFile, StreamFile]:
+    """A join file with nothing but this stream, whose rules it must keep.
+
+    Raises:
+        InputError: the entry is wrong; its field is relative to the entry.
+    """
+    own = {field: value for field, value in entry.items() if field != PUSH}
+    with relative_to(_PLACE):
+        file = parse(json.dumps({"streams": {_STREAM: own}, "query": "SELECT ONLINE"}))
+    return file, file.streams[_STREAM]
+
+
+def opened_schema(file: JoinFile, stream: StreamFile) -> StreamSchema:
+    """The columns of `one_stream`, from its first file where they are not given.
+
+    Raises:
+        InputError: it cannot be opened; its field is relative to the entry.
+    """
+    with relative_to(_PLACE):
+        return open_schema(file, _STREAM, stream)

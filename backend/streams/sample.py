@@ -1,0 +1,116 @@
+"""A look at a stream before anything runs: its columns, its first rows, and how skewed its values are."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from backend.skew import SKEW_ROWS
+from backend.streams.entry import one_stream, opened_schema
+from streamjoin.errors import InputError
+from streamjoin.intake.records import decoder
+from streamjoin.joinfile import StreamFile
+from streamjoin.prepare import source_spec
+from streamjoin.schema import ARRIVAL, StreamSchema
+from streamjoin.sources.source import first_rows
+
+ROWS = 100
+"""Records of each partition of a topic that are read."""
+KAFKA_WAIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was seen.
+
+    Args:
+        schema: the stream's columns.
+        rows: the first rows, or the newest ones of a topic; `SKEW_ROWS` at most.
+        bad: why records could not be read, with how many there were of each.
+        rate_per_s: rows a second of event time among them; None where that cannot be told.
+    """
+
+    schema: pa.Schema
+    rows: pa.RecordBatch
+    bad: Counter[str]
+    rate_per_s: float | None
+
+
+def look_at(entry: Mapping[str, Any], secrets: Mapping[str, str] | None = None) -> Sample:
+    """Read a little of a stream.
+
+    Raises:
+        InputError: it cannot be reached or read; the message says what to change.
+    Cost: opens one file, or asks the broker for at most `KAFKA_WAIT_S` seconds.
+    """
+    file, stream = one_stream(entry)
+    schema = opened_schema(file, stream)
+    if schema.time != ARRIVAL and schema.time not in schema.columns.names:
+        raise InputError(
+            f'"{schema.time}" is no column; columns are {", ".join(schema.columns.names[:50])}', field="time"
+        )
+    if stream.source == "kafka":
+        rows, bad = _newest_of_topic(stream, schema, secrets or {})
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            source = source_spec(file, stream, schema).open("stream", Path(folder) / "log.jsonl")
+            rows, letters = first_rows(source, schema.columns, SKEW_ROWS)
+            bad = Counter(letter.reason for letter in letters)
+    return Sample(schema.columns, rows, bad, _rate(rows, schema))
+
+
+def _newest_of_topic(
+    stream: StreamFile, schema: StreamSchema, secrets: Mapping[str, str]
+) -> tuple[pa.RecordBatch, Counter[str]]:
+    """The newest records of each partition, and why others cannot be read."""
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+    assert stream.topic is not None and stream.format is not None
+    settings = {
+        **stream.client, **secrets,
+        "bootstrap.servers": stream.servers, "group.id": "streamjoin-sample", "enable.auto.commit": False,
+        "socket.timeout.ms": int(KAFKA_WAIT_S * 1000), "isolation.level": "read_committed", "log_level": 0,
+    }  # fmt: skip
+    consumer = Consumer(settings)
+    try:
+        found = consumer.list_topics(stream.topic, timeout=KAFKA_WAIT_S).topics[stream.topic]
+        if found.error is not None:
+            raise InputError(f"the broker has no topic {stream.topic}: {found.error.str()}", field="topic")
+        wanted = []
+        for partition in found.partitions:
+            low, high = consumer.get_watermark_offsets(TopicPartition(stream.topic, partition), timeout=KAFKA_WAIT_S)
+            if high > low:
+                wanted.append(TopicPartition(stream.topic, partition, max(low, high - ROWS)))
+        values: list[bytes | None] = []
+        if wanted:
+            consumer.assign(wanted)
+            values = [
+                message.value()
+                for message in consumer.consume(ROWS * len(wanted), timeout=KAFKA_WAIT_S / 2)
+                if message.error() is None
+            ]
+    except KafkaException as failure:
+        raise InputError(f"{stream.servers} does not answer: {failure.args[0].str()}", field="servers") from None
+    finally:
+        consumer.close()
+    decoded = decoder(stream.format, schema.columns, avro_schema=stream.avro_schema).decode(
+        pa.array(values, pa.binary())
+    )
+    return decoded.rows.slice(0, SKEW_ROWS), Counter(item.reason for item in decoded.bad)
+
+
+def _rate(rows: pa.RecordBatch, schema: StreamSchema) -> float | None:
+    from streamjoin.intake.event_time import event_times
+
+    if schema.time == ARRIVAL or rows.num_rows < 2:
+        return None
+    ts_us, missing, wrong = event_times(rows, schema, 0)
+    ts_us = ts_us[~(missing | wrong)]
+    span_us = int(ts_us.max() - ts_us.min()) if ts_us.size else 0
+    return float(ts_us.size / span_us * 1e6) if span_us else None

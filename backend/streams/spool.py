@@ -1,0 +1,87 @@
+"""Rows that are posted to the API, as files that a file stream reads.
+
+A file appears complete or not at all, and its name rises with the time it came, so the order of arrival is the order of
+reading. Rows under a name of the caller's own are kept once, however often they are posted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from backend.catalog.ids import new_id
+from backend.problems import Problem
+
+SEEN = ".seen"
+
+
+def add(folder: str | Path, body: bytes, batch_id: str | None) -> tuple[int, bool]:
+    """Keep posted rows durably.
+
+    Args:
+        body: JSON lines.
+        batch_id: the caller's own name of them, or None.
+    Returns:
+        How many rows, and whether they are new.
+    Raises:
+        Problem: there are none, or the same name was given to others.
+    """
+    rows = sum(1 for line in body.split(b"\n") if line.strip())
+    if rows == 0:
+        raise Problem("invalid", "there are no rows; post JSON lines, one object a line")
+    spool = Path(folder)
+    (spool / SEEN).mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(body).hexdigest()
+    name = f"{new_id('rows')}.jsonl"
+    unfinished = spool / f".{name}"
+    _write(unfinished, body if body.endswith(b"\n") else body + b"\n")
+    if batch_id is None:
+        os.rename(unfinished, spool / name)
+        _sync(spool)
+        return rows, True
+    # The mark names the file before the file shows: whoever finds the mark can finish what a crash left undone.
+    mark = spool / SEEN / batch_id
+    draft = spool / SEEN / f".{name}"
+    _write(draft, f"{digest} {name}".encode())
+    try:
+        os.link(draft, mark)
+        fresh = True
+    except FileExistsError:
+        fresh = False
+    draft.unlink()
+    if not fresh:
+        known, name = mark.read_text().split()
+        if known != digest:
+            unfinished.unlink()
+            raise Problem(
+                "key_reused", f'other rows were posted as "{batch_id}" before; give these a name of their own'
+            )
+        if (spool / name).exists():
+            unfinished.unlink()
+            return rows, False
+    _sync(spool / SEEN)
+    os.rename(unfinished, spool / name)
+    _sync(spool)
+    return rows, fresh
+
+
+def remove(folder: str | Path) -> None:
+    """Forget all rows."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,29 @@
+"""The dashboard's form of a job knows every field that a job may set, and none that it may not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from backend.jobs.joinfile import RESULT_FIELDS, RUN_FIELDS
+from streamjoin.joinfile import SnapshotFile
+from streamjoin.operators.registry import COMMON_KNOBS, REGISTRY
+
+FORM = (Path(__file__).resolve().parents[2] / "frontend/src/pages/job/change/fields.ts").read_text()
+SECTIONS = {
+    "run": set(RUN_FIELDS),
+    "results": set(RESULT_FIELDS) - {"snapshot", "store"},  # parts of their own
+    "results.snapshot": set(SnapshotFile.model_fields),
+}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_field_of_a_section_has_a_place_in_the_form(section: str) -> None:
+    assert set(re.findall(rf"field\('{re.escape(section)}\.(\w+)'", FORM)) == SECTIONS[section]
+
+
+def test_every_knob_has_a_place_in_the_form() -> None:
+    knobs = {name for entry in REGISTRY.values() for name in entry.knobs}
+    assert set(re.findall(r"knob\('(\w+)'", FORM)) == knobs | set(COMMON_KNOBS)

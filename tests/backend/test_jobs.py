@@ -1,0 +1,246 @@
+"""Jobs: checked before they exist, changed by version, and wanted rather than commanded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from test_streams import BIDS, registered
+
+from backend.catalog.models import Job, Lease
+from backend.context import Context
+from backend.jobs.change import ANEW, KEEPS, diff
+from backend.jobs.joinfile import join_file, with_store
+from backend.settings import Settings
+from streamjoin.errors import InputError
+
+QUERY = (
+    "SELECT ONLINE auctions.id, bids.price FROM auctions, bids "
+    "WHERE auctions.id = bids.auction AND bids.price >= auctions.reserve WITHIN 10 SECONDS"
+)
+
+
+@pytest.fixture(autouse=True)
+def streams(api: TestClient) -> None:
+    """The streams of `QUERY`."""
+    registered(api)
+    registered(api, "auctions", **{**BIDS, "kind": "nexmark.auction"})
+
+
+def created(api: TestClient, name: str = "wins", **more: Any) -> dict[str, Any]:
+    answer = api.post("/api/v1/jobs", json={"name": name, "query": QUERY, **more})
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def context_of(app: FastAPI) -> Context:
+    found = app.state.context
+    assert isinstance(found, Context)
+    return found
+
+
+def has_begun(app: FastAPI, id: str) -> None:
+    """As if a driver had run: from then on there is state."""
+    with context_of(app).catalog.begin() as session:
+        job = session.get(Job, id)
+        assert job is not None
+        job.generation = 1
+        session.add(Lease(job_id=id, generation=1, job_version=job.version, host="here", expires_at_us=0, ended=True))
+
+
+def test_a_right_query_is_told_its_columns(api: TestClient) -> None:
+    found = api.post("/api/v1/jobs/validate", json={"query": QUERY}).json()
+    assert found["valid"]
+    assert found["columns"] == [{"name": "id", "type": "int64"}, {"name": "price", "type": "int64"}]
+    assert "biclique" in found["summary"]
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "span"),
+    [
+        (
+            QUERY.replace("bids.price,", "bids.prise,").replace("id, bids.price", "id, bids.prise"),
+            "bids.price?",
+            (1, 28),
+        ),
+        ("SELECT ONLINE x FROM nobody, bids WHERE 1 = 1", "there are auctions, bids", None),
+        ("DROP TABLE jobs", "SELECT ONLINE", (1, 1)),
+        ("", "", None),
+    ],
+)
+def test_a_wrong_query_is_told_where(api: TestClient, query: str, said: str, span: tuple[int, int] | None) -> None:
+    answer = api.post("/api/v1/jobs/validate", json={"query": query})
+    assert answer.status_code == 200
+    found = answer.json()
+    assert not found["valid"]
+    assert said in found["diagnostics"][0]["detail"] + str(found)
+    if span:
+        place = found["diagnostics"][0]
+        assert (place["pointer"], place["span"]["line"], place["span"]["column"]) == ("/query", *span)
+
+
+def test_costs_of_every_operator_come_before_anything_runs(api: TestClient) -> None:
+    found = api.post("/api/v1/jobs/explain", json={"query": QUERY}).json()
+    costs = {option["name"]: option for option in found["plan"]["operators"]}
+    assert costs["matrix"]["memory_bytes"] == pytest.approx(2 * costs["biclique"]["memory_bytes"], rel=0.01)
+    assert "WITHIN" not in found["text"] and "operator" in found["text"]
+
+
+def test_a_wrong_query_makes_no_job(api: TestClient) -> None:
+    answer = api.post("/api/v1/jobs", json={"name": "j", "query": QUERY.replace("price", "prise")})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_query")
+    assert answer.json()["errors"][0]["span"]["line"] == 1
+    assert api.get("/api/v1/jobs").json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"run": {"spark": {"spark.jars": "evil.jar"}}}, "run.spark"),
+        ({"run": {"checkpoint": "/etc"}}, "run.checkpoint"),
+        ({"results": {"parquet": "/etc"}}, "results.parquet"),
+        ({"results": {"store": "cassandra"}}, "results.store"),
+        ({"results": {"where": "nothing > 1"}}, "results.where"),
+        ({"operator": {"name": "magic"}}, "operator.name"),
+        ({"operator": {"name": "matrix", "rows": "many"}}, "operator"),
+        ({"run": {"slots": 0}}, "run.slots"),
+    ],
+)
+def test_what_a_job_may_not_set_is_named(api: TestClient, more: dict[str, Any], field: str) -> None:
+    answer = api.post("/api/v1/jobs", json={"name": "j", "query": QUERY, **more})
+    assert answer.status_code == 422, answer.text
+    assert field in answer.text.replace("/", ".")
+
+
+def test_start_and_stop_say_what_is_wanted_and_not_that_it_is_so(api: TestClient) -> None:
+    made = created(api)
+    started = api.post(f"/api/v1/jobs/{made['id']}/start")
+    assert started.status_code == 202
+    assert [started.json()[name] for name in ("wanted", "observed", "phase")] == ["running", "stopped", "starting"]
+    again = api.post("/api/v1/jobs/wins/start").json()
+    assert again["wanted_since"] == started.json()["wanted_since"]
+    assert api.post("/api/v1/jobs/wins/stop").json()["wanted"] == "stopped"
+    kinds = [event["kind"] for event in api.get("/api/v1/jobs/wins/events").json()["data"]]
+    assert sorted(kinds) == ["job.created", "job.started_by_user", "job.stopped_by_user"]
+
+
+def test_a_deleted_job_cannot_be_started(api: TestClient) -> None:
+    created(api)
+    assert api.delete("/api/v1/jobs/wins").json()["phase"] == "deleting"
+    assert api.delete("/api/v1/jobs/wins").status_code == 202
+    assert api.post("/api/v1/jobs/wins/start").status_code == 409
+
+
+def test_a_change_is_a_new_version_and_the_old_one_is_kept(api: TestClient) -> None:
+    created(api)
+    done = api.patch("/api/v1/jobs/wins", json={"run": {"slots": 1}}, headers={"If-Match": '"1"'})
+    assert (done.status_code, done.headers["etag"], done.json()["run"]) == (200, '"2"', {"slots": 1})
+    (old,) = api.get("/api/v1/jobs/wins/revisions").json()["data"]
+    assert (old["version"], old["run"]) == (1, {})
+    stale = api.patch("/api/v1/jobs/wins", json={"run": {"slots": 2}}, headers={"If-Match": '"1"'})
+    assert stale.json()["code"] == "changed_meanwhile"
+
+
+def test_a_wrong_change_changes_nothing(api: TestClient) -> None:
+    created(api)
+    for change, place in (
+        ({"results": {"where": "nothing > 1"}}, "/results/where"),
+        ({"query": "SELECT"}, "/query"),
+        ({"operator": {"name": "magic"}}, "/operator/name"),
+        ({"operator": {"name": "spark"}}, "/operator/name"),
+        ({"run": {"until_end": "yes"}}, "/run/until_end"),
+    ):
+        answer = api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'})
+        assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, place), answer.text
+        shown = api.post("/api/v1/jobs/wins/diff", json=change)
+        assert shown.json() == {**answer.json(), "instance": shown.json()["instance"],
+                                "request_id": shown.json()["request_id"]}  # fmt: skip
+    assert api.get("/api/v1/jobs/wins").json()["version"] == 1
+
+
+def test_a_change_that_does_not_fit_the_state_needs_consent(api: TestClient, app: FastAPI, settings: Settings) -> None:
+    made = created(api)
+    has_begun(app, made["id"])
+    change = {"query": QUERY.replace("10 SECONDS", "20 SECONDS")}
+    seen = api.post("/api/v1/jobs/wins/diff", json=change).json()
+    assert seen["starts_anew"]
+    assert [item["field"] for item in seen["changes"]] == ["query"]
+    refused = api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'})
+    assert (refused.status_code, "start_anew" in refused.json()["hint"]) == (409, True)
+    done = api.patch("/api/v1/jobs/wins", json={**change, "start_anew": True}, headers={"If-Match": '"1"'})
+    assert done.status_code == 200
+    with context_of(app).catalog.read() as session:
+        job = session.get(Job, made["id"])
+    assert job is not None
+    assert job.incarnation == 1
+    file = join_file(settings, job, {})
+    assert file.results.job == job.results_name == f"{job.id}-1"
+    assert file.checkpoint.name == "checkpoint-1"
+
+
+def test_rescaling_keeps_state(api: TestClient, app: FastAPI) -> None:
+    made = created(api)
+    has_begun(app, made["id"])
+    done = api.post("/api/v1/jobs/wins/rescale", json={"slots": 1})
+    assert (done.status_code, done.json()["run"], done.json()["version"]) == (202, {"slots": 1}, 2)
+    with context_of(app).catalog.read() as session:
+        job = session.get(Job, made["id"])
+    assert job is not None
+    assert (job.incarnation, job.restart_version) == (0, 2)
+
+
+def test_a_stream_changed_later_is_taken_over_when_asked(api: TestClient) -> None:
+    created(api)
+    api.patch("/api/v1/streams/bids", json={"spec": {**BIDS, "rate": "7/s"}}, headers={"If-Match": '"1"'})
+    assert api.post("/api/v1/jobs/wins/diff", json={}).json()["changes"] == []
+    (change,) = api.post("/api/v1/jobs/wins/diff", json={"refresh_streams": True}).json()["changes"]
+    assert (change["field"], change["after"], change["effect"]) == ("streams.bids.rate", "7/s", "keeps_state")
+
+
+def test_effects_of_changes() -> None:
+    before = {"query": "SELECT  ONLINE a", "streams": {"s": {"delay": "1s", "rate": 1}}, "run": {}, "results": None}
+    after = {"query": "SELECT ONLINE a", "streams": {"s": {"delay": "2s", "rate": 2}},
+             "run": {"slots": 2}, "results": {"retain": "1d", "where": "x > 1"}}  # fmt: skip
+    assert {change.field: change.effect for change in diff(before, after)} == {
+        "query": KEEPS, "streams.s.delay": ANEW, "streams.s.rate": KEEPS, "run.slots": KEEPS,
+        "results.retain": KEEPS, "results.where": ANEW,
+    }  # fmt: skip
+
+
+def test_a_demo_is_started_with_one_request_and_again_with_another(api: TestClient) -> None:
+    first = api.post("/api/v1/demos/band")
+    assert (first.status_code, first.json()["wanted"]) == (202, "running")
+    assert api.post("/api/v1/demos/band").json()["id"] == first.json()["id"]
+    shown = {demo["name"]: demo["job_id"] for demo in api.get("/api/v1/demos").json()}
+    assert shown == {"auctions": None, "band": first.json()["id"], "skew": None}
+    assert api.post("/api/v1/demos/nothing").status_code == 404
+
+
+def test_every_demo_is_right(api: TestClient) -> None:
+    for demo in api.get("/api/v1/demos").json():
+        assert api.post(f"/api/v1/demos/{demo['name']}").status_code == 202
+
+
+def test_results_go_where_the_kind_of_query_wants_them(app: FastAPI, api: TestClient, settings: Settings) -> None:
+    made = created(api)
+    with context_of(app).catalog.read() as session:
+        job = session.get(Job, made["id"])
+    assert job is not None
+    both = settings.model_copy(
+        update={"result_store": "auto", "cassandra_hosts": ("127.0.0.1",), "hbase_host": "127.0.0.1"}
+    )
+    assert join_file(both, job, {}).results.store == "sqlite"  # where they are, whatever the platform is set to now
+    changed = api.patch(f"/api/v1/jobs/{job.id}", json={"results": {"retain": "1h"}}, headers={"If-Match": '"1"'})
+    assert changed.status_code == 200, changed.text
+    assert changed.json()["results"] == {"store": "sqlite", "retain": "1h"}
+    job.spec = {**job.spec, "results": {}}
+    assert join_file(both, job, {}).results.store == "cassandra"
+    assert with_store(both, job)["results"] == {"store": "cassandra"}
+    job.spec = {**job.spec, "query": QUERY.replace("auctions.id = bids.auction AND ", "")}
+    assert join_file(both, job, {}).results.store == "hbase"
+    job.spec = {**job.spec, "results": {"store": "nowhere"}}
+    with pytest.raises(InputError, match="sqlite"):
+        join_file(both, job, {})

@@ -1,0 +1,27 @@
+"""Load: healthy clients are not delayed by slow and dead ones, and what the server holds is bounded."""
+
+from __future__ import annotations
+
+import resource
+
+import pytest
+
+from tests.backend import load_live, load_reads
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+
+
+def test_a_thousand_clients_with_slow_and_dead_ones_among_them() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 8192)), hard))
+    found = load_live.main(["--clients", "1000", "--snapshots", "40"])
+    assert found["healthy"] == 950 and found["received_min"] == 40
+    assert found["dropped_of_healthy"] == 0
+    # Of a machine on which the thousand clients run as well.
+    assert found["late_ms_p50"] < 2000 and found["late_ms_max"] < 10_000
+    assert found["held_mib_max"] < 64 and found["rss_mib_max"] < 1024
+
+
+def test_reads_at_a_steady_rate_are_all_answered() -> None:
+    found = load_reads.main(["--rate", "50", "--seconds", "10"])
+    assert found["not_200"] == 0 and found["p99_ms"] < 2000

@@ -1,0 +1,220 @@
+"""Streams: what is registered comes back, what is wrong is named, and pushed rows are kept once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
+from sqlalchemy import update
+
+from backend.auth.secrets import seal
+from backend.catalog.models import Stream
+from backend.settings import Settings
+from backend.streams import spool
+
+BIDS = {"source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "time": "ts", "delay": "2s"}
+
+
+def registered(api: TestClient, name: str = "bids", **spec: Any) -> dict[str, Any]:
+    answer = api.post("/api/v1/streams", json={"name": name, "spec": spec or BIDS})
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_a_stream_comes_back_by_id_and_by_name(api: TestClient) -> None:
+    made = registered(api)
+    assert made["id"].startswith("str_")
+    for key in (made["id"], "bids"):
+        answer = api.get(f"/api/v1/streams/{key}")
+        assert answer.json() == made
+        assert answer.headers["etag"] == '"1"'
+    assert made["spec"] == BIDS  # as it was written, not as it was read
+
+
+def test_streams_are_listed_newest_first_and_page_by_page(api: TestClient) -> None:
+    names = [f"s{number}" for number in range(7)]
+    ids = [registered(api, name)["id"] for name in names]
+    seen: list[str] = []
+    url = "/api/v1/streams?limit=3"
+    while url:
+        answer = api.get(url)
+        seen += [item["id"] for item in answer.json()["data"]]
+        assert answer.json()["has_more"] == ("link" in answer.headers)
+        url = answer.headers["link"].split(">")[0][1:] if answer.json()["has_more"] else ""
+    assert seen == sorted(ids, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "pointer", "said"),
+    [
+        ("2bids", BIDS, "/name", "letter"),
+        ("bids", {**BIDS, "kind": "nexmark.bit"}, "/spec/kind", "no kind of generated stream"),
+        ("bids", {**BIDS, "delay": "soon"}, "/spec/delay", "no span"),
+        ("bids", {**BIDS, "tme": "ts"}, "/spec/tme", "did you mean"),
+        ("bids", {"source": "kafka", "servers": "127.0.0.1:9092", "topic": "t", "format": "json", "time": "ts"},
+         "/spec/schema", "is missing"),
+        ("bids", {"source": "kafka", "servers": "10.0.0.9:9092", "topic": "t", "format": "json", "time": "ts",
+                  "schema": {"ts": "timestamp"}}, "/spec/servers", "STREAMJOIN_ALLOWED_HOSTS"),
+        ("bids", {"source": "parquet", "path": "/etc", "time": "ts"}, "/spec/path", "STREAMJOIN_ALLOWED_PATHS"),
+        ("bids", {"source": "push", "time": "ts"}, "/spec/schema", "is missing"),
+        ("bids", {"source": "push", "time": "ts", "schema": {"ts": "timestamp"}, "path": "/etc"}, "/spec/path", "push"),
+    ],
+)  # fmt: skip
+def test_a_wrong_stream_is_told_where_and_what(
+    api: TestClient, name: str, spec: dict[str, Any], pointer: str, said: str
+) -> None:
+    answer = api.post("/api/v1/streams", json={"name": name, "spec": spec})
+    assert answer.status_code == 422, answer.text
+    (place,) = answer.json()["errors"]
+    assert place["pointer"] == pointer
+    assert said in answer.json()["detail"]
+
+
+def test_a_name_is_given_once(api: TestClient) -> None:
+    registered(api)
+    answer = api.post("/api/v1/streams", json={"name": "bids", "spec": BIDS})
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+def test_a_change_names_the_version_it_changes(api: TestClient) -> None:
+    registered(api)
+    change = {"spec": {**BIDS, "rate": "5/s"}}
+    assert api.patch("/api/v1/streams/bids", json=change).status_code == 428
+    done = api.patch("/api/v1/streams/bids", json=change, headers={"If-Match": '"1"'})
+    assert (done.status_code, done.headers["etag"], done.json()["spec"]["rate"]) == (200, '"2"', "5/s")
+    late = api.patch("/api/v1/streams/bids", json=change, headers={"If-Match": '"1"'})
+    assert (late.status_code, late.json()["code"], late.headers["etag"]) == (412, "changed_meanwhile", '"2"')
+
+
+def test_a_stream_that_a_job_uses_stays(api: TestClient) -> None:
+    registered(api)
+    registered(api, "more")
+    query = "SELECT ONLINE bids.price FROM bids, more WHERE bids.auction = more.auction WITHIN 1 SECONDS"
+    assert api.post("/api/v1/jobs", json={"name": "j", "query": query}).status_code == 201
+    refused = api.delete("/api/v1/streams/bids")
+    assert (refused.status_code, "used by j" in refused.json()["detail"]) == (409, True)
+
+
+def test_a_sample_shows_columns_rows_rate_and_skew(api: TestClient) -> None:
+    registered(api)
+    seen = api.post("/api/v1/streams/bids/sample").json()
+    assert [column["name"] for column in seen["columns"]] == ["auction", "bidder", "price", "channel", "ts"]
+    assert len(seen["rows"]) == 100
+    assert seen["rows_seen"] == 20_000
+    assert 900 < seen["rate_per_s"] < 1000  # 46 of 50 events are bids
+    assert seen["skew"]["channel"]["top"][0]["share"] > 0.05
+    assert seen["skew"]["auction"]["distinct"] > 100
+
+
+def test_files_are_looked_at_where_they_may_be_read(api: TestClient, tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    big = 2**60 + 1
+    pq.write_table(pa.table({"id": [1, big], "ts": pa.array([1, 2], pa.timestamp("us", "UTC"))}), folder / "a.parquet")
+    spec = {"source": "parquet", "path": str(folder), "time": "ts"}
+    seen = api.post("/api/v1/streams/test", json={"spec": spec})
+    assert seen.status_code == 200, seen.text
+    assert [row[0] for row in seen.json()["rows"]] == [1, str(big)]
+    wrong = api.post("/api/v1/streams/test", json={"spec": {**spec, "time": "when"}})
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/spec/time")
+    assert "columns are id, ts" in wrong.json()["detail"]
+
+
+@pytest.mark.slow
+def test_a_broker_that_does_not_answer_is_named(api: TestClient) -> None:
+    spec = {"source": "kafka", "servers": "127.0.0.1:9", "topic": "t", "format": "json", "time": "ts",
+            "schema": {"ts": "timestamp"}}  # fmt: skip
+    answer = api.post("/api/v1/streams/test", json={"spec": spec})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/spec/servers")
+    assert "127.0.0.1:9 does not answer" in answer.json()["detail"]
+
+
+TOPIC = {"source": "kafka", "servers": "127.0.0.1:9", "topic": "t", "format": "json", "time": "ts",
+         "schema": {"ts": "timestamp"}}  # fmt: skip
+RUNS_CODE = {"plugin.library.paths": "/tmp/anything.so"}
+
+
+def test_secrets_that_would_run_code_are_refused_wherever_they_come_in(api: TestClient, app: FastAPI) -> None:
+    settings = app.state.context.settings
+    settings.secret_key = SecretStr("a key of this test and of nobody else")
+    for url, body in (("/api/v1/streams", {"name": "t"}), ("/api/v1/streams/test", {})):
+        answer = api.post(url, json={**body, "spec": TOPIC, "secrets": RUNS_CODE})
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["pointer"] == "/secrets/plugin.library.paths"
+    registered(api, "t", **TOPIC)
+    changed = api.patch("/api/v1/streams/t", json={"secrets": RUNS_CODE}, headers={"If-Match": '"1"'})
+    assert changed.status_code == 422
+    with app.state.context.catalog.begin() as session:  # as if it had been kept before it was refused
+        session.execute(update(Stream).values(secrets=seal(settings, RUNS_CODE)))
+    assert api.post("/api/v1/streams/t/sample").json()["errors"][0]["pointer"] == "/secrets/plugin.library.paths"
+
+
+# ---- pushed rows -------------------------------------------------------------------------------------------------
+
+PUSH = {"source": "push", "time": "ts", "schema": {"id": "int64", "ts": "timestamp"}}
+
+
+def lines(*ids: int) -> bytes:
+    return b"".join(json.dumps({"id": id, "ts": "2026-01-01T00:00:00Z"}).encode() + b"\n" for id in ids)
+
+
+def test_pushed_rows_are_kept_and_can_be_looked_at(api: TestClient) -> None:
+    made = registered(api, "clicks", **PUSH)
+    assert made["spec"] == PUSH  # the spool folder is nobody's business
+    assert api.post("/api/v1/streams/clicks/sample").json()["rows"] == []
+    assert api.post("/api/v1/streams/clicks/rows", content=lines(1, 2)).json() == {"rows": 2, "duplicate": False}
+    assert api.post("/api/v1/streams/clicks/rows", content=lines(3)).status_code == 202
+    assert [row[0] for row in api.post("/api/v1/streams/clicks/sample").json()["rows"]] == [1, 2]
+
+
+def test_rows_under_a_name_are_kept_once(api: TestClient, settings: Settings) -> None:
+    made = registered(api, "clicks", **PUSH)
+    url = "/api/v1/streams/clicks/rows?batch_id=a1"
+    assert api.post(url, content=lines(1)).json() == {"rows": 1, "duplicate": False}
+    assert api.post(url, content=lines(1)).json() == {"rows": 1, "duplicate": True}
+    other = api.post(url, content=lines(2))
+    assert (other.status_code, other.json()["code"]) == (422, "key_reused")
+    files = list((settings.data.absolute() / "spool" / made["id"]).glob("*.jsonl"))
+    assert [file.read_bytes() for file in files] == [lines(1)]
+
+
+def test_a_crash_between_the_mark_and_the_file_is_mended_by_the_next_attempt(tmp_path: Path) -> None:
+    assert spool.add(tmp_path, lines(1), "a1") == (1, True)
+    (file,) = tmp_path.glob("*.jsonl")
+    file.unlink()  # as if it had not been renamed yet
+    assert spool.add(tmp_path, lines(1), "a1") == (1, False)
+    assert [found.name for found in tmp_path.glob("*.jsonl")] == [file.name]
+    assert file.read_bytes() == lines(1)
+
+
+def test_a_job_can_be_made_before_the_first_row_is_pushed(api: TestClient) -> None:
+    for name in ("a", "b"):
+        assert api.post("/api/v1/streams", json={"name": name, "spec": PUSH}).status_code == 201
+    query = "SELECT ONLINE a.id FROM a, b WHERE a.id = b.id WITHIN 10 SECONDS"
+    answer = api.post("/api/v1/jobs", json={"name": "j", "query": query})
+    assert answer.status_code == 201, answer.text
+
+
+def test_rows_go_into_push_streams_only_and_must_be_some(api: TestClient) -> None:
+    registered(api)
+    assert api.post("/api/v1/streams/bids/rows", content=lines(1)).status_code == 409
+    registered(api, "clicks", **PUSH)
+    assert api.post("/api/v1/streams/clicks/rows", content=b"\n \n").status_code == 422
+
+
+def test_a_removed_stream_takes_its_rows_along(api: TestClient, settings: Settings) -> None:
+    made = registered(api, "clicks", **PUSH)
+    api.post("/api/v1/streams/clicks/rows", content=lines(1))
+    folder = settings.data.absolute() / "spool" / made["id"]
+    assert folder.exists()
+    assert api.delete("/api/v1/streams/clicks").status_code == 204
+    assert not folder.exists()
+    assert api.get("/api/v1/streams/clicks").status_code == 404

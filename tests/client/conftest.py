@@ -1,0 +1,80 @@
+"""The real app and the stand-in, each behind a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from backend.app import create_app
+from backend.catalog.migrate import migrate
+from backend.settings import Settings
+from streamjoin.client import Client
+from tests.client.serve import Server, serve
+from tests.client.standin import StandIn
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's own settings reach the tests."""
+    for name in ("STREAMJOIN_HOST", "STREAMJOIN_PORT", "STREAMJOIN_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The real app, without auth and without a worker."""
+    folder = tmp_path_factory.mktemp("platform")
+    (folder / "files").mkdir()
+    settings = Settings(
+        data=folder / "data", auth="off", redis_url="redis://127.0.0.1:1/0", allowed_paths=(folder / "files",)
+    )
+    migrate(settings.catalog)
+    with serve(create_app(settings)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def customers(platform: Server) -> dict[str, Any]:
+    """What to register as a relation: three rows in a file that the platform may read."""
+    path = platform.app.state.context.settings.allowed_paths[0] / "customers.parquet"
+    pq.write_table(pa.table({"id": [1, 2, 3], "name": ["Ada", "Bob", "Bob"]}), path)
+    return {"source": "parquet", "path": str(path)}
+
+
+@pytest.fixture
+def client(platform: Server) -> Iterator[Client]:
+    """A client of the real app."""
+    with Client(platform.host) as client:
+        yield client
+
+
+@pytest.fixture
+def stand_in() -> StandIn:
+    """What the stand-in is to do."""
+    return StandIn()
+
+
+@pytest.fixture
+def server(stand_in: StandIn) -> Iterator[Server]:
+    """The stand-in, behind a server."""
+    with serve(stand_in.app()) as server:
+        yield server
+
+
+@pytest.fixture
+def patient(server: Server) -> Iterator[Client]:
+    """A client of the stand-in, with little time."""
+    with Client(server.host, "sj_key", timeout_s=2, deadline_s=5) as client:
+        yield client
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

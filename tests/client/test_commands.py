@@ -1,0 +1,379 @@
+"""The commands that use the platform: exit status 0 done, 2 wrong input, 1 failed; output that programs can read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from streamjoin import cli
+from streamjoin.client import Client
+from streamjoin.platform_cli import common
+from streamjoin.platform_cli.common import CELL_MAX
+from streamjoin.platform_cli.jobs import added
+from tests.client.serve import Server
+from tests.client.standin import StandIn
+from tests.servers.process import free_ports
+
+pytestmark = pytest.mark.slow
+
+BIDS = {"source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "rows": 2000, "time": "ts", "delay": "1s"}
+AUCTIONS = {"source": "generator", "kind": "nexmark.auction", "rate": "100/s", "rows": 200, "time": "ts", "delay": "1s"}
+JOB = """
+name: {name}
+streams:
+  bids: {{source: generator, kind: nexmark.bid, rate: 1000/s, rows: 2000, time: ts, delay: 1s}}
+  auctions: {{source: generator, kind: nexmark.auction, rate: 100/s, rows: 200, time: ts, delay: 1s}}
+query: |
+  SELECT ONLINE auctions.id, bids.price
+  FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS
+run: {{slots: 1}}
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """`streamjoin`, in this process."""
+
+    monkeypatch.setattr(common, "REACH_S", 0.3)
+
+    def call(*arguments: str, stdin: str = "") -> Said:
+        monkeypatch.setattr(sys, "argv", ["streamjoin", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        out, err = (text.decode() for text in capfdbinary.readouterr())
+        assert "Traceback" not in out + err and "mistake in StreamJoin" not in err, err
+        return Said(status, out, err)
+
+    return call
+
+
+@pytest.fixture
+def streamjoin(command: Command, platform: Server, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The same, on the real app."""
+    monkeypatch.setenv("STREAMJOIN_HOST", platform.host)
+    return command
+
+
+def test_a_stream_is_tested_created_listed_shown_sampled_and_deleted(streamjoin: Command, folder: Path) -> None:
+    (folder / "one.yaml").write_text(yaml.safe_dump({"name": "cli_one", "spec": BIDS}))
+    (folder / "spec.json").write_text(json.dumps(BIDS))
+    looked = streamjoin("streams", "test", "-f", "spec.json", "-o", "csv")
+    assert "auction" in looked.out.splitlines()[0].split(",")
+    assert streamjoin("streams", "create", "-f", "one.yaml", "-o", "json").json()["name"] == "cli_one"
+    assert streamjoin("streams", "create", "cli_two", "-f", "-", stdin=json.dumps(BIDS)).status == 0
+    listed = streamjoin("streams", "list")
+    assert listed == streamjoin("streams", "ls")
+    assert listed.out.splitlines()[0].split()[:2] == ["name", "spec.source"]
+    assert {"cli_one", "cli_two"} <= {line.split()[0] for line in listed.out.splitlines()}
+    assert yaml.safe_load(streamjoin("streams", "get", "cli_one").out)["spec"]["kind"] == "nexmark.bid"
+    assert streamjoin("streams", "sample", "cli_one", "-o", "json").json()["rows"]
+    changed = streamjoin("streams", "update", "cli_one", "-f", "spec.json", "--version", "1", "-o", "json")
+    assert changed.json()["version"] == 2
+    late = streamjoin("streams", "update", "cli_one", "-f", "spec.json", "--version", "1")
+    assert late.status == 1 and "is now at version 2" in late.err
+    for name in ("cli_one", "cli_two"):
+        done = streamjoin("streams", "delete", name)
+        assert (done.status, done.out, done.err) == (0, "", "")
+    gone = streamjoin("streams", "get", "cli_one")
+    assert (gone.status, gone.out) == (1, "")
+    assert gone.err == 'streamjoin: there is no stream "cli_one"\n'
+
+
+def test_a_relation_is_tested_created_listed_shown_changed_sampled_and_deleted(
+    streamjoin: Command, folder: Path, customers: dict[str, Any]
+) -> None:
+    (folder / "one.yaml").write_text(yaml.safe_dump({"name": "cli_table", "spec": customers}))
+    (folder / "narrow.json").write_text(json.dumps({**customers, "schema": {"id": "int64"}}))
+    looked = streamjoin("relations", "test", "-f", "narrow.json", "-o", "csv")
+    assert looked.out == "id\n1\n2\n3\n"
+    assert streamjoin("relations", "create", "-f", "one.yaml", "-o", "json").json()["name"] == "cli_table"
+    assert streamjoin("relations", "create", "cli_other", "-f", "-", stdin=json.dumps(customers)).status == 0
+    listed = streamjoin("relations", "list")
+    assert listed == streamjoin("relations", "ls")
+    assert {"cli_table", "cli_other"} <= {line.split()[0] for line in listed.out.splitlines()}
+    assert yaml.safe_load(streamjoin("relations", "get", "cli_table").out)["spec"] == customers
+    changed = streamjoin("relations", "update", "cli_table", "-f", "narrow.json", "--version", "1", "-o", "json")
+    assert (changed.json()["version"], changed.json()["spec"]["schema"]) == (2, {"id": "int64"})
+    assert streamjoin("relations", "update", "cli_table", "-f", "narrow.json", "--version", "1").status == 1
+    assert streamjoin("relations", "sample", "cli_table", "-o", "json").json()["row_count"] == 3
+    for name in ("cli_table", "cli_other"):
+        done = streamjoin("relations", "delete", name)
+        assert (done.status, done.out, done.err) == (0, "", "")
+    assert streamjoin("relations", "get", "cli_table").err == 'streamjoin: there is no relation "cli_table"\n'
+    for text, said in (("spec: {}\nsecrets: {}\n", "a relation's file has name and spec, not secrets"),
+                       ("source: csv\npath: /x\n", "a relation needs a name: streamjoin relations create"),
+                       ("name: x\nspec: {source: kafka, path: x}\n", "a topic never ends")):  # fmt: skip
+        wrong = streamjoin("relations", "create", "-f", "-", stdin=text)
+        assert wrong.status == 2 and said in wrong.err, wrong
+
+
+def test_relations_of_a_job_s_file_are_registered_where_they_are_missing(
+    streamjoin: Command, customers: dict[str, Any]
+) -> None:
+    job = JOB.format(name="cli tables") + yaml.safe_dump({"relations": {"cli_beside": customers}})
+    made = streamjoin("jobs", "create", "-f", "-", "-o", "json", stdin=job)
+    assert (made.status, made.json()["relations"]) == (0, []), made.err
+    assert streamjoin("relations", "get", "cli_beside", "-o", "json").json()["spec"] == customers
+    query = "SELECT ONLINE bids.price FROM bids, cli_beside WHERE bids.bidder = cli_beside.id"
+    checked = streamjoin("jobs", "validate", "-f", "-", stdin=yaml.safe_dump({"query": query}))
+    assert checked.status == 2
+    assert checked.out.startswith('line 1, column 37: "cli_beside" is a relation; no operator joins a stream with')
+
+
+def test_a_job_goes_through_its_life(streamjoin: Command, folder: Path) -> None:
+    (folder / "job.yaml").write_text(JOB.format(name="cli job"))
+    made = streamjoin("jobs", "create", "-f", "job.yaml", "-o", "json")
+    assert made.json()["phase"] == "stopped", made.err
+    again = streamjoin("jobs", "create", "-f", "job.yaml")
+    assert again.status == 1 and "already" in again.err
+    assert "this is right" in streamjoin("jobs", "validate", "-f", "job.yaml").out
+    assert "biclique" in streamjoin("jobs", "explain", "-f", "job.yaml").out
+    assert "operators" in streamjoin("jobs", "explain", "-f", "-", "-o", "json", stdin=JOB.format(name="x")).json()
+    assert streamjoin("jobs", "rescale", "cli job", "2", "-o", "json").json()[0]["run"]["slots"] == 2
+    assert "starting" in streamjoin("jobs", "start", "cli job").out
+    waited = streamjoin("jobs", "restart", "cli job", "--wait", "--timeout", "0.6")
+    assert waited.status == 1 and "is starting and not running after 0.6 s" in waited.err
+    assert streamjoin("jobs", "stop", "cli job", "--wait", "-o", "json").json()[0]["phase"] == "stopped"
+    events = [
+        row["kind"] for row in csv.DictReader(io.StringIO(streamjoin("jobs", "events", "cli job", "-o", "csv").out))
+    ]
+    assert events[0] == "job.created" and len(events) > 3
+    assert len(streamjoin("jobs", "events", "cli job", "--limit", "2", "-o", "json").json()) == 2
+    assert streamjoin("jobs", "logs", "cli job").out == ""
+    assert "cli job" in [job["name"] for job in streamjoin("jobs", "ls", "-o", "json").json()]
+    assert yaml.safe_load(streamjoin("jobs", "get", "cli job").out)["wanted"] == "stopped"
+    assert streamjoin("jobs", "delete", "cli job").status == 0
+
+
+def test_a_job_is_changed_once_it_was_seen_what_that_does(streamjoin: Command, folder: Path) -> None:
+    (folder / "job.yaml").write_text(JOB.format(name="cli change"))
+    streamjoin("jobs", "create", "-f", "job.yaml")
+    (folder / "change.yaml").write_text("run: {slots: 2}\n")
+    shown = streamjoin("jobs", "update", "cli change", "-f", "change.yaml", "--dry-run")
+    assert [line.split() for line in shown.out.splitlines()] == [
+        ["field", "before", "after", "effect"], ["run.slots", "1", "2", "keeps_state"],
+    ]  # fmt: skip
+    assert streamjoin("jobs", "get", "cli change", "-o", "json").json()["version"] == 1
+    whole = streamjoin("jobs", "update", "cli change", "-f", "change.yaml", "--dry-run", "-o", "json").json()
+    assert whole["starts_anew"] is False
+    (changed,) = streamjoin("jobs", "update", "cli change", "-f", "change.yaml", "--version", "1", "-o", "json").json()
+    assert (changed["version"], changed["run"]) == (2, {"slots": 2})
+    late = streamjoin("jobs", "update", "cli change", "-f", "change.yaml", "--version", "1")
+    assert late.status == 1 and "is now at version 2" in late.err
+    wrong = streamjoin("jobs", "update", "cli change", "-f", "-", stdin="slots: 3")
+    assert (wrong.status, "not slots" in wrong.err) == (2, True)
+    for option in ((), ("--dry-run",)):
+        bad = streamjoin("jobs", "update", "cli change", "-f", "-", *option, stdin="operator: {name: magic}")
+        assert bad.status == 2 and "magic" in bad.err
+    streamjoin("jobs", "delete", "cli change")
+
+
+def test_rows_are_pushed_from_a_file_of_lines(streamjoin: Command, folder: Path) -> None:
+    spec = {"source": "push", "schema": {"id": "int64", "ts": "int64"}, "time": "ts"}
+    streamjoin("streams", "create", "cli_pushed", "-f", "-", stdin=json.dumps(spec))
+    (folder / "rows.jsonl").write_text('{"id": 1, "ts": 5}\n\n{"id": 2, "ts": 6}\n')
+    pushed = streamjoin("streams", "push", "cli_pushed", "-f", "rows.jsonl", "--batch-id", "b1")
+    assert pushed.json() == {"rows": 2, "duplicate": False}
+    text = (folder / "rows.jsonl").read_text()
+    again = streamjoin("streams", "push", "cli_pushed", "-f", "-", "--batch-id=b1", stdin=text)
+    assert again.json() == {"rows": 2, "duplicate": True}
+    other = streamjoin("streams", "push", "cli_pushed", "-f", "-", "--batch-id=b1", stdin='{"id": 1, "ts": 5}')
+    assert other.status == 2 and "b1" in other.err
+    for text, said in (('{"id": 1}\n[1]\n', "line 2: this is no JSON object"), ("{", "standard input, line 1")):
+        wrong = streamjoin("streams", "push", "cli_pushed", "-f", "-", stdin=text)
+        assert (wrong.status, said in wrong.err) == (2, True), wrong
+    missing = streamjoin("streams", "push", "cli_pushed", "-f", "nothing.jsonl")
+    assert (missing.status, missing.err) == (2, "streamjoin: nothing.jsonl: No such file or directory\n")
+    streamjoin("streams", "delete", "cli_pushed")
+
+
+def test_any_route_can_be_called(streamjoin: Command) -> None:
+    assert streamjoin("call", "GET", "/api/v1/config").json()["auth"] == "off"
+    assert yaml.safe_load(streamjoin("call", "GET", "config", "-o", "yaml").out)["auth"] == "off"
+    found = streamjoin("call", "POST", "streams/test", "-f", "-", stdin=json.dumps({"spec": BIDS})).json()
+    assert found["rows"]
+    missing = streamjoin("call", "GET", "nothing/here")
+    assert (missing.status, "there is no /api/v1/nothing/here" in missing.err) == (1, True)
+    wrong = streamjoin("call", "POST", "streams", "-f", "-", stdin="name: x")
+    assert wrong.status == 2 and "spec" in wrong.err
+    streamjoin("streams", "create", "cli_called", "-f", "-", stdin=json.dumps(BIDS))
+    gone = streamjoin("call", "DELETE", "streams/cli_called")
+    assert (gone.status, gone.out, gone.err) == (0, "", "")
+
+
+def test_a_wrong_query_has_its_place_and_exit_status_2(streamjoin: Command, platform: Server) -> None:
+    wrong = JOB.format(name="cli wrong").replace("bids.price", "bids.prize")
+    streamjoin("jobs", "create", "-f", "-", stdin=JOB.format(name="cli streams"))
+    checked = streamjoin("jobs", "validate", "-f", "-", stdin=wrong)
+    assert checked.status == 2
+    assert checked.out.startswith("line 1, column 28: ") and "prize" in checked.out
+    created = streamjoin("jobs", "create", "-f", "-", stdin=wrong)
+    assert created.status == 2 and "prize" in created.err
+    with Client(platform.host) as client:
+        assert "cli wrong" not in [job["name"] for job in client.jobs.list()]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "must hold fields"),
+        ("- a\n- b\n", "must hold fields"),
+        ("a: [1\n", "line 2, column 1: this is neither YAML nor JSON"),
+        ("a: &x 1\nb: *x\n", "alias"),
+        ("name: x\nqueyr: SELECT\n", "not queyr"),
+        ("name: x\n", "needs a query"),
+        ("query: SELECT 1\n", "needs a name"),
+        ("x: " + "[" * 20_000, "nested more than 64 deep"),
+        ("x" * (2 << 20), "larger than"),
+    ],
+)
+def test_a_file_that_is_wrong_is_named_before_anything_is_asked(text: str, said: str, command: Command) -> None:
+    done = command("jobs", "create", "-f", "-", "--host", "http://127.0.0.1:1", stdin=text)
+    assert done.status == 2, done
+    assert said in done.err and done.out == ""
+
+
+def test_a_file_that_is_not_there_is_wrong_input(command: Command, folder: Path) -> None:
+    done = command("streams", "create", "x", "-f", "nothing.yaml")
+    assert (done.status, done.err) == (2, "streamjoin: nothing.yaml: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["jobs", "start"], ["jobs", "rescale", "a", "many"], ["streams", "ls", "-o", "xml"], ["watch"], ["jobs", "fly"]],
+)
+def test_arguments_that_are_wrong_have_exit_status_2(arguments: list[str], command: Command) -> None:
+    assert command(*arguments).status == 2
+
+
+def test_a_platform_that_is_not_there_is_said_to_be_so_soon(command: Command) -> None:
+    (port,) = free_ports(1)
+    done = command("jobs", "ls", "--host", f"127.0.0.1:{port}")
+    assert done.status == 1 and done.out == ""
+    assert f"http://127.0.0.1:{port} does not answer" in done.err and done.err.count("\n") == 1
+
+
+@pytest.fixture
+def results(server: Server, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """The stand-in with results of one job, which is where commands go."""
+    monkeypatch.setenv("STREAMJOIN_HOST", server.host)
+    stand_in.snapshots, stand_in.last_word = [1, 2, 3], "deleted"
+    return stand_in
+
+
+def test_an_answer_is_shown_in_every_format(results: StandIn, command: Command, folder: Path) -> None:
+    assert command("ask", "j", "--from", "2026-01-01", "--where", "n > 0").out.split() == ["n", "1", "2", "3"]
+    assert results.asked[0] == {"job": "j", "from": "2026-01-01", "where": "n > 0", "format": "arrow"}
+    assert command("ask", "j", "-o", "json").json() == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert command("ask", "j", "-o", "csv").out == '"n"\n1\n2\n3\n'
+    assert [json.loads(line) for line in command("ask", "j", "-o", "ndjson").out.splitlines()] == [
+        {"n": 1}, {"n": 2}, {"n": 3},
+    ]  # fmt: skip
+
+
+def test_an_answer_that_is_not_all_says_so(results: StandIn, command: Command) -> None:
+    done = command("ask", "j", "--limit", "2", "-o", "json")
+    assert done.json() == [{"n": 1}, {"n": 2}]
+    assert done.err == "there may be more: --cursor 2\n"
+    assert command("ask", "j", "--limit", "2", "--quiet").err == ""
+
+
+def test_a_watch_shows_each_row_once(results: StandIn, command: Command) -> None:
+    done = command("watch", "j", "--after", "1.0")
+    assert [json.loads(line)["n"] for line in done.out.splitlines()] == [20, 21, 30, 31]
+    assert done.err == ""
+    done = command("watch", "j", "--after", "oldest", "--snapshots", "1", "-o", "csv")
+    assert done.out == "n\n10\n11\n"
+
+
+def test_a_log_that_is_followed_shows_what_was_added() -> None:
+    assert added("", "a\n") == "a\n"
+    assert added("a\n", "a\nb\n") == "b\n"
+    assert added("0123456789", "56789ab") == "56789ab"  # too little is left to know
+    old = "".join(f"line {number}\n" for number in range(2000))
+    assert added(old, old[500:] + "new\n") == "new\n"
+
+
+def test_a_table_cuts_what_is_long_and_shows_nothing_that_moves_the_cursor(
+    streamjoin: Command, platform: Server
+) -> None:
+    from streamjoin.platform_cli.common import show
+
+    with pytest.MonkeyPatch.context() as patch:
+        shown = io.StringIO()
+        patch.setattr(sys, "stdout", shown)
+        show([{"a": "x" * 500, "b": "\x1b[2J\n", "c": {"d": [1, True]}, "e": None}], "table", ("a", "b", "c.d", "e"))
+    head, row = shown.getvalue().splitlines()
+    assert head.split() == ["a", "b", "c.d", "e"]
+    assert "\x1b" not in row and len(row.split()[0]) == CELL_MAX and "[1, true]" in row
+
+
+@pytest.mark.slow
+def test_the_command_itself_reads_standard_input_and_is_quiet_for_programs(platform: Server, folder: Path) -> None:
+    environment = os.environ | {"STREAMJOIN_HOST": platform.host}
+
+    def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [sys.executable, "-m", "streamjoin.cli", *arguments], input=stdin, capture_output=True, env=environment,
+            timeout=60, check=False,
+        )  # fmt: skip
+
+    made = run("streams", "create", "piped", "-f", "-", "-o", "json", stdin=json.dumps(BIDS).encode())
+    assert (made.returncode, made.stderr) == (0, b"")
+    assert json.loads(made.stdout)["name"] == "piped"
+    missing = run("jobs", "get", "nothing", "-o", "json")
+    assert (missing.returncode, missing.stdout) == (1, b"")
+    assert missing.stderr == b'streamjoin: there is no job "nothing"\n'
+    assert run("jobs", "get").returncode == 2
+
+
+@pytest.mark.slow
+def test_the_help_of_every_command_starts_without_the_clients_packages() -> None:
+    program = (
+        "import sys; from streamjoin import cli; sys.argv = ['streamjoin', *sys.argv[1:]]\n"
+        "try: cli.main()\n"
+        "finally: assert not {'httpx2', 'websockets', 'fastapi', 'sqlalchemy'} & sys.modules.keys()"
+    )
+    for arguments in (["--help"], ["jobs", "create", "--help"], ["doctor", "--help"]):
+        done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_arrow_goes_out_as_it_came(results: StandIn, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Binary:
+        buffer = io.BytesIO()
+
+        def flush(self) -> None: ...
+
+    monkeypatch.setattr(sys, "stdout", Binary())
+    command("ask", "j", "-o", "arrow")
+    assert pa.ipc.open_stream(Binary.buffer.getvalue()).read_all().to_pydict() == {"n": [1, 2, 3]}

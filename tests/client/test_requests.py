@@ -1,0 +1,275 @@
+"""Requests against a server in trouble: what is sent again, what is not, and what an error says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from streamjoin.client import (
+    AnswerError,
+    AsyncClient,
+    ChangedMeanwhile,
+    Client,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NoAnswer,
+    NotFound,
+    RateLimited,
+    StreamJoinApiError,
+    Unauthenticated,
+    Unavailable,
+)
+from streamjoin.client.retry import PAUSE_S_MAX, pause_s
+from streamjoin.errors import InputError
+from tests.client.serve import Server
+from tests.client.standin import Cut, StandIn, problem
+from tests.servers.process import free_ports
+
+pytestmark = pytest.mark.slow
+
+
+def busy(retry_after: str = "0") -> object:
+    return problem(503, "unavailable", "the catalog does not answer", {"Retry-After": retry_after})
+
+
+def test_a_read_is_asked_again_until_it_is_answered(patient: Client, stand_in: StandIn) -> None:
+    limited, proxy = problem(429, "rate_limited", "slowly", {"Retry-After": "0"}), problem(502, "x", "a proxy")
+    stand_in.faults = [busy, lambda: limited, Cut, lambda: proxy]
+    assert patient.streams.get("a")["version"] == 1
+    assert stand_in.seen == [("GET", "/api/v1/streams/a")] * 5
+
+
+def test_a_post_whose_answer_was_lost_is_done_once(patient: Client, stand_in: StandIn) -> None:
+    stand_in.faults = [Cut, busy, Cut]
+    assert patient.streams.create("bids", {"source": "push"})["name"] == "bids"
+    assert len(stand_in.seen) == 4
+    assert stand_in.made == {"bids": 1}
+    patient.streams.create("bids", {"source": "push"})
+    assert stand_in.made == {"bids": 2}, "another call is another request"
+
+
+def test_the_same_request_that_is_still_worked_on_is_waited_for(patient: Client, stand_in: StandIn) -> None:
+    stand_in.faults = [Cut, lambda: problem(409, "still_running", "it is being worked on")]
+    patient.jobs.start("a")
+    assert len(stand_in.seen) == 3
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+def test_a_change_that_may_have_been_done_is_not_sent_again(method: str, patient: Client, stand_in: StandIn) -> None:
+    stand_in.faults = [Cut]
+    with pytest.raises(NoAnswer, match="does not answer"):
+        patient.call(method, "/api/v1/streams/a")
+    assert len(stand_in.seen) == 1
+
+
+def test_rows_are_sent_again_only_under_a_name_of_their_own(patient: Client, stand_in: StandIn) -> None:
+    stand_in.faults = [Cut]
+    with pytest.raises(NoAnswer):
+        patient.streams.push("s", [{"n": 1}])
+    stand_in.faults = [Cut]
+    patient.streams.push("s", [{"n": 1}], batch_id="b1")
+    assert len(stand_in.seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (401, "unauthenticated", Unauthenticated), (403, "forbidden", Forbidden), (404, "not_found", NotFound),
+        (409, "conflict", Conflict), (412, "changed_meanwhile", ChangedMeanwhile), (422, "invalid", Invalid),
+        (413, "too_large", Invalid), (500, "internal", StreamJoinApiError),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_a_named_error_and_final(
+    status: int, code: str, kind: type[StreamJoinApiError], patient: Client, stand_in: StandIn
+) -> None:
+    stand_in.faults = [lambda: problem(status, code, "no such luck", request_id="req_1", hint="try less")]
+    with pytest.raises(kind) as caught:
+        patient.jobs.get("a")
+    error = caught.value
+    assert type(error) is kind
+    assert (error.status, error.code, error.request_id) == (status, code, "req_1")
+    assert "no such luck" in str(error) and "try less" in str(error)
+    assert len(stand_in.seen) == 1
+
+
+def test_a_wrong_request_is_wrong_input_and_says_where(patient: Client, stand_in: StandIn) -> None:
+    places = [
+        {"pointer": "/query", "detail": "no such stream", "span": {"line": 1, "column": 8}},
+        {"pointer": "/run/slots", "detail": "is no number"},
+    ]
+    stand_in.faults = [lambda: problem(422, "invalid_query", "the query is wrong", errors=places)]
+    with pytest.raises(InputError) as caught:
+        patient.jobs.create("j", "SELECT")
+    assert isinstance(caught.value, Invalid)
+    assert caught.value.errors == places
+    assert "/query, line 1, column 8: no such stream" in str(caught.value)
+    assert "/run/slots: is no number" in str(caught.value)
+
+
+def test_the_deadline_ends_all_attempts(server: Server, stand_in: StandIn) -> None:
+    stand_in.faults = [busy] * 1000
+    begun_s = time.monotonic()
+    with Client(server.host, deadline_s=0.6) as client, pytest.raises(Unavailable, match="catalog"):
+        client.jobs.get("a")
+    assert time.monotonic() - begun_s < 2
+    assert len(stand_in.seen) > 1
+
+
+def test_nobody_waits_longer_than_the_deadline_however_long_a_server_asks_for(
+    patient: Client, stand_in: StandIn
+) -> None:
+    stand_in.faults = [lambda: problem(429, "rate_limited", "too many", {"Retry-After": "3600"})]
+    begun_s = time.monotonic()
+    with pytest.raises(RateLimited):
+        patient.jobs.get("a")
+    assert time.monotonic() - begun_s < 1
+
+
+def test_a_host_where_nobody_listens_is_named_with_the_way_out() -> None:
+    (port,) = free_ports(1)
+    with Client(f"http://127.0.0.1:{port}", deadline_s=0.5) as client, pytest.raises(NoAnswer) as caught:
+        client.jobs.get("a")
+    assert f"127.0.0.1:{port} does not answer after" in str(caught.value)
+    assert "STREAMJOIN_HOST" in str(caught.value)
+    assert caught.value.status == 0
+
+
+def test_a_server_that_comes_back_is_reached_again(server: Server, stand_in: StandIn) -> None:
+    with Client(server.host, deadline_s=20) as client:
+        client.jobs.get("a")
+        server.stop()
+
+        async def ask() -> dict[str, object]:
+            async with AsyncClient(server.host, deadline_s=20) as other:
+                asked = asyncio.create_task(other.jobs.get("a"))  # type: ignore[arg-type]
+                await asyncio.sleep(0.3)
+                await asyncio.to_thread(server.start)
+                return await asked
+
+        assert asyncio.run(ask())["version"] == 1
+        assert client.jobs.get("a")["version"] == 1, "a pooled connection that died is replaced"
+
+
+def test_an_answer_that_is_no_json_is_an_error_with_a_name(patient: Client, stand_in: StandIn) -> None:
+    from starlette.responses import HTMLResponse
+
+    stand_in.faults = [lambda: HTMLResponse("<h1>Welcome to some proxy</h1>")]
+    with pytest.raises(AnswerError, match="not JSON"):
+        patient.jobs.get("a")
+    stand_in.faults = [lambda: HTMLResponse("<h1>teapot</h1>", 418)]
+    with pytest.raises(StreamJoinApiError, match="418 and no problem document"):
+        patient.jobs.get("a")
+    with pytest.raises(AnswerError, match="no list"):
+        next(patient.jobs.list())
+
+
+def test_the_key_goes_with_every_request_and_into_no_message(patient: Client, stand_in: StandIn) -> None:
+    stand_in.faults = [lambda: problem(401, "unauthenticated", "the key was revoked")]
+    with pytest.raises(Unauthenticated) as caught:
+        patient.jobs.get("a")
+    assert stand_in.authorizations == ["Bearer sj_key"]
+    assert "sj_key" not in str(caught.value) + repr(vars(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("given", "host"),
+    [
+        ("https://join.example.org/", "https://join.example.org"),
+        ("join.example.org:8443", "http://join.example.org:8443"),
+        ("0.0.0.0", "http://127.0.0.1:8000"),
+        ("::1", "http://[::1]:8000"),
+    ],
+)
+def test_the_host_may_be_the_environments(given: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMJOIN_HOST", given)
+    with Client() as client:
+        assert client.host == host
+
+
+@pytest.mark.parametrize("given", ["ftp://x", "http://", "http://a b", "://x"])
+def test_a_host_that_is_none_is_wrong_input(given: str) -> None:
+    with pytest.raises(InputError, match="STREAMJOIN_HOST"):
+        Client(given)
+
+
+@pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel"])
+def test_a_key_that_cannot_be_one_is_wrong_input_and_not_shown(key: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Client(api_key=key)
+    assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["../users", "a/b", "ü %2e", "?x=1#y"])
+def test_a_name_never_becomes_another_path(name: str, patient: Client, stand_in: StandIn) -> None:
+    patient.streams.get(name)
+    assert stand_in.seen[-1][1].startswith("/api/v1/streams/")
+
+
+def test_an_empty_name_is_wrong_input(patient: Client) -> None:
+    with pytest.raises(InputError, match="must not be empty"):
+        patient.streams.delete("")
+
+
+def test_an_answer_comes_as_arrow_with_its_figures(patient: Client, stand_in: StandIn) -> None:
+    stand_in.snapshots = [1, 2, 3]
+    stand_in.faults = [Cut]
+    answer = patient.query("j", key=1)
+    assert answer.to_arrow().to_pydict() == {"n": [1, 2, 3]}
+    assert list(answer) == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert len(answer) == 3
+    assert list(answer.to_pandas()["n"]) == [1, 2, 3]
+    assert (answer.last, answer.cursor, answer.is_complete) == ("9.0", None, True)
+    assert answer.figures["blocks_read"] == 2
+
+
+def test_all_pages_of_an_answer_are_fetched(patient: Client, stand_in: StandIn) -> None:
+    stand_in.snapshots, stand_in.page_rows = list(range(10)), 4
+    stand_in.faults = [None, Cut]
+    answer = patient.query("j", where="n >= 0")
+    assert answer.to_arrow().to_pydict() == {"n": list(range(10))}
+    assert answer.is_complete
+    assert [asked.get("cursor") for asked in stand_in.asked] == [None, "4", "8"]
+    assert answer.figures["blocks_read"] == 6
+
+
+def test_a_limit_holds_over_pages_and_leaves_a_cursor(patient: Client, stand_in: StandIn) -> None:
+    stand_in.snapshots, stand_in.page_rows = list(range(20)), 4
+    answer = patient.query("j", limit=10)
+    assert answer.to_arrow().to_pydict() == {"n": list(range(10))}
+    assert (answer.cursor, answer.stopped_by) == ("10", "limit")
+    assert [asked["limit"] for asked in stand_in.asked] == [10, 6, 2]
+    rest = patient.query("j", cursor=answer.cursor)
+    assert rest.to_arrow().to_pydict() == {"n": list(range(10, 20))}
+
+
+def test_an_answer_without_its_end_is_not_taken_for_a_whole_one(patient: Client, stand_in: StandIn) -> None:
+    stand_in.snapshots, stand_in.breaks_off = [1, 2], True
+    with pytest.raises(AnswerError, match="broke off"):
+        patient.query("j")
+
+
+def test_an_answer_that_is_no_arrow_is_an_error_with_a_name(patient: Client, stand_in: StandIn) -> None:
+    from starlette.responses import PlainTextResponse
+
+    stand_in.faults = [lambda: PlainTextResponse("id,n\n1,2\n")]
+    with pytest.raises(AnswerError, match="no Arrow stream"):
+        patient.query("j")
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    for name in ("streams", "jobs"):
+        one, other = getattr(Client("http://x"), name), getattr(AsyncClient("http://x"), name)
+        assert dir(one) == dir(other)
+        for method in dir(one):
+            if not method.startswith("_"):
+                assert getattr(one, method).__doc__ == getattr(other, method).__doc__ != None  # noqa: E711
+
+
+def test_pauses_grow_and_are_random() -> None:
+    assert all(0.05 <= pause_s(0) <= 0.1 for _ in range(100))
+    assert all(pause_s(attempt) <= PAUSE_S_MAX for attempt in range(2000))
+    assert len({pause_s(3) for _ in range(20)}) > 1
+    assert 7 <= pause_s(0, "7") < 7.2

@@ -1,0 +1,114 @@
+"""The driver itself: real jobs on Spark, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from backend.catalog.database import Catalog
+from backend.settings import Settings
+from streamjoin.errors import InputError
+from streamjoin.spark.java import find_java
+from tests.servers.process import comes_true
+from tests.spark.command import JAVA_OPTIONS
+from worker import launch, processes
+from worker.app import host_name
+
+from .jobs import SPEC, add_job, change, events_of, expected, job_of, lease_of, reports_of, results, streams
+from .platform import Workers, workers
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+START_S_MAX = 120.0
+
+
+@pytest.fixture
+def platform(settings: Settings, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
+    """Starts drivers as a worker does; no worker runs."""
+    try:
+        find_java()
+    except InputError as reason:
+        pytest.skip(str(reason))
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
+    with workers(settings.model_copy(update={"lease_s": 20.0, "driver_memory_mib": 512}), catalog, None) as made:
+        yield made
+
+
+def begin(platform: Workers, generation: int = 1, **fields: Any) -> str:
+    """A job that is wanted, and its first driver."""
+    job = add_job(platform.catalog, wanted="running", **fields)
+    assert launch.launch(platform.settings, platform.catalog, job, generation, host_name())
+    return job
+
+
+def wait_gone(platform: Workers, job: str) -> None:
+    assert comes_true(lambda: processes.members(platform.settings.data, job) == [], 30), platform.tails(job)
+
+
+def test_a_job_of_streams_that_end_is_exact_and_stopped_then(platform: Workers) -> None:
+    given = streams(20)
+    job = begin(platform, streams=given, spec={**SPEC, "run": {"slots": 2, "until_end": True}})
+    platform.wait_observed(job, "stopped", within_s=START_S_MAX)
+    wait_gone(platform, job)
+    seen, lease = job_of(platform.catalog, job), lease_of(platform.catalog, job)
+    assert (seen.wanted, seen.reason) == ("stopped", "reached the end")
+    assert lease is not None and lease.ended
+    assert events_of(platform.catalog, job) == ["job.starting", "job.running", "job.stopped"]
+    want = expected(given)
+    assert want.total() > 1000
+    assert results(platform.settings, seen) == want
+    reports = [report.body for report in reports_of(platform.catalog, job)]
+    assert sum(report["results"] for report in reports) == want.total() == reports[-1]["totals"]["results"]
+    assert sum(report["tuples"]["bid"] for report in reports) == given["bid"]["rows"]
+    assert {unit["label"] for unit in reports[-1]["units"]} and len(reports[-1]["units"]) == 4
+    assert all(report["seconds"] > 0 for report in reports)
+
+
+def test_a_job_that_is_wrong_fails_with_the_place_of_the_mistake(platform: Workers) -> None:
+    job = begin(platform, spec={**SPEC, "query": SPEC["query"].replace("bid.price", "bid.prize")})
+    platform.wait_observed(job, "failed", within_s=START_S_MAX)
+    wait_gone(platform, job)
+    seen = job_of(platform.catalog, job)
+    assert seen.reason is not None and seen.reason.startswith("query, line 1") and "prize" in seen.reason
+    assert seen.failures == 1
+
+
+def test_a_live_job_stops_when_it_is_asked_and_goes_on_exactly(platform: Workers) -> None:
+    given = streams(8)
+    job = begin(platform, streams=given)
+    platform.wait_observed(job, "running", within_s=START_S_MAX)
+    assert comes_true(lambda: results(platform.settings, job_of(platform.catalog, job)).total() > 0, 60)
+    (driver,) = platform.drivers()
+    os.kill(driver, signal.SIGTERM)
+    platform.wait_observed(job, "stopped", within_s=60)
+    wait_gone(platform, job)
+    assert launch.launch(platform.settings, platform.catalog, job, 2, host_name())
+    want = expected(given)
+    assert comes_true(lambda: results(platform.settings, job_of(platform.catalog, job)) == want, START_S_MAX)
+    with platform.catalog.begin() as session:
+        from worker import leases
+
+        assert leases.ask_to_stop(session, job, 2)
+    platform.wait_observed(job, "stopped", within_s=60)
+    wait_gone(platform, job)
+    assert results(platform.settings, job_of(platform.catalog, job)) == want
+    reports = reports_of(platform.catalog, job)
+    assert reports[-1].generation == 2
+    assert any(report.body["batch_ms"]["max"] for report in reports), reports[-1].body
+
+
+def test_a_driver_that_lost_its_lease_ends_at_once_and_leaves_nothing(platform: Workers) -> None:
+    job = begin(platform, streams=streams(100))
+    platform.wait_observed(job, "running", within_s=START_S_MAX)
+    with platform.catalog.begin() as session:
+        from backend.catalog.models import Lease
+
+        session.get_one(Lease, job).generation = 2
+    change(platform.catalog, job, generation=2)
+    wait_gone(platform, job)
+    log = (platform.settings.job_folder(job) / launch.LOG).read_text()
+    assert "ends at once" in log
+    assert job_of(platform.catalog, job).observed == "running"  # it is another's to say

@@ -1,0 +1,62 @@
+"""What is written of a job follows its life cycle, and its last generation only."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.catalog import lifecycle
+from backend.catalog.database import Catalog
+from worker.observed import GIVE_UP_FAILURES, given_up, observe
+
+from .jobs import add_job, change, events_of, job_of
+
+T = 1_700_000_000_000_000
+
+
+def see(catalog: Catalog, job: str, after: str, generation: int = 1, own_fault: bool = False, reason: str = "") -> bool:
+    with catalog.begin() as session:
+        return observe(session, job, generation, after, now_us=T, reason=reason or None, own_fault=own_fault)
+
+
+@pytest.mark.parametrize("before", lifecycle.OBSERVED)
+@pytest.mark.parametrize("after", lifecycle.OBSERVED)
+def test_only_moves_of_the_life_cycle_are_written(catalog: Catalog, before: str, after: str) -> None:
+    job = add_job(catalog, observed=before, observed_since_us=1, generation=1)
+    assert see(catalog, job, after) == lifecycle.may_follow(before, after)
+    seen = job_of(catalog, job)
+    moved = before != after and after in lifecycle.MOVES[before]
+    assert (seen.observed, seen.observed_since_us) == ((after, T) if moved else (before, 1))
+    assert len(events_of(catalog, job)) == moved
+
+
+def test_an_older_generation_changes_nothing(catalog: Catalog) -> None:
+    job = add_job(catalog, observed="running", generation=2)
+    assert not see(catalog, job, "failed", generation=1)
+    assert job_of(catalog, job).observed == "running"
+    assert not see(catalog, "job_nothing", "failed")
+
+
+def test_a_failure_is_counted_with_its_reason_until_the_job_is_given_up(catalog: Catalog) -> None:
+    job = add_job(catalog, observed="stopped", generation=1)
+    for count in range(1, GIVE_UP_FAILURES + 1):
+        assert see(catalog, job, "starting")
+        assert see(catalog, job, "failed", own_fault=True, reason="query: there is no column x")
+        seen = job_of(catalog, job)
+        assert seen.failures == count
+        assert seen.reason is not None and seen.reason.startswith("query: there is no column x")
+        assert given_up(seen) == (count == GIVE_UP_FAILURES)
+    change(catalog, job, failures=0, reason=None)  # somebody starts it
+    assert not given_up(job_of(catalog, job))
+
+
+def test_a_failure_that_is_not_the_jobs_fault_is_never_given_up(catalog: Catalog) -> None:
+    job = add_job(catalog, observed="starting", generation=1, failures=50)
+    see(catalog, job, "failed", reason="Java ended")
+    assert not given_up(job_of(catalog, job))
+
+
+def test_running_forgets_why_it_was_not(catalog: Catalog) -> None:
+    job = add_job(catalog, observed="starting", generation=1, reason="Java ended", failures=2)
+    see(catalog, job, "running")
+    seen = job_of(catalog, job)
+    assert (seen.reason, seen.failures) == (None, 2)

@@ -1,0 +1,183 @@
+"""Counts add up however reports are cut and merged; nothing waits for a report."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from backend.catalog.database import Catalog
+from backend.catalog.models import Report
+from streamjoin.spark.driver import BatchReport
+from worker.reports import COUNTS, COUNTS_BY_NAME, Reporter, merged, quantiles
+from worker.thin import EVENTS_S, REPORTS_S, thin
+
+from .jobs import add_job, reports_of
+
+S = 1_000_000
+NOW = 1_700_000_040 * S
+NAMES = ("auction", "bid")
+
+
+def unit(number: int, rng: random.Random) -> dict[str, Any]:
+    return {
+        "unit": number, "label": f"r{number}", "comparisons": rng.randrange(1000), "results": rng.randrange(100),
+        "received": {"store": rng.randrange(9), "probe": rng.randrange(9), "both": 0},
+        "received_bytes": {"store": rng.randrange(999), "probe": rng.randrange(999), "both": 0},
+        "stored_rows": [rng.randrange(99), rng.randrange(99)], "stored_bytes": rng.randrange(10**6), "segments": 3,
+        "late": [rng.randrange(3), 0], "expired_rows": rng.randrange(5), "marks_us": [NOW - number, None],
+        "seconds": {"probe": 0.1, "store": 0.01, "expire": 0.0},
+    }  # fmt: skip
+
+
+def batch(number: int, rng: random.Random) -> BatchReport:
+    return BatchReport(
+        number, rng.randrange(200), [unit(0, rng), unit(1, rng)],
+        {0: {"rows": rng.randrange(500), "dead_letters": 1}, 1: {"rows": rng.randrange(500), "null_keys": 2}},
+        {"units": 0.1}, {0: NOW - 2 * S},
+    )  # fmt: skip
+
+
+class Clock:
+    """Seconds that pass only when they are told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def reporter(catalog: Catalog, job: str, clock: Clock) -> Reporter:
+    return Reporter(catalog, job, 1, NAMES, steady_s=clock)
+
+
+def test_a_report_tells_of_its_span(catalog: Catalog) -> None:
+    clock, rng = Clock(), random.Random(1)
+    job = add_job(catalog)
+    reports = reporter(catalog, job, clock)
+    given = [batch(number, rng) for number in range(3)]
+    reports.begin()
+    for one in given:
+        reports.add(one)
+        reports.took(100.0 * (one.batch + 1))
+    clock.now_s += 2.0
+    reports.write()
+    (written,) = reports_of(catalog, job)
+    body = written.body
+    assert (written.generation, written.span_s) == (1, 1)
+    assert (body["batches"], body["batch"], body["seconds"]) == (3, 2, 2.0)
+    tuples = sum(one.intake[side]["rows"] for one in given for side in (0, 1))
+    assert body["tuples_per_second"] == tuples / 2
+    assert body["results"] == sum(one.results for one in given)
+    assert body["rho"] == body["results"] / body["comparisons"]
+    assert body["dead_letters"] == {"auction": 3, "bid": 0}
+    assert body["null_keys"] == {"auction": 0, "bid": 6}
+    assert body["marks_us"] == {"auction": NOW, "bid": None}
+    assert body["live_tuples"]["auction"] == sum(unit["stored_rows"][0] for unit in given[-1].units)
+    assert body["batch_ms"] == {"p50": 200.0, "p95": 290.0, "max": 300.0}
+    assert set(body["lag_ms"]) == {"auction"}
+    assert [one["unit"] for one in body["units"]] == [0, 1]
+    assert body["units"][0]["comparisons"] == sum(one.units[0]["comparisons"] for one in given)
+
+
+def test_nothing_is_written_of_a_span_without_batches(catalog: Catalog) -> None:
+    job = add_job(catalog)
+    reporter(catalog, job, Clock()).write()
+    assert reports_of(catalog, job) == []
+
+
+def test_a_report_that_cannot_be_written_is_counted_in_the_next(catalog: Catalog) -> None:
+    clock, rng = Clock(), random.Random(2)
+    job = add_job(catalog)
+    reports = reporter(catalog, "job_nothing", clock)  # a foreign key that is not there
+    for number in range(3):
+        reports.add(batch(number, rng))
+        clock.now_s += 1
+        if number == 2:
+            reports.job_id = job
+        reports.write()
+    (written,) = reports_of(catalog, job)
+    assert written.body["dropped_reports"] == 2
+    assert written.body["totals"]["batches"] == 3
+    assert reports.dropped == 0
+
+
+def bodies(seed: int, count: int, catalog: Catalog) -> list[dict[str, Any]]:
+    clock, rng = Clock(), random.Random(seed)
+    reports = reporter(catalog, "job_any", clock)
+    found = []
+    for number in range(count):
+        for _ in range(rng.randrange(1, 4)):
+            reports.add(batch(number, rng))
+            reports.took(rng.random() * 100)
+        clock.now_s += 1
+        body = reports.take()
+        assert body is not None
+        found.append(body)
+    return found
+
+
+def test_merging_in_steps_is_merging_at_once(catalog: Catalog) -> None:
+    parts = bodies(3, 12, catalog)
+    at_once = merged(parts)
+    in_steps = merged([merged(parts[:5]), merged(parts[5:6]), merged(parts[6:])])
+    for name in (*COUNTS, *COUNTS_BY_NAME, "seconds", "units", "rho", "live_tuples", "marks_us", "totals"):
+        assert in_steps[name] == at_once[name] or name == "units", name
+    for one, other in zip(in_steps["units"], at_once["units"], strict=True):
+        assert one["comparisons"] == other["comparisons"]
+        assert abs(one["seconds"]["probe"] - other["seconds"]["probe"]) < 1e-9
+    assert at_once["batch_ms"]["max"] == max(part["batch_ms"]["max"] for part in parts)
+
+
+def test_quantiles_of_few_and_of_none() -> None:
+    assert quantiles([]) == {"p50": None, "p95": None, "max": None}
+    assert quantiles([7.0]) == {"p50": 7.0, "p95": 7.0, "max": 7.0}
+
+
+def add_reports(catalog: Catalog, job: str, body: dict[str, Any], ages_s: range, generation: int = 1) -> None:
+    with catalog.begin() as session:
+        session.add_all(Report(job_id=job, at_us=NOW - age_s * S, generation=generation, body=body) for age_s in ages_s)
+
+
+def test_reports_get_rarer_with_age_and_keep_their_sums(catalog: Catalog) -> None:
+    job = add_job(catalog)
+    (body,) = bodies(4, 1, catalog)
+    add_reports(catalog, job, body, range(1, 9000, 4))
+    thin(catalog, NOW)
+    found = reports_of(catalog, job)
+    ages_s = [(NOW - report.at_us) // S for report in found]
+    assert sum(report.body["batches"] for report in found) == 2250 * body["batches"]
+    for low, high, span_s in ((0, 599, 1), (600, 7_100, 10), (7_260, 9_000, 60)):
+        spans = {report.span_s for report, age_s in zip(found, ages_s, strict=True) if low < age_s < high}
+        assert spans == {span_s}, (low, high)
+    assert len(found) < 150 + 670 + 35
+    before = [(report.at_us, report.span_s) for report in found]
+    thin(catalog, NOW)
+    assert [(report.at_us, report.span_s) for report in reports_of(catalog, job)] == before
+
+
+def test_generations_and_jobs_are_not_merged_into_one(catalog: Catalog) -> None:
+    (body,) = bodies(5, 1, catalog)
+    jobs = [add_job(catalog), add_job(catalog)]
+    for job in jobs:
+        add_reports(catalog, job, body, range(1001, 1005))
+        add_reports(catalog, job, body, range(1005, 1011), generation=2)
+    thin(catalog, NOW)
+    for job in jobs:
+        assert [report.generation for report in reports_of(catalog, job)] == [2, 1]
+
+
+def test_what_is_too_old_goes(catalog: Catalog) -> None:
+    from backend.catalog.models import Event
+
+    job = add_job(catalog)
+    (body,) = bodies(6, 1, catalog)
+    add_reports(catalog, job, body, range(REPORTS_S - 100, REPORTS_S + 100, 10))
+    with catalog.begin() as session:
+        for number, age_s in enumerate((EVENTS_S - 1, EVENTS_S + 1)):
+            session.add(Event(id=f"evt_{number}", job_id=job, at_us=NOW - age_s * S, kind="job.running", message=""))
+    thin(catalog, NOW)
+    assert all(report.at_us >= NOW - REPORTS_S * S for report in reports_of(catalog, job))
+    with catalog.read() as session:
+        assert session.get(Event, "evt_0") is not None
+        assert session.get(Event, "evt_1") is None

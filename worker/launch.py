@@ -1,0 +1,120 @@
+"""Starting and ending the drivers of this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import subprocess
+import sys
+from functools import partial
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from backend.catalog import lifecycle
+from backend.catalog.database import Catalog
+from backend.catalog.ids import now_us
+from backend.catalog.models import Job, Lease
+from backend.settings import Settings
+from worker import leases, processes
+from worker.observed import observe
+
+DRIVER_COMMAND = "STREAMJOIN_DRIVER_COMMAND"
+"""Variable with another program to start as driver; it gets job and generation as its last arguments."""
+LOG = "driver.log"
+_log = logging.getLogger("streamjoin.worker")
+_children: list[subprocess.Popen[bytes]] = []
+
+
+def launch(settings: Settings, catalog: Catalog, job_id: str, generation: int, host: str) -> bool:
+    """Begin a generation of a job here; tell whether it was begun. Doing it again does nothing.
+
+    Raises:
+        SQLAlchemyError: the catalog does not answer.
+    """
+    try:
+        with catalog.begin() as session:
+            leases.take(session, job_id, generation, host, now_us=now_us(), lease_s=settings.lease_s)
+    except leases.LeaseRefusedError as reason:
+        _log.info("not launched: %s", reason)
+        return False
+    try:
+        # A driver that died may have left children behind, and they hold what the next one needs.
+        left = processes.kill_all(partial(processes.members, settings.data, job_id, below=generation))
+        if left:
+            raise OSError(f"processes {left} of an earlier generation cannot be ended")
+        pid = start(settings, job_id, generation)
+    except OSError as failure:
+        with catalog.begin() as session:
+            leases.end(session, job_id, generation)
+            observe(session, job_id, generation, lifecycle.FAILED, now_us=now_us(),
+                    reason=f"the driver could not be started: {failure}")  # fmt: skip
+        return False
+    since = processes.started(pid)
+    try:
+        with catalog.begin() as session:
+            leases.enter(session, job_id, generation, pid, since or "")
+    except (SQLAlchemyError, leases.LeaseLostError) as failure:
+        _log.warning("driver %d was started, and will say so itself: %s", pid, failure)
+    return True
+
+
+def start(settings: Settings, job_id: str, generation: int) -> int:
+    """Start a driver, in a session of its own; gives its process id.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    folder = settings.job_folder(job_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    given = os.environ.get(DRIVER_COMMAND)
+    command = shlex.split(given) if given else [sys.executable, "-m", "worker.driver"]
+    environment = {
+        **os.environ, **settings.environment(), processes.MARK: processes.mark_of(job_id, generation),
+    }  # fmt: skip
+    # Whoever started a driver never asks how it ended; without this it would stay in the table of processes.
+    _children[:] = [child for child in _children if child.poll() is None]
+    with open(folder / LOG, "ab") as log:
+        child = subprocess.Popen(
+            [*command, job_id, str(generation)],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True, close_fds=True,
+        )  # fmt: skip
+    _children.append(child)
+    return child.pid
+
+
+def stop(settings: Settings, catalog: Catalog, job_id: str, generation: int, host: str, *, force: bool) -> bool:
+    """End the driver of a generation if it runs here; tell whether it holds no lease any more.
+
+    Args:
+        force: at once, with all it started; else it is asked to, and gives its lease back itself.
+    """
+    with catalog.read() as session:
+        lease = session.get(Lease, job_id)
+    if lease is None or lease.generation != generation:
+        return True
+    if lease.host != host:
+        return False
+    if not force:
+        return lease.pid is None or not processes.ask_to_end(lease.pid, lease.pid_started)
+    left = processes.kill_all(partial(processes.members, settings.data, job_id, below=generation + 1))
+    if left:
+        _log.error("processes %s of job %s cannot be ended", left, job_id)
+        return False
+    with catalog.begin() as session:
+        free(session, lease, "its driver did not end by itself, and was killed")
+    return True
+
+
+def free(session: Session, lease: Lease, reason: str) -> bool:
+    """A driver is gone without having said so: give its lease back for it, unless it was renewed since.
+
+    A job that was to stop has stopped then; another one has failed.
+    """
+    if not leases.end(session, lease.job_id, lease.generation, expires_at_us=lease.expires_at_us):
+        return False
+    job = session.get_one(Job, lease.job_id)
+    stops = lease.stop or job.wanted != lifecycle.RUNNING
+    after = lifecycle.STOPPED if stops else lifecycle.FAILED
+    return observe(session, lease.job_id, lease.generation, after, now_us=now_us(), reason=reason)

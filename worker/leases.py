@@ -1,0 +1,165 @@
+"""Leases: who may run a job just now.
+
+Everything here works on a session of the catalog and is told the time, so that whoever calls decides about both. A
+lease is of one generation; a generation is launched once, and a later one only when the lease before it is free.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from sqlalchemy import CursorResult, or_, select, update
+from sqlalchemy.orm import Session
+
+from backend.catalog import lifecycle
+from backend.catalog.models import Job, Lease
+from streamjoin.errors import StreamJoinError
+from worker.observed import observe
+
+OWN_END = 0.8
+"""The part of a lease after which a driver that cannot renew ends itself: before anybody else may begin."""
+
+
+class LeaseRefusedError(StreamJoinError):
+    """This generation may not be launched; the message says why."""
+
+
+class LeaseLostError(StreamJoinError):
+    """The lease is another's, or is over: whoever held it must end at once."""
+
+
+def take(session: Session, job_id: str, generation: int, host: str, *, now_us: int, lease_s: float) -> Lease:
+    """Begin a generation of a job: from now on it is starting, and nobody else may start it.
+
+    Of any number of callers with one generation, one gets it.
+
+    Args:
+        generation: the one that is to begin: one more than the job's last.
+        host: where its driver will run.
+    Raises:
+        LeaseRefusedError: nobody wants the job to run, the generation was launched before, or another one lives.
+    """
+    job = session.scalar(select(Job).where(Job.id == job_id).with_for_update())
+    if job is None:
+        raise LeaseRefusedError(f"there is no job {job_id}")
+    if job.wanted != lifecycle.RUNNING:
+        raise LeaseRefusedError(f"job {job_id} is not wanted to run")
+    if job.generation != generation - 1:
+        raise LeaseRefusedError(f"generation {generation} cannot follow {job.generation}, which was launched already")
+    lease = session.scalar(select(Lease).where(Lease.job_id == job_id).with_for_update())
+    if lease is not None and not is_free(lease, now_us):
+        raise LeaseRefusedError(f"generation {lease.generation} still holds the lease of job {job_id}")
+    again = lease is not None and job.wanted_since_us <= job.observed_since_us
+    job.generation = generation
+    if lease is None:
+        lease = Lease(job_id=job_id)
+        session.add(lease)
+    lease.generation = generation
+    lease.job_version = version_of(job)
+    lease.host = host
+    lease.pid = lease.pid_started = None
+    lease.taken_at_us = now_us
+    lease.expires_at_us = now_us + round(lease_s * 1e6)
+    lease.stop = lease.ended = False
+    if not observe(session, job_id, generation, lifecycle.STARTING, now_us=now_us, again=again):
+        raise LeaseRefusedError(f"job {job_id} is {job.observed}, and cannot start from there")
+    session.flush()
+    return lease
+
+
+def enter(session: Session, job_id: str, generation: int, pid: int, started: str) -> Job:
+    """Say which process holds a lease; the driver itself says so before it does anything else.
+
+    Args:
+        started: see `worker.processes.started`.
+    Returns:
+        The job as this generation is to run it.
+    Raises:
+        LeaseLostError: the lease is over, or another process entered it.
+    """
+    job = session.scalar(select(Job).where(Job.id == job_id).with_for_update())
+    entered = job is not None and _changed(
+        session,
+        update(Lease)
+        .where(Lease.job_id == job_id, Lease.generation == generation, Lease.ended.is_(False))
+        .where(or_(Lease.pid.is_(None), (Lease.pid == pid) & (Lease.pid_started == started)))
+        .values(pid=pid, pid_started=started, job_version=version_of(job)),
+    )
+    if job is None or not entered:
+        raise LeaseLostError(f"generation {generation} of job {job_id} is over, or another process runs it")
+    return job
+
+
+def renew(session: Session, job_id: str, generation: int, *, now_us: int, lease_s: float) -> bool:
+    """Hold on to a lease for another `lease_s` from now; also one that ran out, while nobody else took it.
+
+    Returns:
+        Whether the driver is asked to stop.
+    Raises:
+        LeaseLostError: another generation began, or this one was ended.
+    """
+    expires_at_us = now_us + round(lease_s * 1e6)
+    renewed = _changed(
+        session,
+        update(Lease)
+        .where(Lease.job_id == job_id, Lease.generation == generation, Lease.ended.is_(False))
+        .values(expires_at_us=expires_at_us),
+    )
+    if not renewed:
+        raise LeaseLostError(f"the lease of generation {generation} of job {job_id} is over")
+    return asked_to_stop(session, job_id, generation)
+
+
+def asked_to_stop(session: Session, job_id: str, generation: int) -> bool:
+    """Whether the driver of a generation is asked to stop.
+
+    Raises:
+        LeaseLostError: another generation began, or this one was ended.
+    """
+    stop = session.scalar(
+        select(Lease.stop).where(Lease.job_id == job_id, Lease.generation == generation, Lease.ended.is_(False))
+    )
+    if stop is None:
+        raise LeaseLostError(f"the lease of generation {generation} of job {job_id} is over")
+    return stop
+
+
+def ask_to_stop(session: Session, job_id: str, generation: int) -> bool:
+    """Ask the driver of a generation to stop after its batch; tell whether it holds the lease."""
+    return _changed(
+        session,
+        update(Lease)
+        .where(Lease.job_id == job_id, Lease.generation == generation, Lease.ended.is_(False))
+        .values(stop=True),
+    )
+
+
+def end(session: Session, job_id: str, generation: int, *, expires_at_us: int | None = None) -> bool:
+    """Give a lease back; tell whether it was held.
+
+    Args:
+        expires_at_us: only if it has not been renewed since it said so.
+    """
+    held = update(Lease).where(Lease.job_id == job_id, Lease.generation == generation, Lease.ended.is_(False))
+    if expires_at_us is not None:
+        held = held.where(Lease.expires_at_us == expires_at_us)
+    return _changed(session, held.values(ended=True))
+
+
+def expired(lease: Lease, now_us: int) -> bool:
+    """Whether it has not been renewed in time."""
+    return now_us >= lease.expires_at_us
+
+
+def is_free(lease: Lease, now_us: int) -> bool:
+    """Whether another generation may begin."""
+    return lease.ended or expired(lease, now_us)
+
+
+def version_of(job: Job) -> int:
+    """The version that a driver of the job as it is now runs; a restart asked for counts as one."""
+    return max(job.version, job.restart_version)
+
+
+def _changed(session: Session, statement: Any) -> bool:
+    return cast("CursorResult[Any]", session.execute(statement)).rowcount == 1

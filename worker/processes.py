@@ -1,0 +1,113 @@
+"""Drivers as processes: which one it is, whether it lives, and how all of it ends.
+
+A driver leads a session. Java is in the driver's process group, Python workers have groups of their own, and all are in
+the session: that, and a mark in the environment that every child inherits, says what belongs to a driver.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+MARK: Final = "STREAMJOIN_DRIVER"
+"""Variable that a driver and all its children carry: the job's id and the generation."""
+_PAUSE_S = 0.02
+
+
+def mark_of(job_id: str, generation: int) -> str:
+    """The value of `MARK` for a driver."""
+    return f"{job_id}/{generation}"
+
+
+def started(pid: int) -> str | None:
+    """When a process started, so that it is told from a later one of the same number; None if it does not run.
+
+    In ticks since the machine was booted, and which boot that was: the clock may be set meanwhile.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, ticks = fields[0], fields[19]
+    return None if state in "ZX" else f"{_boot()}-{ticks}"
+
+
+@cache
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+
+
+def is_alive(pid: int, since: str | None) -> bool:
+    """Whether the process that was given this number at `since` still runs."""
+    found = started(pid)
+    return found is not None and found == since
+
+
+def ask_to_end(pid: int, since: str | None) -> bool:
+    """Send SIGTERM to a process; tell whether it was there."""
+    if not is_alive(pid, since):
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    return True
+
+
+def members(data: Path, job_id: str | None = None, *, below: int | None = None) -> list[int]:
+    """Processes on this machine that belong to drivers: they themselves, Java, Python workers.
+
+    Args:
+        data: the data folder of the platform that started them.
+        job_id: only of this job.
+        below: only of generations before this one.
+    Cost: reads the environment of every process, a few milliseconds.
+    """
+    folder = f"STREAMJOIN_DATA={data.absolute()}".encode()
+    prefix = f"{MARK}=".encode()
+    found = []
+    for pid in psutil.pids():
+        try:
+            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it ended meanwhile, or is somebody else's
+        mark = next((value for value in variables if value.startswith(prefix)), None)
+        if mark is None or folder not in variables:
+            continue
+        its_job, _, generation = mark.decode().removeprefix(f"{MARK}=").rpartition("/")
+        if (job_id is None or its_job == job_id) and (below is None or int(generation) < below):
+            found.append(pid)
+    return found
+
+
+def leaders(data: Path) -> list[int]:
+    """The drivers themselves, of those that `members` finds."""
+    found = []
+    for pid in members(data):
+        with suppress(ProcessLookupError):
+            if os.getsid(pid) == pid:
+                found.append(pid)
+    return found
+
+
+def kill_all(find: Callable[[], Sequence[int]], within_s: float = 5.0) -> list[int]:
+    """Kill what `find` finds until it finds nothing: they may start others meanwhile.
+
+    Returns:
+        Those that are left after `within_s`, which the kernel does not let go.
+    """
+    deadline = time.monotonic() + within_s
+    while left := list(find()):
+        if time.monotonic() >= deadline:
+            return left
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_PAUSE_S)
+    return []

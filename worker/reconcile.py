@@ -1,0 +1,304 @@
+"""The reconciler: looks at every job again and again, and takes the next step from what is seen to what is wanted.
+
+`python -m worker.reconcile` runs on each machine that has drivers. Nothing is lost with one: any number may run, each
+may be killed at any moment, and what one forgets the next look shows again.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from celery import Celery
+from kombu.exceptions import OperationalError as BrokerDownError
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+
+from backend.catalog import lifecycle
+from backend.catalog.database import Catalog
+from backend.catalog.events import record
+from backend.catalog.ids import now_us
+from backend.catalog.models import Job, Lease, results_name
+from backend.jobs.joinfile import result_spec
+from backend.logs import set_up_logs
+from backend.settings import Settings, read_settings
+from streamjoin.errors import InputError
+from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMissingError
+from worker import leases, processes
+from worker.app import QUEUE, host_name, make_app, queue_of, send
+from worker.decide import Action, Deed, JobSeen, LeaseSeen, Process, decide
+from worker.launch import free
+from worker.observed import given_up, observe
+from worker.tasks import LAUNCH, STOP
+from worker.thin import thin
+
+RESEND_S: Final = 10.0
+"""A task that changed nothing within so long is sent again; the one before is void by then."""
+UNKNOWN_S: Final = 60.0
+"""A job that nobody could look at for so long is unknown."""
+PATIENCE: Final = 0.3
+"""A lease that ran out is left alone for this part of its length: clocks jump, and laptops sleep."""
+THIN_EVERY_S: Final = 60.0
+_log = logging.getLogger("streamjoin.reconciler")
+
+Send = Callable[[str, list[Any], str], None]
+"""Sends a task: its name, its arguments, the queue.
+
+Raises BrokerDownError where the broker does not answer.
+"""
+
+
+@dataclass
+class Reconciler:
+    """What one process remembers between two looks; all of it may be forgotten.
+
+    Args:
+        clock_us: the time that leases are compared with.
+        steady_s: a clock that nobody sets.
+    """
+
+    settings: Settings
+    catalog: Catalog
+    send: Send
+    host: str
+    clock_us: Callable[[], int] = now_us
+    steady_s: Callable[[], float] = time.monotonic
+    _sent: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    _ran_out: dict[str, tuple[int, int, float]] = field(default_factory=dict)
+    _blind: dict[str, float] = field(default_factory=dict)
+    _thinned_s: float | None = None
+
+    def once(self) -> dict[str, Deed]:
+        """Look at every job, and take one step each; what was done, by job.
+
+        Raises:
+            SQLAlchemyError: the catalog does not answer.
+        """
+        with self.catalog.read() as session:
+            rows = session.execute(select(Job, Lease).outerjoin(Lease, Lease.job_id == Job.id)).all()
+        done: dict[str, Deed] = {}
+        for job, lease in rows:
+            try:
+                action = decide(self._look(job, lease), self.clock_us(), self.settings.stop_grace_s)
+                self._do(job, lease, action)
+                self._blind.pop(job.id, None)
+            except BrokerDownError as failure:
+                _log.warning("the broker does not answer, and will be asked again: %s", failure)
+                self._wait_for_broker(job)
+                continue
+            except Exception as failure:
+                _log.exception("job %s could not be looked at", job.id)
+                self._could_not_look(job, failure)
+                continue
+            if action.deed != Deed.NOTHING:
+                done[job.id] = action.deed
+        self._forget({job.id for job, _ in rows})
+        self._thin()
+        return done
+
+    def _look(self, job: Job, lease: Lease | None) -> JobSeen:
+        held = lease is not None and not lease.ended
+        process = Process.UNBORN if lease is None else self._process(lease)
+        return JobSeen(
+            wanted=job.wanted,
+            observed=job.observed,
+            wanted_since_us=job.wanted_since_us,
+            observed_since_us=job.observed_since_us,
+            version=leases.version_of(job),
+            failures=job.failures,
+            given_up=given_up(job),
+            lease=LeaseSeen(
+                version=lease.job_version, stop=lease.stop, process=process, overdue=self._overdue(lease)
+            ) if lease is not None and held else None,
+            lingers=not held and process == Process.ALIVE,
+        )  # fmt: skip
+
+    def _process(self, lease: Lease) -> Process:
+        if lease.host != self.host:
+            return Process.ELSEWHERE
+        if lease.pid is None:
+            return Process.UNBORN
+        return Process.ALIVE if processes.is_alive(lease.pid, lease.pid_started) else Process.GONE
+
+    def _overdue(self, lease: Lease) -> bool:
+        if not leases.expired(lease, self.clock_us()):
+            self._ran_out.pop(lease.job_id, None)
+            return False
+        generation, expires_at_us, since_s = self._ran_out.get(lease.job_id, (0, 0, 0.0))
+        if (generation, expires_at_us) != (lease.generation, lease.expires_at_us):
+            since_s = self.steady_s()
+            self._ran_out[lease.job_id] = (lease.generation, lease.expires_at_us, since_s)
+        return self.steady_s() - since_s >= PATIENCE * self.settings.lease_s
+
+    def _do(self, job: Job, lease: Lease | None, action: Action) -> None:
+        match action.deed:
+            case Deed.LAUNCH:
+                self._send(LAUNCH, [job.id, job.generation + 1], QUEUE)
+            case Deed.TERMINATE | Deed.KILL:
+                assert lease is not None
+                force = action.deed == Deed.KILL
+                self._send(STOP, [job.id, lease.generation, force], queue_of(lease.host))
+            case Deed.ASK:
+                assert lease is not None
+                with self.catalog.begin() as session:
+                    if leases.ask_to_stop(session, job.id, lease.generation):
+                        self._observe(session, job, lifecycle.STOPPING, action.why)
+            case Deed.FREE:
+                assert lease is not None
+                self._free(job, lease, action.why or "")
+            case Deed.SEEN:
+                assert action.after is not None
+                with self.catalog.begin() as session:
+                    self._observe(session, job, action.after, action.why)
+            case Deed.FORGIVE:
+                with self.catalog.begin() as session:
+                    found = session.get(Job, job.id, with_for_update=True)
+                    if found is not None and found.observed == lifecycle.RUNNING:
+                        found.failures = 0
+            case Deed.REMOVE:
+                self._remove(job)
+
+    def _observe(self, session: Any, job: Job, after: str, why: str | None) -> None:
+        observe(session, job.id, job.generation, after, now_us=self.clock_us(), reason=why)
+
+    def _send(self, task: str, arguments: list[Any], queue: str) -> None:
+        key = (task, *arguments)
+        if self.steady_s() - self._sent.get(key, -RESEND_S) < RESEND_S:
+            return
+        self.send(task, arguments, queue)
+        self._sent[key] = self.steady_s()
+        _log.info("sent %s %s to %s", task, arguments, queue)
+
+    def _free(self, job: Job, lease: Lease, why: str) -> None:
+        if lease.host == self.host:
+            # Java and Python workers notice by themselves that their driver is gone, but not at once.
+            of_driver = partial(processes.members, self.settings.data, job.id, below=lease.generation + 1)
+            if left := processes.kill_all(of_driver):
+                raise OSError(f"processes {left} cannot be ended")
+        with self.catalog.begin() as session:
+            if free(session, lease, why):
+                _log.warning("job %s: generation %d: %s", job.id, lease.generation, why)
+
+    def _remove(self, job: Job) -> None:
+        folder = self.settings.job_folder(job.id)
+        try:
+            _drop_results(self.settings, job)
+        except StoreError as failure:
+            self._note(job, f"its results are still to be removed: {failure}")
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        with self.catalog.begin() as session:
+            found = session.get(Job, job.id, with_for_update=True)
+            if found is not None:
+                session.delete(found)
+                record(session, "job.removed", f"job {job.name} and its results are gone", data={"job_id": job.id})
+
+    def _note(self, job: Job, reason: str) -> None:
+        if job.reason != reason:
+            with self.catalog.begin() as session:
+                found = session.get(Job, job.id, with_for_update=True)
+                if found is not None and found.observed == job.observed:
+                    found.reason = reason
+
+    def _wait_for_broker(self, job: Job) -> None:
+        if job.wanted == lifecycle.RUNNING and job.observed == lifecycle.STOPPED:
+            self._note(job, "it waits for a worker: the broker, Redis, does not answer")
+
+    def _could_not_look(self, job: Job, failure: Exception) -> None:
+        since_s = self._blind.setdefault(job.id, self.steady_s())
+        if self.steady_s() - since_s < UNKNOWN_S:
+            return
+        try:
+            with self.catalog.begin() as session:
+                self._observe(session, job, lifecycle.UNKNOWN, f"nobody could look at it: {type(failure).__name__}")
+        except SQLAlchemyError:
+            _log.warning("job %s cannot be written down as unknown", job.id)
+
+    def _forget(self, there: set[str]) -> None:
+        """Keep no more than the jobs that there are."""
+        for memory in (self._ran_out, self._blind):
+            for job_id in memory.keys() - there:
+                del memory[job_id]
+        old_s = self.steady_s() - RESEND_S
+        self._sent = {key: at_s for key, at_s in self._sent.items() if at_s > old_s}
+
+    def _thin(self) -> None:
+        if self._thinned_s is None or self.steady_s() - self._thinned_s >= THIN_EVERY_S:
+            self._thinned_s = self.steady_s()
+            thin(self.catalog, self.clock_us())
+
+
+def _drop_results(settings: Settings, job: Job) -> None:
+    """Remove the results of every incarnation of a job.
+
+    Raises:
+        StoreError: the store does not answer, or refuses.
+    """
+    try:
+        spec = result_spec(settings, job)
+    except InputError as wrong:
+        # Without a launch there are none, and an embedded store goes with the job's folder.
+        if job.generation and (job.spec.get("results") or {}).get("store") not in (None, "sqlite"):
+            raise StoreError(f"its store cannot be opened any more: {wrong}") from None
+        _log.info("job %s has no results to remove: %s", job.id, wrong)
+        return
+    store = spec.open()
+    try:
+        for incarnation in range(job.incarnation + 1):
+            store.drop(results_name(job.id, incarnation))
+    except StoreDownError:
+        raise
+    except StoreError as failure:
+        # Nothing to remove; or a file that goes with the job's folder, in whatever state it is.
+        if not isinstance(failure, StoreMissingError) and spec.kind != "sqlite":
+            raise
+        _log.info("job %s: no results removed: %s", job.id, failure)
+    finally:
+        store.close()
+
+
+def sender(app: Celery) -> Send:
+    """Sends through Celery; a message that lies there for too long is void."""
+
+    def sends(task: str, arguments: list[Any], queue: str) -> None:
+        send(app, task, arguments, queue, expires_s=RESEND_S)
+
+    return sends
+
+
+def main() -> None:
+    """Reconcile until SIGTERM or Ctrl-C."""
+    try:
+        settings = read_settings()
+    except InputError as wrong:
+        sys.exit(f"streamjoin: {wrong}")
+    set_up_logs("reconciler")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    catalog = Catalog(settings.catalog)
+    reconciler = Reconciler(settings, catalog, sender(make_app(settings)), host_name())
+    _log.info("reconciling every %g s", settings.reconcile_s)
+    answers = True
+    while not stop.is_set():
+        try:
+            reconciler.once()
+            answers = True
+        except SQLAlchemyError as failure:
+            if answers:
+                _log.warning("the catalog does not answer, and will be asked again: %s", failure)
+            answers = False
+        stop.wait(settings.reconcile_s)
+    catalog.close()
+
+
+if __name__ == "__main__":
+    main()

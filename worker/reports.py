@@ -1,0 +1,256 @@
+"""What a driver tells of its batches: one document a second at most, and how several become one.
+
+A report tells of a span. Counts are of the span alone, and add up; what is so at its end, such as live tuples or marks,
+is the last one's.
+"""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from backend.catalog.database import Catalog
+from backend.catalog.ids import now_us
+from backend.catalog.models import Report
+
+EVERY_S: Final = 1.0
+COUNTS: Final = ("batches", "results", "comparisons", "expired_rows", "dropped_reports")
+"""Whole numbers that add up."""
+COUNTS_BY_NAME: Final = (
+    "tuples", "late", "null_keys", "dropped_by_selection", "dead_letters", "shed", "received", "received_bytes",
+)  # fmt: skip
+"""Mappings of whole numbers that add up: by stream, and the last two by role."""
+UNIT_COUNTS: Final = ("comparisons", "results", "received", "received_bytes", "late", "expired_rows")
+_log = logging.getLogger("streamjoin.driver")
+
+
+def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
+    """What one batch adds to a report.
+
+    Args:
+        batch: a `streamjoin.spark.driver.BatchReport`.
+        names: the streams, by side.
+        wall_us: the time at which it was committed.
+    """
+    units = [_unit(unit) for unit in batch.units]
+
+    def intake(what: str) -> dict[str, int]:
+        return {name: batch.intake.get(side, {}).get(what, 0) for side, name in enumerate(names)}
+
+    def by_side(field: str) -> dict[str, int]:
+        return {name: sum(unit[field][side] for unit in batch.units) for side, name in enumerate(names)}
+
+    marks = next((unit["marks_us"] for unit in batch.units), [None, None])
+    return {
+        "batch": batch.batch,
+        "batches": 1,
+        "tuples": intake("rows"),
+        "late": by_side("late"),
+        "null_keys": intake("null_keys"),
+        "dropped_by_selection": intake("dropped_by_selection"),
+        "dead_letters": intake("dead_letters"),
+        "shed": intake("shed"),
+        "results": batch.results,
+        "comparisons": sum(unit["comparisons"] for unit in units),
+        "expired_rows": sum(unit["expired_rows"] for unit in units),
+        "received": _added([unit["received"] for unit in batch.units]),
+        "received_bytes": _added([unit["received_bytes"] for unit in batch.units]),
+        "dropped_reports": 0,
+        "live_tuples": by_side("stored_rows"),
+        "state_bytes": sum(unit["stored_bytes"] for unit in units),
+        "segments": sum(unit["segments"] for unit in units),
+        "lag_ms": {
+            name: (wall_us - batch.latest_us[side]) / 1e3 for side, name in enumerate(names) if side in batch.latest_us
+        },
+        "marks_us": dict(zip(names, marks, strict=True)),
+        "units": units,
+    }
+
+
+def _unit(unit: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "unit": unit["unit"],
+        "label": unit["label"],
+        "comparisons": unit["comparisons"],
+        "results": unit["results"],
+        "received": sum(unit["received"].values()),
+        "received_bytes": sum(unit["received_bytes"].values()),
+        "late": sum(unit["late"]),
+        "expired_rows": unit["expired_rows"],
+        "stored_rows": sum(unit["stored_rows"]),
+        "stored_bytes": unit["stored_bytes"],
+        "segments": unit["segments"],
+        "seconds": dict(unit["seconds"]),
+    }
+
+
+def merged(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Several reports, oldest first, as one over all their spans.
+
+    The quantiles of batches are those of the parts, weighted by their batches: near to the true ones, and no more.
+    """
+    last = bodies[-1]
+    if len(bodies) == 1:
+        return dict(last)
+    out: dict[str, Any] = {
+        **last,
+        **{name: sum(body[name] for body in bodies) for name in COUNTS},
+        **{name: _added([body[name] for body in bodies]) for name in COUNTS_BY_NAME},
+        "lag_ms": {name: lag for body in bodies for name, lag in body["lag_ms"].items()},
+        "units": _merged_units(bodies),
+    }
+    if "seconds" in last:
+        out["batch_ms"] = _merged_quantiles(bodies)
+        return {**out, **rates(out, sum(body["seconds"] for body in bodies))}
+    return out
+
+
+def rates(body: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """What follows from counts and the length of their span. `rho` is results a comparison; None without any."""
+    compared = body["comparisons"]
+    return {
+        "seconds": round(seconds, 3),
+        "tuples_per_second": round(sum(body["tuples"].values()) / seconds, 1) if seconds else 0.0,
+        "results_per_second": round(body["results"] / seconds, 1) if seconds else 0.0,
+        "rho": body["results"] / compared if compared else None,
+    }
+
+
+def quantiles(values: Sequence[float]) -> dict[str, float | None]:
+    """p50, p95 and the largest of some milliseconds."""
+    if not values:
+        return {"p50": None, "p95": None, "max": None}
+    cuts = statistics.quantiles(values, n=20, method="inclusive") if len(values) > 1 else [values[0]] * 19
+    return {"p50": round(cuts[9], 1), "p95": round(cuts[18], 1), "max": round(max(values), 1)}
+
+
+def _added(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def _merged_units(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    units: dict[int, dict[str, Any]] = {}
+    for body in bodies:
+        for unit in body["units"]:
+            known = units.get(unit["unit"])
+            units[unit["unit"]] = {
+                **unit,
+                **{name: unit[name] + (known[name] if known else 0) for name in UNIT_COUNTS},
+                "seconds": {name: s + (known["seconds"][name] if known else 0) for name, s in unit["seconds"].items()},
+            }
+    return [units[number] for number in sorted(units)]
+
+
+def _merged_quantiles(bodies: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    known = [(body["batch_ms"], body["batches"]) for body in bodies if body["batch_ms"]["max"] is not None]
+    weight = sum(batches for _, batches in known)
+    if not weight:
+        return quantiles([])
+    mean = {name: sum(ms[name] * batches for ms, batches in known) / weight for name in ("p50", "p95")}
+    return {name: round(value, 1) for name, value in mean.items()} | {"max": max(ms["max"] for ms, _ in known)}
+
+
+class Reporter:
+    """Collects what batches did, and writes it down once a second, from a thread of its own.
+
+    A report that cannot be written is dropped and counted in the next one: a job does not wait for its reports.
+
+    Args:
+        names: the streams, by side.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        job_id: str,
+        generation: int,
+        names: Sequence[str],
+        every_s: float = EVERY_S,
+        steady_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.catalog = catalog
+        self.job_id = job_id
+        self.generation = generation
+        self.names = tuple(names)
+        self.every_s = every_s
+        self.dropped = 0
+        self._steady_s = steady_s
+        self._begun_s = steady_s()
+        self._lock = threading.Lock()
+        self._parts: list[dict[str, Any]] = []
+        self._batch_ms: list[float] = []
+        self._totals = dict.fromkeys(("batches", "tuples", "results", "comparisons"), 0)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
+
+    def __enter__(self) -> Reporter:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.write()
+
+    def begin(self) -> None:
+        """Batches can come from now on: the first span begins."""
+        with self._lock:
+            self._begun_s = self._steady_s()
+
+    def add(self, batch: Any) -> None:
+        """Count a batch: a `streamjoin.spark.driver.BatchReport`."""
+        part = of_batch(batch, self.names, now_us())
+        with self._lock:
+            self._parts.append(part)
+            self._totals["batches"] += 1
+            self._totals["tuples"] += sum(part["tuples"].values())
+            self._totals["results"] += part["results"]
+            self._totals["comparisons"] += part["comparisons"]
+
+    def took(self, batch_ms: float) -> None:
+        """Note how long a batch took, from its planning to its commit."""
+        with self._lock:
+            self._batch_ms.append(batch_ms)
+
+    def take(self) -> dict[str, Any] | None:
+        """The report of the span since the last one; None if no batch was committed in it."""
+        with self._lock:
+            now_s = self._steady_s()
+            if not self._parts:
+                return None
+            parts, self._parts = self._parts, []
+            batch_ms, self._batch_ms = self._batch_ms, []
+            seconds, self._begun_s = now_s - self._begun_s, now_s
+            totals = dict(self._totals)
+        body = merged(parts)
+        return {
+            **body, **rates(body, seconds), "batch_ms": quantiles(batch_ms), "totals": totals,
+            "dropped_reports": self.dropped,
+        }  # fmt: skip
+
+    def write(self) -> None:
+        """Write the report of the span since the last one, if there is anything to tell."""
+        body = self.take()
+        if body is None:
+            return
+        try:
+            with self.catalog.begin() as session:
+                session.add(Report(job_id=self.job_id, at_us=now_us(), span_s=1, generation=self.generation, body=body))
+            self.dropped = 0
+        except SQLAlchemyError as failure:
+            self.dropped += 1
+            _log.warning("a report was dropped: %s", failure)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self.every_s):
+            self.write()

@@ -1,0 +1,43 @@
+"""The Celery tasks: each takes seconds, has plain arguments, and does nothing the second time."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Final
+
+from celery import Celery
+
+from backend.catalog.database import Catalog
+from backend.settings import Settings
+from worker import launch as drivers
+from worker.app import host_name
+
+LAUNCH: Final = "streamjoin.launch"
+STOP: Final = "streamjoin.stop"
+_log = logging.getLogger("streamjoin.worker")
+_catalogs: dict[tuple[int, str], Catalog] = {}
+
+
+def add_tasks(app: Celery, settings: Settings) -> None:
+    """Give an app its tasks."""
+
+    @app.task(name=LAUNCH, ignore_result=True)
+    def launch(job_id: str, generation: int) -> None:
+        """Begin a generation of a job on this machine."""
+        if drivers.launch(settings, _catalog(settings), job_id, generation, host_name()):
+            _log.info("job %s: generation %d launched", job_id, generation)
+
+    @app.task(name=STOP, ignore_result=True)
+    def stop(job_id: str, generation: int, force: bool) -> None:
+        """End the driver of a generation on this machine."""
+        gone = drivers.stop(settings, _catalog(settings), job_id, generation, host_name(), force=force)
+        _log.info("job %s: generation %d %s", job_id, generation, "is gone" if gone else "was asked to end")
+
+
+def _catalog(settings: Settings) -> Catalog:
+    # Connections must not be shared by the processes that Celery forks.
+    key = os.getpid(), settings.catalog
+    if key not in _catalogs:
+        _catalogs[key] = Catalog(settings.catalog)
+    return _catalogs[key]
