@@ -1,0 +1,104 @@
+/** What drivers report, read out of the open mapping that the API gives. Unknown or missing figures become null. */
+import type { Point } from './types';
+
+type Figures = Record<string, unknown>;
+
+export interface Unit {
+  unit: number;
+  label: string;
+  comparisons: number;
+  results: number;
+  received: number;
+  storedRows: number;
+  storedBytes: number;
+  segments: number;
+  late: number;
+}
+
+/** Counts are of the span; what is live is of its end. Times in milliseconds, `atS` in seconds since 1970. */
+export interface Report {
+  atS: number;
+  spanS: number;
+  generation: number;
+  tuplesPerS: number;
+  resultsPerS: number;
+  rho: number | null;
+  results: number;
+  comparisons: number;
+  batchMs: { p50: number | null; p95: number | null; max: number | null };
+  lagMs: Record<string, number>;
+  marksUs: Record<string, number | null>;
+  tuples: Record<string, number>;
+  liveTuples: Record<string, number>;
+  late: Record<string, number>;
+  deadLetters: Record<string, number>;
+  shed: Record<string, number>;
+  nullKeys: Record<string, number>;
+  /** Reports that could not be written before this one. */
+  droppedReports: number;
+  stateBytes: number;
+  seconds: number;
+  units: Unit[];
+}
+
+const isMapping = (value: unknown): value is Figures =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const mapping = (value: unknown): Figures => (isMapping(value) ? value : {});
+
+const numberOrNull = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isFinite(value) ? value : null;
+
+const number = (value: unknown): number => numberOrNull(value) ?? 0;
+
+const numbers = (value: unknown): Record<string, number> =>
+  Object.fromEntries(Object.entries(mapping(value)).map(([name, one]) => [name, number(one)]));
+
+const marks = (value: unknown): Record<string, number | null> =>
+  Object.fromEntries(Object.entries(mapping(value)).map(([name, one]) => [name, numberOrNull(one)]));
+
+function unitOf(value: unknown): Unit {
+  const unit = mapping(value);
+  return {
+    unit: number(unit.unit),
+    label: typeof unit.label === 'string' ? unit.label : '',
+    comparisons: number(unit.comparisons),
+    results: number(unit.results),
+    received: number(unit.received),
+    storedRows: number(unit.stored_rows),
+    storedBytes: number(unit.stored_bytes),
+    segments: number(unit.segments),
+    late: number(unit.late),
+  };
+}
+
+export function reportOf(point: Point): Report {
+  const { figures } = point;
+  const batch = mapping(figures.batch_ms);
+  return {
+    atS: point.at === null ? 0 : Date.parse(point.at) / 1000,
+    spanS: point.span_s,
+    generation: point.generation,
+    tuplesPerS: number(figures.tuples_per_second),
+    resultsPerS: number(figures.results_per_second),
+    rho: numberOrNull(figures.rho),
+    results: number(figures.results),
+    comparisons: number(figures.comparisons),
+    batchMs: { p50: numberOrNull(batch.p50), p95: numberOrNull(batch.p95), max: numberOrNull(batch.max) },
+    lagMs: numbers(figures.lag_ms),
+    marksUs: marks(figures.marks_us),
+    tuples: numbers(figures.tuples),
+    liveTuples: numbers(figures.live_tuples),
+    late: numbers(figures.late),
+    deadLetters: numbers(figures.dead_letters),
+    shed: numbers(figures.shed),
+    nullKeys: numbers(figures.null_keys),
+    droppedReports: number(figures.dropped_reports),
+    stateBytes: number(figures.state_bytes),
+    seconds: number(figures.seconds),
+    units: Array.isArray(figures.units) ? figures.units.map(unitOf) : [],
+  };
+}
+
+export const total = (counts: Record<string, number>): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);

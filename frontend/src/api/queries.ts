@@ -1,0 +1,191 @@
+/** What is asked of the API: each key is written once, here. Hidden tabs ask nothing: TanStack Query's default. */
+import { queryOptions, type QueryClient } from '@tanstack/react-query';
+import { answered, api } from './client';
+import { reportOf } from './figures';
+import { joined, minutesToAsk, type History } from './history';
+import { grown, type FollowedLog } from './log';
+import type { Draft, JobChange } from './types';
+
+const LISTS_MS = 5_000;
+const JOB_MS = 2_000;
+const METRICS_MS = 2_000;
+const EVENTS_MS = 5_000;
+const LOG_MS = 3_000;
+/** A report that is older tells nothing of now. */
+const LATEST_MINUTES = 0.2;
+/** The most that a page of a list has. */
+const PAGE = 200;
+
+export const meQuery = queryOptions({
+  queryKey: ['me'],
+  queryFn: () => answered(api.GET('/api/v1/users/me')),
+  staleTime: 60_000,
+});
+
+export const configQuery = queryOptions({
+  queryKey: ['config'],
+  queryFn: () => answered(api.GET('/api/v1/config')),
+  staleTime: Infinity,
+});
+
+export const jobsQuery = queryOptions({
+  queryKey: ['jobs'],
+  queryFn: () => answered(api.GET('/api/v1/jobs', { params: { query: { limit: PAGE } } })),
+  refetchInterval: LISTS_MS,
+});
+
+export const jobQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['jobs', id],
+    queryFn: () => answered(api.GET('/api/v1/jobs/{id}', { params: { path: { id } } })),
+    refetchInterval: JOB_MS,
+  });
+
+export const jobEventsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['jobs', id, 'events'],
+    queryFn: () => answered(api.GET('/api/v1/jobs/{id}/events', { params: { path: { id }, query: { limit: 100 } } })),
+    refetchInterval: EVENTS_MS,
+  });
+
+export const snapshotsQuery = (id: string, isLive: boolean) =>
+  queryOptions({
+    queryKey: ['jobs', id, 'snapshots'],
+    queryFn: () => answered(api.GET('/api/v1/jobs/{id}/snapshots', { params: { path: { id }, query: { limit: 60 } } })),
+    refetchInterval: isLive ? LISTS_MS : false,
+  });
+
+/** Earlier versions of a job; there are no others until its version rises. */
+export const revisionsQuery = (id: string, version: number) =>
+  queryOptions({
+    queryKey: ['jobs', id, 'revisions', version],
+    queryFn: () => answered(api.GET('/api/v1/jobs/{id}/revisions', { params: { path: { id } } })),
+    staleTime: Infinity,
+  });
+
+/** What a change would do to this version of a job. */
+export const diffQuery = (id: string, version: number, change: JobChange) =>
+  queryOptions({
+    queryKey: ['jobs', id, 'diff', version, change],
+    queryFn: () => answered(api.POST('/api/v1/jobs/{id}/diff', { params: { path: { id } }, body: change })),
+    staleTime: 10_000,
+  });
+
+/** What a job's process wrote, as far back as the page has followed it. */
+export const logQuery = (client: QueryClient, id: string, which: 'driver' | 'spark', isLive: boolean) => {
+  const queryKey = ['jobs', id, 'log', which];
+  return queryOptions({
+    queryKey,
+    queryFn: async (): Promise<FollowedLog> => {
+      const params = { path: { id }, query: { which } };
+      const now = await answered(api.GET('/api/v1/jobs/{id}/logs', { params, parseAs: 'text' }));
+      return grown(client.getQueryData<FollowedLog>(queryKey), now);
+    },
+    refetchInterval: isLive ? LOG_MS : false,
+  });
+};
+
+/** Reports of the last `minutes`. */
+export const historyQuery = (client: QueryClient, id: string, minutes: number, isLive: boolean) => {
+  const queryKey = ['jobs', id, 'history', minutes];
+  return queryOptions({
+    queryKey,
+    queryFn: async (): Promise<History> => {
+      const known = client.getQueryData<History>(queryKey);
+      const askedMs = Date.now();
+      const query = { minutes: minutesToAsk(known, askedMs, minutes), units: 'newest' as const };
+      const { points } = await answered(api.GET('/api/v1/jobs/{id}/metrics', { params: { path: { id }, query } }));
+      return { askedMs, reports: joined(known?.reports ?? [], points.map(reportOf), minutes) };
+    },
+    refetchInterval: isLive ? METRICS_MS : false,
+  });
+};
+
+/** The newest report of a running job, for lists; null before its first. */
+export const latestReportQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['jobs', id, 'latest'],
+    queryFn: async () => {
+      const query = { minutes: LATEST_MINUTES, units: 'newest' as const };
+      const { points } = await answered(api.GET('/api/v1/jobs/{id}/metrics', { params: { path: { id }, query } }));
+      const newest = points[points.length - 1];
+      return newest === undefined ? null : reportOf(newest);
+    },
+    refetchInterval: LISTS_MS,
+  });
+
+export const streamsQuery = queryOptions({
+  queryKey: ['streams'],
+  queryFn: () => answered(api.GET('/api/v1/streams', { params: { query: { limit: PAGE } } })),
+  refetchInterval: LISTS_MS,
+});
+
+export const streamQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['streams', name],
+    queryFn: () => answered(api.GET('/api/v1/streams/{id}', { params: { path: { id: name } } })),
+  });
+
+export const sampleQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['streams', name, 'sample'],
+    queryFn: () => answered(api.POST('/api/v1/streams/{id}/sample', { params: { path: { id: name } } })),
+    staleTime: 60_000,
+    retry: false,
+  });
+
+export const generatorsQuery = queryOptions({
+  queryKey: ['generators'],
+  queryFn: () => answered(api.GET('/api/v1/generators')),
+  staleTime: Infinity,
+});
+
+export const demosQuery = queryOptions({
+  queryKey: ['demos'],
+  queryFn: () => answered(api.GET('/api/v1/demos')),
+  refetchInterval: LISTS_MS,
+});
+
+export const eventsQuery = queryOptions({
+  queryKey: ['events'],
+  queryFn: () => answered(api.GET('/api/v1/events', { params: { query: { limit: 12 } } })),
+  refetchInterval: EVENTS_MS,
+});
+
+export const operatorsQuery = queryOptions({
+  queryKey: ['operators'],
+  queryFn: () => answered(api.GET('/api/v1/operators')),
+  staleTime: Infinity,
+});
+
+export const savedQueriesQuery = queryOptions({
+  queryKey: ['saved-queries'],
+  queryFn: () => answered(api.GET('/api/v1/saved-queries', { params: { query: { limit: PAGE } } })),
+});
+
+export const usersQuery = queryOptions({
+  queryKey: ['users'],
+  queryFn: () => answered(api.GET('/api/v1/users', { params: { query: { limit: PAGE } } })),
+});
+
+/** One's own keys, or for admins those of all users. */
+export const apiKeysQuery = (ofAll: boolean) =>
+  queryOptions({
+    queryKey: ['api-keys', ofAll],
+    queryFn: () => answered(api.GET('/api/v1/api-keys', { params: { query: { limit: PAGE, all: ofAll } } })),
+  });
+
+export const validateQuery = (draft: Draft) =>
+  queryOptions({
+    queryKey: ['validate', draft],
+    queryFn: () => answered(api.POST('/api/v1/jobs/validate', { body: draft })),
+    staleTime: 10_000,
+  });
+
+export const explainQuery = (draft: Draft) =>
+  queryOptions({
+    queryKey: ['explain', draft],
+    queryFn: () => answered(api.POST('/api/v1/jobs/explain', { body: draft })),
+    staleTime: 10_000,
+    retry: false,
+  });

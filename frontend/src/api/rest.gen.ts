@@ -1,0 +1,4886 @@
+// Made by npm run gen:api; not to be edited.
+export interface paths {
+    "/api/v1/queries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Query Results
+         * @description Ask for results by time, by key, with a filter; or for aggregates of them.
+         */
+        post: operations["query_results"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/results": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Results
+         * @description The same as POST /queries, for the command line; conditions end up in logs of URLs.
+         */
+        get: operations["get_results"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/snapshots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Snapshots
+         * @description The snapshots that are kept, newest first.
+         */
+        get: operations["list_snapshots"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Validate Job
+         * @description Check a query against what is registered. Mistakes are the answer, so the status is 200.
+         */
+        post: operations["validate_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Explain Job
+         * @description Show how a query would run, and what every operator would cost, from a sample of the streams.
+         */
+        post: operations["explain_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Jobs
+         * @description All jobs, newest first.
+         */
+        get: operations["list_jobs"];
+        put?: never;
+        /**
+         * Create Job
+         * @description Create a job. Its query is bound to its streams first, so what is wrong shows now.
+         */
+        post: operations["create_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Job
+         * @description One job, by id or name.
+         */
+        get: operations["get_job"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Job
+         * @description Delete a job with its state and its results. It is stopped first; when all is gone the job is not found.
+         */
+        delete: operations["delete_job"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Job
+         * @description Change a job. A running one restarts with the change at a batch boundary.
+         *
+         *     A change that does not fit the state joined so far needs `start_anew`.
+         */
+        patch: operations["change_job"];
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Diff Job
+         * @description Show what a change would do, without doing it; one that would be refused is refused here too.
+         */
+        post: operations["diff_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start Job
+         * @description Let a job run; it goes on where it stopped.
+         */
+        post: operations["start_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop Job
+         * @description Let a job stop after the batch that runs.
+         */
+        post: operations["stop_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restart Job
+         * @description Stop a job after the batch that runs, and start it again.
+         */
+        post: operations["restart_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/rescale": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rescale Job
+         * @description Give a job another number of slots. Units and state stay: unit u then runs in slot u mod slots.
+         */
+        post: operations["rescale_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/revisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Revisions
+         * @description Earlier versions of a job, newest first.
+         */
+        get: operations["list_revisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Job Events
+         * @description What happened to a job, newest first.
+         */
+        get: operations["list_job_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Job Metrics
+         * @description What the job's drivers reported, for charts.
+         */
+        get: operations["get_job_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Job Logs
+         * @description The end of a log of the job, where it ran on this host; without places outside of the job's folder.
+         */
+        get: operations["get_job_logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/streams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Streams
+         * @description All streams, newest first.
+         */
+        get: operations["list_streams"];
+        put?: never;
+        /**
+         * Create Stream
+         * @description Register a stream. Its source is not asked for anything yet; `test` does that.
+         */
+        post: operations["create_stream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/streams/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test Stream
+         * @description Look at a stream without registering it: columns, first rows, and how skewed values are.
+         */
+        post: operations["test_stream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/streams/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Stream
+         * @description One stream, by id or name.
+         */
+        get: operations["get_stream"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Stream
+         * @description Remove a stream; refused while a job uses it. Rows that were pushed into it are removed, too.
+         */
+        delete: operations["delete_stream"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Stream
+         * @description Change a stream. Jobs that are there keep the entry they were made with until they are changed themselves.
+         */
+        patch: operations["change_stream"];
+        trace?: never;
+    };
+    "/api/v1/streams/{id}/sample": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sample Stream
+         * @description Look at a registered stream.
+         */
+        post: operations["sample_stream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/streams/{id}/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Push Rows
+         * @description Push rows into a stream of source `push`: JSON lines, one object a row. They are on disk when this answers.
+         */
+        post: operations["push_rows"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/relations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Relations
+         * @description All relations, newest first.
+         */
+        get: operations["list_relations"];
+        put?: never;
+        /**
+         * Create Relation
+         * @description Register a relation. Its files are not looked at yet; `test` does that.
+         */
+        post: operations["create_relation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/relations/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test Relation
+         * @description Look at a relation without registering it: columns, first rows, size, and how skewed values are.
+         */
+        post: operations["test_relation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/relations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Relation
+         * @description One relation, by id or name.
+         */
+        get: operations["get_relation"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Relation
+         * @description Remove a relation, but not its files; refused while a job uses it.
+         */
+        delete: operations["delete_relation"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Relation
+         * @description Change a relation. Jobs that are there keep the entry they were made with until they are changed themselves.
+         */
+        patch: operations["change_relation"];
+        trace?: never;
+    };
+    "/api/v1/relations/{id}/sample": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sample Relation
+         * @description Look at a registered relation.
+         */
+        post: operations["sample_relation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream Results
+         * @description Follow a job's results: each snapshot as soon as it is committed.
+         */
+        get: operations["stream_results"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/saved-queries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Saved Queries
+         * @description All kept questions, newest first.
+         */
+        get: operations["list_saved_queries"];
+        put?: never;
+        /**
+         * Save Query
+         * @description Keep a question under a name.
+         */
+        post: operations["save_query"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/saved-queries/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Saved Query
+         * @description One, by id or name.
+         */
+        get: operations["get_saved_query"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Saved Query
+         * @description Forget one.
+         */
+        delete: operations["delete_saved_query"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Events
+         * @description What happened, newest first.
+         */
+        get: operations["list_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/demos": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Demos
+         * @description The demos there are.
+         */
+        get: operations["list_demos"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/demos/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start Demo
+         * @description Register a demo's streams, create its job, and start it; what is there already is taken as it is.
+         */
+        post: operations["start_demo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/livez": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Livez
+         * @description The process answers; nothing else is looked at.
+         */
+        get: operations["livez"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Readyz
+         * @description 200 where requests can be served, else 503; what is checked is named one by one.
+         */
+        get: operations["readyz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/problems/{code}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Problem
+         * @description What a problem's `type` points to.
+         */
+        get: operations["get_problem"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/operators": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Operators
+         * @description The join operators.
+         */
+        get: operations["list_operators"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/generators": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Generators
+         * @description The kinds of generated streams, with their columns.
+         */
+        get: operations["list_generators"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Config
+         * @description What a client must know of how this platform is set up; nothing secret.
+         */
+        get: operations["get_config"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Log In
+         * @description Log in: the answer sets a cookie that opens everything else, until it expires or is ended.
+         */
+        post: operations["log_in"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/current": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Log Out
+         * @description End this login; the cookie opens nothing any more, wherever it was copied to.
+         */
+        delete: operations["log_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Me
+         * @description Who is logged in, or whose key this is.
+         */
+        get: operations["get_me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users/me/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change Own Password
+         * @description Change one's own password. All other logins end; API keys stay.
+         */
+        put: operations["change_own_password"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Users
+         * @description All users, newest first.
+         */
+        get: operations["list_users"];
+        put?: never;
+        /**
+         * Create User
+         * @description Make a user, who can log in at once.
+         */
+        post: operations["create_user"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get User
+         * @description One user, by id or name.
+         */
+        get: operations["get_user"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete User
+         * @description Remove a user with their logins and keys. What they own stays, and belongs to nobody.
+         */
+        delete: operations["delete_user"];
+        options?: never;
+        head?: never;
+        /**
+         * Change User
+         * @description Change a user's role, disable or enable them, or give them a new password.
+         */
+        patch: operations["change_user"];
+        trace?: never;
+    };
+    "/api/v1/api-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Api Keys
+         * @description One's own keys, newest first; also those that were revoked.
+         */
+        get: operations["list_api_keys"];
+        put?: never;
+        /**
+         * Create Api Key
+         * @description Make a key for oneself, with one's own role or less. The answer is the only place where it can be read.
+         */
+        post: operations["create_api_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/api-keys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke Api Key
+         * @description Revoke a key: from now on it opens nothing. Again changes nothing.
+         */
+        delete: operations["revoke_api_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Metrics
+         * @description All metrics in Prometheus' text format; scrape with the key of a viewer.
+         */
+        get: operations["get_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /**
+         * AnswerLimits
+         * @description What the answer keeps to.
+         */
+        AnswerLimits: {
+            /** Rows */
+            rows: number;
+            /** Bytes */
+            bytes: number;
+            /** Seconds */
+            seconds: number;
+        };
+        /**
+         * AnswerOut
+         * @description A JSON answer; it leaves as it is found, in this order.
+         *
+         *     Args:
+         *         last_snapshot: the newest it covers; a subscription from it goes on without gap or overlap.
+         *         time: what a row's time is.
+         *         key: what a row's key is; null for a join without one.
+         *         rows: arrays in the order of `schema`; integers and decimals beyond 2^53 are texts.
+         *         cursor: asks for what follows, with the same question otherwise.
+         *         truncated: there may be more than is here; `stopped_by` says what ended it: limit, rows, bytes, time or error.
+         *         not_finite: how many NaN and infinities became null.
+         *         error: what ended the answer half-way.
+         */
+        AnswerOut: {
+            /** Job */
+            job: string;
+            /** Job Name */
+            job_name: string;
+            /** Last Snapshot */
+            last_snapshot: string;
+            /** Time */
+            time: string;
+            key: components["schemas"]["Column"] | null;
+            /** Schema */
+            schema: components["schemas"]["Column"][];
+            /** Rows */
+            rows: unknown[][];
+            /** Rows Given */
+            rows_given: number;
+            /** Cursor */
+            cursor: string | null;
+            /** Truncated */
+            truncated: boolean;
+            /** Stopped By */
+            stopped_by: string | null;
+            limits: components["schemas"]["AnswerLimits"];
+            /** Not Finite */
+            not_finite: number;
+            /**
+             * Blocks Read
+             * @default 0
+             */
+            blocks_read?: number;
+            /**
+             * Blocks Wanted
+             * @default 0
+             */
+            blocks_wanted?: number;
+            /**
+             * Blocks Stored
+             * @default 0
+             */
+            blocks_stored?: number;
+            /**
+             * Rows Read
+             * @default 0
+             */
+            rows_read?: number;
+            /**
+             * Snapshots
+             * @default 0
+             */
+            snapshots?: number;
+            error?: components["schemas"]["ProblemDocument"] | null;
+        };
+        /**
+         * ChangeOut
+         * @description A field that differs; `effect` is keeps_state or starts_anew.
+         */
+        ChangeOut: {
+            /** Field */
+            field: string;
+            /** Before */
+            before: unknown;
+            /** After */
+            after: unknown;
+            /** Effect */
+            effect: string;
+        };
+        /**
+         * Column
+         * @description A column and its type, as join files name types.
+         */
+        Column: {
+            /** Name */
+            name: string;
+            /** Type */
+            type: string;
+        };
+        /**
+         * DemoOut
+         * @description A demo, and the job it is running as, if somebody started it.
+         */
+        DemoOut: {
+            /** Name */
+            name: string;
+            /** Title */
+            title: string;
+            /** Text */
+            text: string;
+            /** Query */
+            query: string;
+            /** Job Id */
+            job_id: string | null;
+        };
+        /**
+         * Diagnostics
+         * @description What is wrong with a draft, for an editor; empty where it is right.
+         */
+        Diagnostics: {
+            /** Valid */
+            valid: boolean;
+            /** Diagnostics */
+            diagnostics: components["schemas"]["Place"][];
+            /** Columns */
+            columns: components["schemas"]["Column"][];
+            /** Summary */
+            summary: string | null;
+        };
+        /**
+         * Diff
+         * @description What a change would do.
+         */
+        Diff: {
+            /** Changes */
+            changes: components["schemas"]["ChangeOut"][];
+            /** Starts Anew */
+            starts_anew: boolean;
+        };
+        /**
+         * Draft
+         * @description A query with all that decides how it runs.
+         *
+         *     Args:
+         *         streams: names; unless given, those that the query names.
+         *         operator: `{name: auto}` or another, with its knobs.
+         *         results: where, select, retain, snapshot and store, as in a join file.
+         *         run: slots, files_per_batch, offsets_per_batch, heartbeat, strict, driver_memory; `until_end` lets the job end
+         *             with its streams.
+         * @example {
+         *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction AND bids.price >= auctions.reserve WITHIN 10 SECONDS"
+         *     }
+         */
+        Draft: {
+            /** Query */
+            query: string;
+            /** Streams */
+            streams?: string[] | null;
+            /** Operator */
+            operator?: {
+                [key: string]: unknown;
+            } | null;
+            /** Results */
+            results?: {
+                [key: string]: unknown;
+            } | null;
+            /** Run */
+            run?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /**
+         * EventOut
+         * @description Something that happened.
+         */
+        EventOut: {
+            /** Id */
+            id: string;
+            /** Job Id */
+            job_id: string | null;
+            /** At */
+            at: string | null;
+            /** Kind */
+            kind: string;
+            /** Severity */
+            severity: string;
+            /** Message */
+            message: string;
+            /** Data */
+            data: {
+                [key: string]: unknown;
+            };
+            /** Actor Id */
+            actor_id: string | null;
+        };
+        /**
+         * Explanation
+         * @description How a draft would run, and what each operator would cost.
+         */
+        Explanation: {
+            /** Plan */
+            plan: {
+                [key: string]: unknown;
+            };
+            /** Text */
+            text: string;
+            /** Columns */
+            columns: components["schemas"]["Column"][];
+        };
+        /**
+         * GeneratorOut
+         * @description A kind of made-up stream.
+         */
+        GeneratorOut: {
+            /** Kind */
+            kind: string;
+            /** Columns */
+            columns: components["schemas"]["Column"][];
+        };
+        /**
+         * JobChange
+         * @description What is to change; sections that are not given stay.
+         *
+         *     Args:
+         *         refresh_streams: take over the streams and relations as they are registered now.
+         *         start_anew: agree that the job begins again without its state, where the change needs that. Results kept so
+         *             far stay in the store, under the job's earlier name, until the job is deleted.
+         * @example {
+         *       "run": {
+         *         "slots": 2
+         *       }
+         *     }
+         */
+        JobChange: {
+            /** Query */
+            query?: string | null;
+            /** Operator */
+            operator?: {
+                [key: string]: unknown;
+            } | null;
+            /** Results */
+            results?: {
+                [key: string]: unknown;
+            } | null;
+            /** Run */
+            run?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Refresh Streams
+             * @default false
+             */
+            refresh_streams?: boolean;
+            /**
+             * Start Anew
+             * @default false
+             */
+            start_anew?: boolean;
+        };
+        /**
+         * JobIn
+         * @description A job to create; it is stopped unless `start` is true.
+         * @example {
+         *       "name": "bids that win",
+         *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction AND bids.price >= auctions.reserve WITHIN 10 SECONDS"
+         *     }
+         */
+        JobIn: {
+            /** Query */
+            query: string;
+            /** Streams */
+            streams?: string[] | null;
+            /** Operator */
+            operator?: {
+                [key: string]: unknown;
+            } | null;
+            /** Results */
+            results?: {
+                [key: string]: unknown;
+            } | null;
+            /** Run */
+            run?: {
+                [key: string]: unknown;
+            } | null;
+            /** Name */
+            name: string;
+            /**
+             * Start
+             * @default false
+             */
+            start?: boolean;
+        };
+        /**
+         * JobOut
+         * @description A job. `wanted` is what people asked for, `observed` what was seen last, `phase` one word for both.
+         */
+        JobOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Version */
+            version: number;
+            /** Query */
+            query: string;
+            /** Streams */
+            streams: string[];
+            /** Relations */
+            relations: string[];
+            /** Operator */
+            operator: {
+                [key: string]: unknown;
+            };
+            /** Results */
+            results: {
+                [key: string]: unknown;
+            };
+            /** Run */
+            run: {
+                [key: string]: unknown;
+            };
+            /** Wanted */
+            wanted: string;
+            /** Wanted Since */
+            wanted_since: string | null;
+            /** Observed */
+            observed: string;
+            /** Observed Since */
+            observed_since: string | null;
+            /** Phase */
+            phase: string;
+            /** Reason */
+            reason: string | null;
+            /** Generation */
+            generation: number;
+            /** Failures */
+            failures: number;
+            last_run: components["schemas"]["Run"] | null;
+            /** Owner Id */
+            owner_id: string | null;
+            /** Created At */
+            created_at: string | null;
+            /** Updated At */
+            updated_at: string | null;
+        };
+        /**
+         * KeyCreated
+         * @description A new key; `key` is shown this once and kept nowhere.
+         */
+        KeyCreated: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Start */
+            start: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "operator" | "admin";
+            /** User Id */
+            user_id: string;
+            /** Created At */
+            created_at: string | null;
+            /** Used At */
+            used_at: string | null;
+            /** Revoked At */
+            revoked_at: string | null;
+            /** Key */
+            key: string;
+        };
+        /**
+         * KeyIn
+         * @description A key to make.
+         */
+        KeyIn: {
+            /** Name */
+            name: string;
+            /**
+             * Role
+             * @default viewer
+             * @enum {string}
+             */
+            role?: "viewer" | "operator" | "admin";
+        };
+        /**
+         * KeyOut
+         * @description A key, without what opens something. `start` are its first letters.
+         */
+        KeyOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Start */
+            start: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "operator" | "admin";
+            /** User Id */
+            user_id: string;
+            /** Created At */
+            created_at: string | null;
+            /** Used At */
+            used_at: string | null;
+            /** Revoked At */
+            revoked_at: string | null;
+        };
+        /**
+         * LogIn
+         * @description A name and its password.
+         */
+        LogIn: {
+            /** Name */
+            name: string;
+            /**
+             * Password
+             * Format: password
+             */
+            password: string;
+        };
+        /**
+         * Me
+         * @description Who asks. `id` is null where auth is off; `role` is the key's where one was used that has less.
+         */
+        Me: {
+            /** Id */
+            id: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "operator" | "admin";
+            /** Key Id */
+            key_id: string | null;
+        };
+        /**
+         * Metrics
+         * @description Reports of a job, oldest first; thinned out with age.
+         */
+        Metrics: {
+            /** Points */
+            points: components["schemas"]["Point"][];
+        };
+        /**
+         * OperatorOut
+         * @description An operator that a job may ask for.
+         */
+        OperatorOut: {
+            /** Name */
+            name: string;
+            /** System */
+            system: string;
+        };
+        /** Page[EventOut] */
+        Page_EventOut_: {
+            /** Data */
+            data: components["schemas"]["EventOut"][];
+            /** Has More */
+            has_more: boolean;
+        };
+        /** Page[JobOut] */
+        Page_JobOut_: {
+            /** Data */
+            data: components["schemas"]["JobOut"][];
+            /** Has More */
+            has_more: boolean;
+        };
+        /** Page[KeyOut] */
+        Page_KeyOut_: {
+            /** Data */
+            data: components["schemas"]["KeyOut"][];
+            /** Has More */
+            has_more: boolean;
+        };
+        /** Page[RelationOut] */
+        Page_RelationOut_: {
+            /** Data */
+            data: components["schemas"]["RelationOut"][];
+            /** Has More */
+            has_more: boolean;
+        };
+        /** Page[Revision] */
+        Page_Revision_: {
+            /** Data */
+            data: components["schemas"]["Revision"][];
+            /** Has More */
+            has_more: boolean;
+        };
+        /** Page[SavedQueryOut] */
+        Page_SavedQueryOut_: {
+            /** Data */
+            data: components["schemas"]["SavedQueryOut"][];
+            /** Has More */
+            has_more: boolean;
+        };
+        /** Page[SnapshotOut] */
+        Page_SnapshotOut_: {
+            /** Data */
+            data: components["schemas"]["SnapshotOut"][];
+            /** Has More */
+            has_more: boolean;
+        };
+        /** Page[StreamOut] */
+        Page_StreamOut_: {
+            /** Data */
+            data: components["schemas"]["StreamOut"][];
+            /** Has More */
+            has_more: boolean;
+        };
+        /** Page[UserOut] */
+        Page_UserOut_: {
+            /** Data */
+            data: components["schemas"]["UserOut"][];
+            /** Has More */
+            has_more: boolean;
+        };
+        /**
+         * PasswordChange
+         * @description One's own new password, with the one before.
+         */
+        PasswordChange: {
+            /**
+             * Old
+             * Format: password
+             */
+            old: string;
+            /**
+             * New
+             * Format: password
+             */
+            new: string;
+        };
+        /**
+         * Place
+         * @description One mistake in a request.
+         *
+         *     Args:
+         *         pointer: JSON pointer into the body, or the name of a parameter or header.
+         *         span: where in a query text: `line`, `column`, `end_line`, `end_column`, as `streamjoin.errors.Span`.
+         */
+        Place: {
+            /** Pointer */
+            pointer?: string | null;
+            /** Detail */
+            detail: string;
+            /** Span */
+            span?: {
+                [key: string]: number;
+            } | null;
+        };
+        /**
+         * Point
+         * @description What a driver reported for a span of time.
+         */
+        Point: {
+            /** At */
+            at: string | null;
+            /** Span S */
+            span_s: number;
+            /** Generation */
+            generation: number;
+            /** Figures */
+            figures: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * ProblemDocument
+         * @description The body of every error.
+         */
+        ProblemDocument: {
+            /** Type */
+            type: string;
+            /** Title */
+            title: string;
+            /** Status */
+            status: number;
+            /** Detail */
+            detail: string;
+            /** Instance */
+            instance?: string | null;
+            /** Code */
+            code: string;
+            /** Request Id */
+            request_id?: string | null;
+            /** Hint */
+            hint?: string | null;
+            /**
+             * Errors
+             * @default []
+             */
+            errors?: components["schemas"]["Place"][];
+        };
+        /**
+         * ProblemOut
+         * @description What a problem's code means.
+         */
+        ProblemOut: {
+            /** Code */
+            code: string;
+            /** Status */
+            status: number;
+            /** Title */
+            title: string;
+        };
+        /**
+         * Pushed
+         * @description What became of posted rows.
+         */
+        Pushed: {
+            /** Rows */
+            rows: number;
+            /** Duplicate */
+            duplicate: boolean;
+        };
+        /**
+         * QueryIn
+         * @description A one-time question. Ranges include both ends.
+         *
+         *     A result's time is the latest event time among its tuples; its key is what the join's main predicate compares on the
+         *     side of the first stream.
+         * @example {
+         *       "from": "2026-01-31T12:00:00Z",
+         *       "job": "matches",
+         *       "where": "price > 100"
+         *     }
+         */
+        QueryIn: {
+            /**
+             * Job
+             * @description Its id or name.
+             */
+            job: string;
+            /** From */
+            from?: (number | string) | null;
+            /** To */
+            to?: (number | string) | null;
+            /** Key */
+            key?: (boolean | number | string) | null;
+            /** Key From */
+            key_from?: (boolean | number | string) | null;
+            /** Key To */
+            key_to?: (boolean | number | string) | null;
+            /** Where */
+            where?: string | null;
+            /** Select */
+            select?: string[] | null;
+            /** Limit */
+            limit?: number | null;
+            /**
+             * Cursor
+             * @description Where an answer to the same question ended.
+             */
+            cursor?: string | null;
+            /**
+             * After
+             * @description Only snapshots after this one.
+             */
+            after?: string | null;
+            /**
+             * Upto
+             * @description Only snapshots up to this one.
+             */
+            upto?: string | null;
+            /**
+             * Aggregate
+             * @description In place of rows, "count, sum(price)".
+             */
+            aggregate?: string | null;
+            /**
+             * By
+             * @description One row of aggregates for each value of these columns.
+             */
+            by?: string[] | null;
+            /**
+             * Format
+             * @default json
+             * @enum {string}
+             */
+            format?: "json" | "ndjson" | "csv" | "arrow" | "parquet";
+            /**
+             * Timeout S
+             * @description Time for the answer; what is there by then is given.
+             */
+            timeout_s?: number | null;
+        };
+        /**
+         * RelationChange
+         * @description What is to change; a job takes it over when the job itself is changed with `refresh_streams`.
+         * @example {
+         *       "spec": {
+         *         "path": "/data/customers",
+         *         "schema": {
+         *           "id": "int64",
+         *           "name": "string"
+         *         },
+         *         "source": "parquet"
+         *       }
+         *     }
+         */
+        RelationChange: {
+            /**
+             * RelationSpec
+             * @description An entry of `relations:` of a join file: files with rows, without time and delay.
+             */
+            spec: {
+                /**
+                 * Source
+                 * @enum {string}
+                 */
+                source: "parquet" | "csv" | "jsonl" | "arrow";
+                /** Path */
+                path: string;
+                /** Schema */
+                schema?: {
+                    [key: string]: string;
+                } | null;
+            };
+        };
+        /**
+         * RelationIn
+         * @description A relation to register.
+         * @example {
+         *       "name": "customers",
+         *       "spec": {
+         *         "path": "/data/customers",
+         *         "schema": {
+         *           "id": "int64",
+         *           "name": "string"
+         *         },
+         *         "source": "parquet"
+         *       }
+         *     }
+         */
+        RelationIn: {
+            /** Name */
+            name: string;
+            /**
+             * RelationSpec
+             * @description An entry of `relations:` of a join file: files with rows, without time and delay.
+             */
+            spec: {
+                /**
+                 * Source
+                 * @enum {string}
+                 */
+                source: "parquet" | "csv" | "jsonl" | "arrow";
+                /** Path */
+                path: string;
+                /** Schema */
+                schema?: {
+                    [key: string]: string;
+                } | null;
+            };
+        };
+        /**
+         * RelationOut
+         * @description A registered relation.
+         */
+        RelationOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Version */
+            version: number;
+            /** Spec */
+            spec: {
+                [key: string]: unknown;
+            };
+            /** Owner Id */
+            owner_id: string | null;
+            /** Created At */
+            created_at: string | null;
+            /** Updated At */
+            updated_at: string | null;
+        };
+        /**
+         * RelationSampleOut
+         * @description A look at a relation; `row_count` is null where only reading it all would tell.
+         */
+        RelationSampleOut: {
+            /** Columns */
+            columns: components["schemas"]["Column"][];
+            /** Rows */
+            rows: unknown[][];
+            /** Rows Seen */
+            rows_seen: number;
+            /** Bad Records */
+            bad_records: {
+                [key: string]: number;
+            };
+            /** Skew */
+            skew: {
+                [key: string]: unknown;
+            };
+            /** Row Count */
+            row_count: number | null;
+            /** Bytes */
+            bytes: number;
+            /** Files */
+            files: number;
+        };
+        /**
+         * RelationTest
+         * @description A relation to look at, which need not be registered.
+         * @example {
+         *       "spec": {
+         *         "path": "/data/customers",
+         *         "schema": {
+         *           "id": "int64",
+         *           "name": "string"
+         *         },
+         *         "source": "parquet"
+         *       }
+         *     }
+         */
+        RelationTest: {
+            /**
+             * RelationSpec
+             * @description An entry of `relations:` of a join file: files with rows, without time and delay.
+             */
+            spec: {
+                /**
+                 * Source
+                 * @enum {string}
+                 */
+                source: "parquet" | "csv" | "jsonl" | "arrow";
+                /** Path */
+                path: string;
+                /** Schema */
+                schema?: {
+                    [key: string]: string;
+                } | null;
+            };
+        };
+        /**
+         * Rescale
+         * @description How many slots the unit stage is to have; state moves by name, not by copying.
+         */
+        Rescale: {
+            /** Slots */
+            slots: number;
+        };
+        /**
+         * Revision
+         * @description An earlier version of a job.
+         */
+        Revision: {
+            /** Version */
+            version: number;
+            /** Query */
+            query: string;
+            /** Operator */
+            operator: {
+                [key: string]: unknown;
+            };
+            /** Results */
+            results: {
+                [key: string]: unknown;
+            };
+            /** Run */
+            run: {
+                [key: string]: unknown;
+            };
+            /** Until */
+            until: string | null;
+        };
+        /**
+         * Run
+         * @description The generation that runs, or ran last.
+         */
+        Run: {
+            /** Generation */
+            generation: number;
+            /** Host */
+            host: string;
+            /** Pid */
+            pid: number | null;
+            /** Since */
+            since: string | null;
+            /** Alive Until */
+            alive_until: string | null;
+            /** Ended */
+            ended: boolean;
+        };
+        /**
+         * SampleOut
+         * @description A look at a stream.
+         */
+        SampleOut: {
+            /** Columns */
+            columns: components["schemas"]["Column"][];
+            /** Rows */
+            rows: unknown[][];
+            /** Rows Seen */
+            rows_seen: number;
+            /** Bad Records */
+            bad_records: {
+                [key: string]: number;
+            };
+            /** Skew */
+            skew: {
+                [key: string]: unknown;
+            };
+            /** Rate Per S */
+            rate_per_s: number | null;
+        };
+        /**
+         * SavedQueryIn
+         * @description A question to keep, as for POST /queries.
+         */
+        SavedQueryIn: {
+            /** Name */
+            name: string;
+            question: components["schemas"]["QueryIn"];
+        };
+        /**
+         * SavedQueryOut
+         * @description A kept question.
+         */
+        SavedQueryOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Question */
+            question: {
+                [key: string]: unknown;
+            };
+            /** Owner Id */
+            owner_id: string | null;
+            /** Created At */
+            created_at: string | null;
+        };
+        /**
+         * SnapshotOut
+         * @description A committed snapshot.
+         *
+         *     Args:
+         *         hash: the sum of its rows' hashes, as hexadecimal digits.
+         *         time_min, time_max: of its results' times; null without rows, and for what no calendar has.
+         *         closed_at: the start of the batch that closed it.
+         *         marks: how far the streams had come with it.
+         *         batches: the first and the last batch whose results may be in it.
+         *         shed: tuples of both streams that were dropped under overload while it was collected; above 0 its results are
+         *             partial.
+         *         late: it has results that are older than the marks of the snapshot before: tuples came late.
+         */
+        SnapshotOut: {
+            /** Id */
+            id: string;
+            /** Rows */
+            rows: number;
+            /** Bytes */
+            bytes: number;
+            /** Blocks */
+            blocks: number;
+            /** Hash */
+            hash: string;
+            /** Time Min */
+            time_min: string | null;
+            /** Time Max */
+            time_max: string | null;
+            /** Closed At */
+            closed_at: string | null;
+            /** Marks */
+            marks: (string | null)[];
+            /** Batches */
+            batches: number[];
+            /** Generation */
+            generation: number;
+            /** Shed */
+            shed: number;
+            /** Late */
+            late: boolean;
+        };
+        /**
+         * StreamChange
+         * @description What is to change; a job takes it over when the job itself is changed with `refresh_streams`.
+         */
+        StreamChange: {
+            /** Spec */
+            spec?: {
+                /** @enum {string} */
+                source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
+                /** Path */
+                path?: string | null;
+                /** Servers */
+                servers?: string | null;
+                /** Topic */
+                topic?: string | null;
+                /** Format */
+                format?: ("json" | "csv" | "avro" | "arrow") | null;
+                /** Avro Schema */
+                avro_schema?: string | {
+                    [key: string]: unknown;
+                } | null;
+                /**
+                 * Starting
+                 * @default earliest
+                 * @enum {string}
+                 */
+                starting?: "earliest" | "latest";
+                /** Client */
+                client?: {
+                    [key: string]: string;
+                };
+                /** Kind */
+                kind?: string | null;
+                /**
+                 * Rate
+                 * @description Such as 1000/s.
+                 * @default 10000
+                 */
+                rate?: number | string;
+                /** Rows */
+                rows?: number | null;
+                /**
+                 * Seed
+                 * @default 1
+                 */
+                seed?: number;
+                /** Begin */
+                begin?: "now" | null;
+                /** Options */
+                options?: {
+                    [key: string]: number;
+                };
+                /** Schema */
+                schema?: {
+                    [key: string]: string;
+                } | null;
+                /** Time */
+                time: string;
+                /**
+                 * Time Unit
+                 * @default us
+                 * @enum {string}
+                 */
+                time_unit?: "s" | "ms" | "us";
+                /**
+                 * Delay
+                 * @description A span of time, such as 2s.
+                 * @default 0s
+                 */
+                delay?: string;
+                punctuate?: Record<string, never>;
+                shed?: Record<string, never>;
+            } | null;
+            /**
+             * Secrets
+             * @description Kafka client settings that are encrypted and never shown again.
+             */
+            secrets?: {
+                [key: string]: string;
+            } | null;
+        };
+        /**
+         * StreamIn
+         * @description A stream to register.
+         * @example {
+         *       "name": "bids",
+         *       "spec": {
+         *         "delay": "2s",
+         *         "kind": "nexmark.bid",
+         *         "rate": "1000/s",
+         *         "source": "generator",
+         *         "time": "ts"
+         *       }
+         *     }
+         */
+        StreamIn: {
+            /** Name */
+            name: string;
+            /**
+             * StreamSpec
+             * @description An entry of `streams:` of a join file; `source` may also be `push`, for rows that are posted.
+             */
+            spec: {
+                /** @enum {string} */
+                source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
+                /** Path */
+                path?: string | null;
+                /** Servers */
+                servers?: string | null;
+                /** Topic */
+                topic?: string | null;
+                /** Format */
+                format?: ("json" | "csv" | "avro" | "arrow") | null;
+                /** Avro Schema */
+                avro_schema?: string | {
+                    [key: string]: unknown;
+                } | null;
+                /**
+                 * Starting
+                 * @default earliest
+                 * @enum {string}
+                 */
+                starting?: "earliest" | "latest";
+                /** Client */
+                client?: {
+                    [key: string]: string;
+                };
+                /** Kind */
+                kind?: string | null;
+                /**
+                 * Rate
+                 * @description Such as 1000/s.
+                 * @default 10000
+                 */
+                rate?: number | string;
+                /** Rows */
+                rows?: number | null;
+                /**
+                 * Seed
+                 * @default 1
+                 */
+                seed?: number;
+                /** Begin */
+                begin?: "now" | null;
+                /** Options */
+                options?: {
+                    [key: string]: number;
+                };
+                /** Schema */
+                schema?: {
+                    [key: string]: string;
+                } | null;
+                /** Time */
+                time: string;
+                /**
+                 * Time Unit
+                 * @default us
+                 * @enum {string}
+                 */
+                time_unit?: "s" | "ms" | "us";
+                /**
+                 * Delay
+                 * @description A span of time, such as 2s.
+                 * @default 0s
+                 */
+                delay?: string;
+                punctuate?: Record<string, never>;
+                shed?: Record<string, never>;
+            };
+            /**
+             * Secrets
+             * @description Kafka client settings that are encrypted and never shown again.
+             */
+            secrets?: {
+                [key: string]: string;
+            } | null;
+        };
+        /**
+         * StreamOut
+         * @description A registered stream.
+         */
+        StreamOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Version */
+            version: number;
+            /** Spec */
+            spec: {
+                [key: string]: unknown;
+            };
+            /** Owner Id */
+            owner_id: string | null;
+            /** Created At */
+            created_at: string | null;
+            /** Updated At */
+            updated_at: string | null;
+            /** Has Secrets */
+            has_secrets: boolean;
+        };
+        /**
+         * StreamTest
+         * @description A stream to look at, which need not be registered.
+         * @example {
+         *       "spec": {
+         *         "delay": "2s",
+         *         "kind": "nexmark.bid",
+         *         "rate": "1000/s",
+         *         "source": "generator",
+         *         "time": "ts"
+         *       }
+         *     }
+         */
+        StreamTest: {
+            /**
+             * StreamSpec
+             * @description An entry of `streams:` of a join file; `source` may also be `push`, for rows that are posted.
+             */
+            spec: {
+                /** @enum {string} */
+                source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
+                /** Path */
+                path?: string | null;
+                /** Servers */
+                servers?: string | null;
+                /** Topic */
+                topic?: string | null;
+                /** Format */
+                format?: ("json" | "csv" | "avro" | "arrow") | null;
+                /** Avro Schema */
+                avro_schema?: string | {
+                    [key: string]: unknown;
+                } | null;
+                /**
+                 * Starting
+                 * @default earliest
+                 * @enum {string}
+                 */
+                starting?: "earliest" | "latest";
+                /** Client */
+                client?: {
+                    [key: string]: string;
+                };
+                /** Kind */
+                kind?: string | null;
+                /**
+                 * Rate
+                 * @description Such as 1000/s.
+                 * @default 10000
+                 */
+                rate?: number | string;
+                /** Rows */
+                rows?: number | null;
+                /**
+                 * Seed
+                 * @default 1
+                 */
+                seed?: number;
+                /** Begin */
+                begin?: "now" | null;
+                /** Options */
+                options?: {
+                    [key: string]: number;
+                };
+                /** Schema */
+                schema?: {
+                    [key: string]: string;
+                } | null;
+                /** Time */
+                time: string;
+                /**
+                 * Time Unit
+                 * @default us
+                 * @enum {string}
+                 */
+                time_unit?: "s" | "ms" | "us";
+                /**
+                 * Delay
+                 * @description A span of time, such as 2s.
+                 * @default 0s
+                 */
+                delay?: string;
+                punctuate?: Record<string, never>;
+                shed?: Record<string, never>;
+            };
+            /**
+             * Secrets
+             * @description Kafka client settings that are encrypted and never shown again.
+             */
+            secrets?: {
+                [key: string]: string;
+            } | null;
+        };
+        /**
+         * UserChange
+         * @description What is to change; a new password ends all logins of the user, and so does disabling.
+         */
+        UserChange: {
+            /** Role */
+            role?: ("viewer" | "operator" | "admin") | null;
+            /** Disabled */
+            disabled?: boolean | null;
+            /** Password */
+            password?: string | null;
+        };
+        /**
+         * UserIn
+         * @description A user to make.
+         */
+        UserIn: {
+            /**
+             * Name
+             * @description Small letters, digits and . _ @ -, 63 at most; the first is a letter or a digit.
+             */
+            name: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "operator" | "admin";
+            /**
+             * Password
+             * Format: password
+             */
+            password: string;
+        };
+        /**
+         * UserOut
+         * @description A user.
+         */
+        UserOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "operator" | "admin";
+            /** Disabled */
+            disabled: boolean;
+            /** Created At */
+            created_at: string | null;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    query_results: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryIn"];
+            };
+        };
+        responses: {
+            /** @description The answer, as a stream. Streamjoin-Last-Snapshot and Streamjoin-Limits are among the headers; Streamjoin-Rows and Streamjoin-Cursor too if the whole answer was there when they left. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                    "application/vnd.apache.arrow.stream": string;
+                    "application/vnd.apache.parquet": string;
+                    "application/json": components["schemas"]["AnswerOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_results: {
+        parameters: {
+            query?: {
+                from?: string;
+                to?: string;
+                key?: string;
+                key_from?: string;
+                key_to?: string;
+                where?: string;
+                cursor?: string;
+                after?: string;
+                upto?: string;
+                aggregate?: string;
+                select?: string;
+                by?: string;
+                limit?: number;
+                format?: "json" | "ndjson" | "csv" | "arrow" | "parquet";
+                timeout_s?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer, as a stream. Streamjoin-Last-Snapshot and Streamjoin-Limits are among the headers; Streamjoin-Rows and Streamjoin-Cursor too if the whole answer was there when they left. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                    "application/vnd.apache.arrow.stream": string;
+                    "application/vnd.apache.parquet": string;
+                    "application/json": components["schemas"]["AnswerOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_snapshots: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last id of the page before; none for the first page. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SnapshotOut_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    validate_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Draft"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Diagnostics"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    explain_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Draft"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explanation"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_jobs: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last id of the page before; none for the first page. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_JobOut_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    create_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    delete_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    change_job: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, as its ETag said. */
+                "if-match"?: string | null;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    diff_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Diff"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    start_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    stop_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    restart_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    rescale_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Rescale"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_revisions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Revision_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_job_events: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last id of the page before; none for the first page. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_EventOut_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_job_metrics: {
+        parameters: {
+            query?: {
+                /** @description How far back. */
+                minutes?: number;
+                /** @description Which reports come with their units. */
+                units?: "all" | "newest";
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Metrics"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_job_logs: {
+        parameters: {
+            query?: {
+                which?: "driver" | "spark";
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_streams: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last id of the page before; none for the first page. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_StreamOut_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    create_stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StreamIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    test_stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StreamTest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SampleOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    delete_stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    change_stream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, as its ETag said. */
+                "if-match"?: string | null;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StreamChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    sample_stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SampleOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    push_rows: {
+        parameters: {
+            query?: {
+                /** @description The caller's own name of these rows: posting them again under it changes nothing. */
+                batch_id?: string | null;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {"id": 1, "price": 2.5} */
+                "application/x-ndjson": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pushed"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_relations: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last id of the page before; none for the first page. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_RelationOut_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    create_relation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RelationIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelationOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    test_relation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RelationTest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelationSampleOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_relation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelationOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    delete_relation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    change_relation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, as its ETag said. */
+                "if-match"?: string | null;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RelationChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelationOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    sample_relation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelationSampleOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    stream_results: {
+        parameters: {
+            query?: {
+                where?: string | null;
+                /** @description Columns, separated by commas. */
+                select?: string | null;
+                /** @description "now", "oldest", or a snapshot id. */
+                from?: string;
+                backpressure?: string;
+                max_rate?: number | null;
+            };
+            header?: {
+                /** @description Resume after this snapshot. */
+                "last-event-id"?: string | null;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events `schema`, `next`, `progress`, `error` and `complete`, as the frames of the websocket; their ids are snapshot ids. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_saved_queries: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last id of the page before; none for the first page. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SavedQueryOut_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    save_query: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedQueryIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedQueryOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_saved_query: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedQueryOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    delete_saved_query: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_events: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last id of the page before; none for the first page. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_EventOut_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_demos: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DemoOut"][];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    start_demo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    livez: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: string;
+                    };
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    readyz: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_problem: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                code: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_operators: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorOut"][];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_generators: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GeneratorOut"][];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_config: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    log_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LogIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    log_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    change_own_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_users: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last id of the page before; none for the first page. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_UserOut_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    create_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    delete_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    change_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_api_keys: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last id of the page before; none for the first page. */
+                starting_after?: string | null;
+                /** @description Those of all users; for admins. */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_KeyOut_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    create_api_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyCreated"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    revoke_api_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": unknown;
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+}

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import { reportOf, type Report } from '../api/figures';
+import { formatRate } from '../format';
+import { chartOf, described, lagChart, leftOutChart, stateChart, valueAt } from './series';
+
+const report = (atS: number, figures: Record<string, unknown>, generation = 1): Report =>
+  reportOf({ at: new Date(atS * 1000).toISOString(), span_s: 1, generation, figures });
+
+const rate = (one: Report) => one.tuplesPerS;
+
+test('a pause is a hole, and not a line', () => {
+  const chart = chartOf([report(10, { tuples_per_second: 5 }), report(60, { tuples_per_second: 7 })], { in: rate });
+  expect(chart.atS).toEqual([10, 11, 60]);
+  expect(chart.series[0]?.values).toEqual([5, null, 7]);
+});
+
+test('a figure that one report lacks is passed over, and the one before stands for it', () => {
+  const batch = (one: Report) => one.batchMs.p50;
+  const [series] = chartOf([report(1, { batch_ms: { p50: 7 } }), report(2, {}), report(60, {})], { p50: batch }).series;
+  expect(series?.values).toEqual([7, undefined, null, undefined]);
+  expect(series && [valueAt(series, 1), valueAt(series, 3)]).toEqual([7, null]);
+});
+
+test('another run is marked', () => {
+  const reports = [report(1, {}, 1), report(2, {}, 1), report(3, {}, 2), report(4, {}, 2)];
+  expect(chartOf(reports, { in: rate }).restartsS).toEqual([3]);
+});
+
+test('streams that keep up are shown by how far they are behind', () => {
+  const chart = lagChart([report(1, { lag_ms: { r: 300 } }), report(2, { lag_ms: { r: 200, s: 900 } })]);
+  expect(chart.replayedMs).toBeNull();
+  expect(chart.series).toEqual([
+    { label: 'r', values: [300, 200] },
+    { label: 's', values: [undefined, 900] },
+  ]);
+});
+
+test('streams that replay the past are shown by their drift', () => {
+  const days = 3 * 86_400_000;
+  const chart = lagChart([report(1, { lag_ms: { r: days + 40 } }), report(2, { lag_ms: { r: days } })]);
+  expect(chart.replayedMs).toBe(days);
+  expect(chart.series[0]?.values).toEqual([40, 0]);
+});
+
+test('state is drawn by stream, and a stream that was not there yet is passed over', () => {
+  const chart = stateChart([report(1, { live_tuples: { r: 3 } }), report(2, { live_tuples: { r: 4, s: 9 } })]);
+  expect(chart.series).toEqual([
+    { label: 'r', values: [3, 4] },
+    { label: 's', values: [undefined, 9] },
+  ]);
+});
+
+test('what is left out is a rate, of all streams together', () => {
+  const figures = { seconds: 2, late: { r: 4, s: 2 }, shed: { r: 10 }, dead_letters: {} };
+  expect(leftOutChart([report(1, figures), report(2, { late: { r: 1 } })]).series).toEqual([
+    { label: 'late', values: [3, undefined] },
+    { label: 'shed', values: [5, undefined] },
+    { label: 'unreadable', values: [0, undefined] },
+  ]);
+});
+
+test('a chart is told in words', () => {
+  expect(described({ label: 'in', values: [1_000, null, 4_000, 2_000] }, formatRate)).toBe(
+    'in: now 2K/s, between 1K/s and 4K/s',
+  );
+  expect(described({ label: 'in', values: [null] }, formatRate)).toBe('in: nothing reported');
+});

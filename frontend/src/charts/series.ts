@@ -1,0 +1,100 @@
+/** Reports as the columns that a chart draws, with a hole where nothing was reported. */
+import { total, type Report } from '../api/figures';
+
+export interface Series {
+  label: string;
+  /** Null is a hole; undefined is passed over: there were reports, and this figure was not in one of them. */
+  values: (number | null | undefined)[];
+}
+
+export interface ChartData {
+  /** Seconds since 1970, rising. */
+  atS: number[];
+  series: Series[];
+  /** When another run of the job began. */
+  restartsS: number[];
+}
+
+type Figure = (report: Report) => number | null;
+
+/** A pause longer than this is no line from one point to the next. */
+const GAP_S = 12;
+
+/**
+ * @param figures by the label of their series.
+ */
+export function chartOf(reports: Report[], figures: Record<string, Figure>): ChartData {
+  const atS: number[] = [];
+  const restartsS: number[] = [];
+  const series = Object.keys(figures).map((label): Series => ({ label, values: [] }));
+  let before: Report | undefined;
+  for (const report of reports) {
+    if (before !== undefined && report.atS - before.atS > GAP_S + report.spanS) {
+      atS.push(before.atS + report.spanS);
+      for (const one of series) one.values.push(null);
+    }
+    if (before !== undefined && report.generation !== before.generation) restartsS.push(report.atS);
+    atS.push(report.atS);
+    for (const one of series) one.values.push(figures[one.label]?.(report) ?? undefined);
+    before = report;
+  }
+  return { atS, series, restartsS };
+}
+
+const DAY_MS = 86_400_000;
+
+/**
+ * How far the streams' event time is behind the clock, in milliseconds. Streams that replay the past are days behind
+ * all the time: of those the drift since they were least behind is drawn.
+ */
+export function lagChart(reports: Report[]): ChartData & { replayedMs: number | null } {
+  const names = [...new Set(reports.flatMap((report) => Object.keys(report.lagMs)))];
+  const figures: Record<string, Figure> = {};
+  for (const name of names) figures[name] = (report) => report.lagMs[name] ?? null;
+  const chart = chartOf(reports, figures);
+  const known = chart.series.flatMap(({ values }) => values.filter((value) => value != null));
+  const least = known.reduce((least, value) => Math.min(least, value), Infinity);
+  if (known.length === 0 || least < DAY_MS) return { ...chart, replayedMs: null };
+  const series = chart.series.map((one) => ({
+    ...one,
+    values: one.values.map((value) => (value == null ? value : value - least)),
+  }));
+  return { ...chart, series, replayedMs: least };
+}
+
+/** Live tuples of each stream. */
+export function stateChart(reports: Report[]): ChartData {
+  const names = [...new Set(reports.flatMap((report) => Object.keys(report.liveTuples)))];
+  return chartOf(reports, Object.fromEntries(names.map((name) => [name, (report) => report.liveTuples[name] ?? null])));
+}
+
+const perSecond =
+  (counts: (report: Report) => Record<string, number>): Figure =>
+  (report) =>
+    report.seconds > 0 ? total(counts(report)) / report.seconds : null;
+
+/** Tuples that found no partner because they were left out, by why. */
+export const leftOutChart = (reports: Report[]): ChartData =>
+  chartOf(reports, {
+    late: perSecond((report) => report.late),
+    shed: perSecond((report) => report.shed),
+    unreadable: perSecond((report) => report.deadLetters),
+  });
+
+/** What a series is at a place: the last that was known, unless there is a hole between. */
+export function valueAt({ values }: Series, place: number): number | null {
+  for (let at = place; at >= 0; at -= 1) {
+    const value = values[at];
+    if (value !== undefined) return value;
+  }
+  return null;
+}
+
+/** What a chart shows, for who cannot see it. */
+export function described({ label, values }: Series, format: (value: number | null) => string): string {
+  const known = values.filter((value) => value != null);
+  if (known.length === 0) return `${label}: nothing reported`;
+  const least = known.reduce((one, other) => Math.min(one, other), Infinity);
+  const most = known.reduce((one, other) => Math.max(one, other), -Infinity);
+  return `${label}: now ${format(known[known.length - 1] ?? null)}, between ${format(least)} and ${format(most)}`;
+}

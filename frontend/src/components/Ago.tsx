@@ -1,0 +1,35 @@
+/** How long ago something was, kept true while it is looked at. */
+import { useSyncExternalStore } from 'react';
+import { formatSince, formatTime } from '../format';
+
+const EVERY_MS = 1_000;
+const watchers = new Set<() => void>();
+let nowMs = Date.now();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+/** One timer for all of them. */
+function watch(watcher: () => void): () => void {
+  watchers.add(watcher);
+  timer ??= setInterval(() => {
+    nowMs = Date.now();
+    for (const one of watchers) one();
+  }, EVERY_MS);
+  return () => {
+    watchers.delete(watcher);
+    if (watchers.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
+/** Such as "5 s ago", or for what still is, "for 5 s". */
+export function Ago({ at, isStill = false }: { at: string | null; isStill?: boolean }) {
+  const now = useSyncExternalStore(watch, () => nowMs);
+  if (at === null) return <>–</>;
+  const since = formatSince(at, now);
+  return (
+    <time dateTime={at} title={formatTime(at)}>
+      {isStill ? `for ${since}` : `${since} ago`}
+    </time>
+  );
+}

@@ -1,0 +1,41 @@
+/** "Copy as": the action beside it as curl, as a command of streamjoin, or as Python. */
+import { ActionIcon, Menu, Tooltip } from '@mantine/core';
+import { useState } from 'react';
+import { copyText } from '../copy';
+import type { Recipe } from '../recipes';
+import { CheckIcon, CopyIcon } from './icons';
+
+const SHOWN_MS = 1_500;
+
+export function CopyAs({ recipe, what }: { recipe: Recipe; what: string }) {
+  const [copied, setCopied] = useState<string | null>(null);
+  const copy = (name: string, text: string) => {
+    void copyText(text).then(() => {
+      setCopied(name);
+      setTimeout(() => setCopied(null), SHOWN_MS);
+    });
+  };
+  const forms = [
+    ['curl', recipe.curl],
+    ['command line', recipe.cli],
+    ['Python', recipe.python],
+  ] as const;
+  return (
+    <Menu position="bottom-end" withinPortal={false}>
+      <Menu.Target>
+        <Tooltip label={copied === null ? `Copy as: ${what}` : `Copied as ${copied}`}>
+          <ActionIcon variant="subtle" color="gray" aria-label={`Copy as curl, command line or Python: ${what}`}>
+            {copied === null ? <CopyIcon /> : <CheckIcon />}
+          </ActionIcon>
+        </Tooltip>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {forms.map(([name, text]) => (
+          <Menu.Item key={name} onClick={() => copy(name, text)}>
+            Copy as {name}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

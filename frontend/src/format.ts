@@ -1,0 +1,70 @@
+/** Figures for people. Every number on the screen passes through here. */
+
+const NONE = '–';
+
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+
+/** 12,345 in full. */
+export const formatCount = (value: number | null | undefined): string => (value == null ? NONE : whole.format(value));
+
+/** 12.3K, for what changes every second. */
+export const formatShort = (value: number | null | undefined): string => (value == null ? NONE : compact.format(value));
+
+export const formatRate = (perS: number | null | undefined): string =>
+  perS == null ? NONE : `${compact.format(perS)}/s`;
+
+export const formatRatio = (ratio: number | null | undefined): string => (ratio == null ? NONE : ratio.toFixed(3));
+
+export const formatShare = (share: number): string => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
+
+const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+export function formatBytes(bytes: number | null | undefined): string {
+  if (bytes == null) return NONE;
+  const power = bytes < 1 ? 0 : Math.min(BYTES.length - 1, Math.floor(Math.log2(bytes) / 10));
+  const value = bytes / 1024 ** power;
+  return `${power === 0 ? whole.format(value) : value.toFixed(value < 100 ? 1 : 0)} ${BYTES[power] ?? ''}`;
+}
+
+const UNITS: [name: string, ms: number][] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+];
+
+/** The largest unit that fits, such as 1.5 s, 12 min or 3 d. */
+export function formatDuration(ms: number | null | undefined): string {
+  if (ms == null) return NONE;
+  const size = Math.abs(ms);
+  const [name, unit] = UNITS.find(([, one]) => size >= one) ?? ['ms', 1];
+  const value = ms / unit;
+  return `${Math.abs(value) < 10 && unit > 1 ? value.toFixed(1).replace(/\.0$/, '') : value.toFixed(0)} ${name}`;
+}
+
+/** How long it is since something was. Clocks of two machines differ, so nothing is ever in the future. */
+export const formatSince = (at: string, nowMs: number): string => formatDuration(Math.max(0, nowMs - Date.parse(at)));
+
+const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+
+export const formatClock = (atS: number): string => clock.format(atS * 1000);
+
+const minute = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+
+export const formatMinute = (atS: number): string => minute.format(atS * 1000);
+
+/** A time of an event in UTC, to the second. */
+export const formatTime = (at: string | null): string =>
+  at === null ? NONE : at.replace('T', ' ').replace(/(\.\d+)?Z$/, 'Z');
+
+/** A cell of a row: texts as they are, and nothing as a dash. */
+export function formatCell(value: unknown): string {
+  if (value === null || value === undefined) return NONE;
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+const NUMERIC = /^(u?int|float|decimal)/;
+
+/** Whether a column's values are numbers, which stand on the right. */
+export const isNumeric = (type: string): boolean => NUMERIC.test(type);

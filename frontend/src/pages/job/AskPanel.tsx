@@ -1,0 +1,109 @@
+/** Results that are kept, asked once: by time, by key, with a condition; and taken home as a file. */
+import { Button, Menu, NumberInput, TextInput } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { useState, type FormEvent } from 'react';
+import { Problem } from '../../api/problem';
+import type { Answer, Job } from '../../api/types';
+import { CopyAs } from '../../components/CopyAs';
+import { Empty } from '../../components/Empty';
+import { Panel } from '../../components/Panel';
+import { ProblemView } from '../../components/ProblemView';
+import { Rows } from '../../components/Rows';
+import { save } from '../../download';
+import { formatCount } from '../../format';
+import { askJob } from '../../recipes';
+import { ask, exported } from '../../results/ask';
+import { CutNote } from '../../results/CutNote';
+import { FORMATS, type FileFormat } from '../../results/formats';
+import { SaveQuery } from '../queries/SaveQuery';
+import classes from './AskPanel.module.css';
+import { EMPTY_FORM, LIMIT_AT_FIRST, questionOf, withoutLimit, type AskForm } from './question';
+
+const ROWS_PX = 520;
+const LIMIT_MAX = 10_000;
+
+export function AskPanel({ job }: { job: Job }) {
+  const [form, setForm] = useState<AskForm>(EMPTY_FORM);
+  const question = questionOf(job.name, form);
+  const asked = useMutation({ mutationFn: ask });
+  const file = useMutation({
+    mutationFn: (format: FileFormat) => exported(withoutLimit(question), format),
+    onSuccess: ({ blob }, format) => save(blob, `${job.name}.${format}`),
+  });
+  const field = (name: 'from' | 'to' | 'key' | 'where') => ({
+    value: form[name],
+    onChange: (event: { currentTarget: { value: string } }) => setForm({ ...form, [name]: event.currentTarget.value }),
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    asked.mutate(question);
+  };
+  return (
+    <Panel
+      title="Ask kept results"
+      note="ranges include both ends; empty fields do not restrict"
+      actions={
+        <>
+          <SaveQuery question={question} />
+          <CopyAs recipe={askJob(question)} what="ask this question" />
+        </>
+      }
+      flush
+    >
+      <form className={classes.form} onSubmit={submit}>
+        <TextInput label="From" placeholder="2026-01-31T12:00:00Z" {...field('from')} />
+        <TextInput label="To" placeholder="2026-01-31T12:05:00Z" {...field('to')} />
+        <TextInput label="Key" placeholder="1003" {...field('key')} />
+        <TextInput className={classes.where} label="Where" placeholder="price > 100 AND …" {...field('where')} />
+        <NumberInput
+          label="Rows at most"
+          min={1}
+          max={LIMIT_MAX}
+          value={form.limit}
+          onChange={(value) => setForm({ ...form, limit: Number(value) || LIMIT_AT_FIRST })}
+        />
+        <div className={classes.buttons}>
+          <Button type="submit" loading={asked.isPending}>
+            Ask
+          </Button>
+          <Menu withinPortal={false}>
+            <Menu.Target>
+              <Button variant="default" loading={file.isPending}>
+                Export
+              </Button>
+            </Menu.Target>
+            <Menu.Dropdown>
+              {FORMATS.map((format) => (
+                <Menu.Item key={format} onClick={() => file.mutate(format)}>
+                  All of it as {format}
+                </Menu.Item>
+              ))}
+            </Menu.Dropdown>
+          </Menu>
+        </div>
+      </form>
+      {asked.error !== null && <ProblemView error={asked.error} />}
+      {file.error !== null && <ProblemView error={file.error} />}
+      {file.data?.cut && <CutNote file={`${job.name}.${file.variables}`} cut={file.data.cut} />}
+      {asked.data === undefined ? <Empty title="Nothing asked yet" /> : <AnswerView answer={asked.data} />}
+    </Panel>
+  );
+}
+
+function AnswerView({ answer }: { answer: Answer }) {
+  const cut = answer.truncated ? `, cut off by ${answer.stopped_by ?? 'a limit'}` : '';
+  return (
+    <>
+      {answer.error && <ProblemView error={new Problem(answer.error)} />}
+      <p className={classes.words} role="status">
+        {formatCount(answer.rows_given)} rows{cut}; read {formatCount(answer.blocks_read)} of{' '}
+        {formatCount(answer.blocks_stored)} blocks, up to snapshot {answer.last_snapshot}
+      </p>
+      {answer.rows.length === 0 ? (
+        <Empty title="No result is like that" />
+      ) : (
+        <Rows label="Answer" columns={answer.schema} rows={answer.rows} height={ROWS_PX} />
+      )}
+    </>
+  );
+}

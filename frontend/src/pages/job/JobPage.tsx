@@ -1,0 +1,211 @@
+/** One job: how it is, how fast, what it finds, and what was done to it. */
+import { Tabs } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { lazy, Suspense, useState } from 'react';
+import { useParams, useSearchParams } from 'react-router';
+import type { Report } from '../../api/figures';
+import { historyQuery, jobEventsQuery, jobQuery } from '../../api/queries';
+import type { Job } from '../../api/types';
+import { Ago } from '../../components/Ago';
+import { CopyAs } from '../../components/CopyAs';
+import { EventList } from '../../components/EventList';
+import { Loading } from '../../components/Loading';
+import { PageTitle } from '../../components/PageTitle';
+import { Panel } from '../../components/Panel';
+import { Phase } from '../../components/Phase';
+import { ProblemView } from '../../components/ProblemView';
+import { showJob } from '../../recipes';
+import { useMe } from '../../shell/useMay';
+import { AskPanel } from './AskPanel';
+import type { Definition as JobDefinition } from './change/definition';
+import { changeOf, formOf, isEmpty, type Typed } from './change/form';
+import { ReplaceDialog } from './change/ReplaceDialog';
+import { Definition } from './Definition';
+import { Failure } from './Failure';
+import { failureOf } from './failureOf';
+import { JobActions } from './JobActions';
+import { JobCharts } from './JobCharts';
+import classes from './JobPage.module.css';
+import { JobStats } from './JobStats';
+import { isApproximate } from './leftOut';
+import { LogsPanel } from './logs/LogsPanel';
+import { mayChange } from '../../shell/mayChange';
+import { labelOf, MINUTES_AT_FIRST, RangeControl } from './RangeControl';
+import { Revisions } from './revisions/Revisions';
+import { Snapshots } from './Snapshots';
+import { StreamFigures } from './StreamFigures';
+import { TailPanel } from './TailPanel';
+import { Units } from './units/Units';
+
+// The editor is large, and only this tab has one.
+const ChangePanel = lazy(() => import('./change/ChangePanel').then((panel) => ({ default: panel.ChangePanel })));
+
+const TABS = {
+  live: 'Live',
+  ask: 'Ask',
+  logs: 'Logs',
+  events: 'Events',
+  definition: 'Definition',
+  change: 'Change',
+  revisions: 'Revisions',
+};
+/** The same each time, so that charts are not drawn anew for nothing. */
+const NONE: Report[] = [];
+
+/** Those who may not change a job may not read its logs either. */
+const FOR_CHANGERS = new Set(['logs', 'change']);
+
+export function JobPage() {
+  const { id = '' } = useParams();
+  const job = useQuery(jobQuery(id));
+  if (job.data !== undefined) return <JobView key={job.data.id} job={job.data} error={job.error} />;
+  return (
+    <>
+      <PageTitle title="Job" />
+      {job.isPending ? (
+        <Loading what="the job" />
+      ) : (
+        <ProblemView error={job.error} onRetry={() => void job.refetch()} />
+      )}
+    </>
+  );
+}
+
+function JobView({ job, error }: { job: Job; error: Error | null }) {
+  const [parameters, setParameters] = useSearchParams();
+  const [typed, setTyped] = useState<Typed | null>(null);
+  const [goingBack, setGoingBack] = useState<JobDefinition | null>(null);
+  const isMine = mayChange(useMe(), job);
+  const tabs = Object.entries(TABS).filter(([value]) => isMine || !FOR_CHANGERS.has(value));
+  const chosen = parameters.get('tab') ?? 'live';
+  const tab = tabs.some(([value]) => value === chosen) ? chosen : 'live';
+  const hasTyped = typed !== null && !isEmpty(changeOf(typed.base, typed.form));
+  const goBack = (definition: JobDefinition) => {
+    setGoingBack(null);
+    setTyped({ base: job, form: formOf(definition) });
+    setParameters({ tab: 'change' });
+  };
+  return (
+    <>
+      <PageTitle
+        title={job.name}
+        beside={
+          <span className={classes.state}>
+            <Phase phase={job.phase} />
+            <span className={classes.since}>
+              <Ago at={job.observed_since} isStill />
+            </span>
+          </span>
+        }
+        actions={
+          <>
+            {isMine && <JobActions job={job} />}
+            <CopyAs recipe={showJob(job.name)} what="show this job" />
+          </>
+        }
+      />
+      {error !== null && <ProblemView error={error} />}
+      {failureOf(job) !== null ? (
+        <div className={classes.failure}>
+          <Failure job={job} mayChange={isMine} />
+        </div>
+      ) : (
+        job.reason !== null && <p className={classes.reason}>{job.reason}</p>
+      )}
+      <Tabs
+        value={tab}
+        keepMounted={false}
+        onChange={(next) => setParameters(next === 'live' ? {} : { tab: next ?? 'live' })}
+      >
+        <Tabs.List mb="md">
+          {tabs.map(([value, label]) => (
+            <Tabs.Tab key={value} value={value}>
+              {label}
+              {value === 'change' && hasTyped && (
+                <span className={classes.typed} title="not applied yet">
+                  {' '}
+                  (typed)
+                </span>
+              )}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value="live">
+          <Live job={job} />
+        </Tabs.Panel>
+        <Tabs.Panel value="ask">
+          <AskPanel job={job} />
+        </Tabs.Panel>
+        <Tabs.Panel value="logs">
+          <LogsPanel job={job} />
+        </Tabs.Panel>
+        <Tabs.Panel value="events">
+          <Events id={job.id} />
+        </Tabs.Panel>
+        <Tabs.Panel value="definition">
+          <Definition job={job} />
+        </Tabs.Panel>
+        <Tabs.Panel value="change">
+          <Suspense fallback={<Loading what="the editor" />}>
+            <ChangePanel job={job} typed={typed} onTyped={setTyped} />
+          </Suspense>
+        </Tabs.Panel>
+        <Tabs.Panel value="revisions">
+          <Revisions job={job} onGoBack={isMine ? (hasTyped ? setGoingBack : goBack) : null} />
+        </Tabs.Panel>
+      </Tabs>
+      {goingBack !== null && (
+        <ReplaceDialog onClose={() => setGoingBack(null)} onReplace={() => goBack(goingBack)} />
+      )}
+    </>
+  );
+}
+
+function Live({ job }: { job: Job }) {
+  const client = useQueryClient();
+  const [minutes, setMinutes] = useState(MINUTES_AT_FIRST);
+  const isLive = job.wanted === 'running' || job.observed !== 'stopped';
+  const history = useQuery({
+    ...historyQuery(client, job.id, minutes, isLive),
+    // Another range shows what is there until it comes.
+    placeholderData: (before) => before,
+  });
+  const reports = history.data?.reports ?? NONE;
+  const hasCommitted =
+    reports.some((report) => report.results > 0) || (job.generation > 0 && job.observed === 'stopped');
+  const span = labelOf(minutes);
+  return (
+    <>
+      <JobStats job={job} reports={reports} span={span} />
+      <div className={classes.range}>
+        <RangeControl minutes={minutes} onChange={setMinutes} />
+      </div>
+      {history.error !== null && <ProblemView error={history.error} />}
+      {history.isPending ? <Loading what="charts" lines={6} /> : <JobCharts reports={reports} />}
+      <div className={classes.streams}>
+        <StreamFigures job={job} reports={reports} span={span} />
+      </div>
+      <div className={classes.columns}>
+        <TailPanel job={job} isApproximate={isApproximate(reports)} />
+        <div className={classes.beside}>
+          <Units report={reports.at(-1)} />
+          {hasCommitted && <Snapshots id={job.id} isLive={isLive} />}
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Events({ id }: { id: string }) {
+  const events = useQuery(jobEventsQuery(id));
+  return (
+    <Panel title="Events" note="newest first" flush>
+      {events.error !== null && <ProblemView error={events.error} />}
+      {events.data === undefined ? (
+        events.isPending && <Loading what="events" />
+      ) : (
+        <EventList events={events.data.data} />
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,62 @@
+/** The newest figures of a job, and what was left out in the time that is shown. */
+import { total, type Report } from '../../api/figures';
+import type { Job } from '../../api/types';
+import { Stat, Stats } from '../../components/Stat';
+import { formatBytes, formatCount, formatDuration, formatRate, formatRatio, formatShort } from '../../format';
+import { Approximate } from './Approximate';
+import classes from './JobStats.module.css';
+import { isApproximate, leftOutOf, missingWords } from './leftOut';
+
+interface JobStatsProps {
+  job: Job;
+  reports: Report[];
+  /** How far back the reports go. */
+  span: string;
+}
+
+export function JobStats({ job, reports, span }: JobStatsProps) {
+  const report = reports.at(-1);
+  const now = job.phase === 'running' ? report : undefined;
+  const leftOut = leftOutOf(reports);
+  const missing = missingWords(leftOut);
+  return (
+    <Stats>
+      <Stat label="Tuples in" value={formatRate(now?.tuplesPerS)} note={job.streams.join(' ⋈ ')} />
+      <Stat
+        label="Results out"
+        value={formatRate(now?.resultsPerS)}
+        note={isApproximate(reports) ? <Approximate /> : `ρ ${formatRatio(now?.rho)} a comparison`}
+      />
+      <Stat label="Latency" value={formatDuration(now?.batchMs.p50)} note={`p95 ${formatDuration(now?.batchMs.p95)}`} />
+      <Stat
+        label="State"
+        value={formatBytes(report?.stateBytes)}
+        note={`${formatShort(report && total(report.liveTuples))} live tuples`}
+      />
+      <Stat
+        label="Left out"
+        value={report === undefined ? '–' : formatCount(leftOut.late + leftOut.shed + leftOut.unreadable)}
+        note={
+          missing === '' ? (
+            `nothing in the last ${span}`
+          ) : (
+            <span className={classes.warning}>
+              {missing} in the last {span}
+            </span>
+          )
+        }
+      />
+      <Stat
+        label="Generation"
+        value={formatCount(job.generation)}
+        note={
+          job.failures === 0 ? (
+            'no failure since its last start'
+          ) : (
+            <span className={classes.warning}>{formatCount(job.failures)} failed in a row</span>
+          )
+        }
+      />
+    </Stats>
+  );
+}

@@ -1,0 +1,51 @@
+/** The newest snapshots as a strip: a bar for each, as high as it has rows. */
+import { useQuery } from '@tanstack/react-query';
+import { snapshotsQuery } from '../../api/queries';
+import type { Snapshot } from '../../api/types';
+import { Empty } from '../../components/Empty';
+import { Loading } from '../../components/Loading';
+import { Panel } from '../../components/Panel';
+import { asProblem } from '../../api/problem';
+import { formatBytes, formatCount, formatTime } from '../../format';
+import classes from './Snapshots.module.css';
+
+export function Snapshots({ id, isLive }: { id: string; isLive: boolean }) {
+  const { data, error, isPending } = useQuery(snapshotsQuery(id, isLive));
+  const snapshots = [...(data?.data ?? [])].reverse();
+  const newest = snapshots[snapshots.length - 1];
+  return (
+    <Panel
+      title="Snapshots"
+      note={newest && `newest ${newest.id}, ${formatCount(newest.rows)} rows, ${formatBytes(newest.bytes)}`}
+    >
+      {isPending && <Loading what="snapshots" lines={1} />}
+      {error !== null && <Empty title="No snapshot to show">{asProblem(error).message}</Empty>}
+      {data !== undefined && snapshots.length === 0 && <Empty title="No snapshot was committed yet" />}
+      {snapshots.length > 0 && <Strip snapshots={snapshots} />}
+    </Panel>
+  );
+}
+
+function Strip({ snapshots }: { snapshots: Snapshot[] }) {
+  const most = Math.max(...snapshots.map((snapshot) => snapshot.rows), 1);
+  const rows = snapshots.reduce((sum, snapshot) => sum + snapshot.rows, 0);
+  const partial = snapshots.filter((snapshot) => snapshot.shed > 0).length;
+  const approximate = partial > 0 ? `; ${formatCount(partial)} are approximate: tuples were shed` : '';
+  const words = `${formatCount(snapshots.length)} snapshots with ${formatCount(rows)} rows, the largest with ${formatCount(most)}${approximate}`;
+  return (
+    <>
+      <div className={classes.strip} role="img" aria-label={words}>
+        {snapshots.map((snapshot) => (
+          <span
+            key={snapshot.id}
+            className={classes.bar}
+            data-partial={snapshot.shed > 0}
+            style={{ height: `${String(Math.max(4, (snapshot.rows / most) * 100))}%` }}
+            title={`${snapshot.id}: ${formatCount(snapshot.rows)} rows, event time ${formatTime(snapshot.time_min)} to ${formatTime(snapshot.time_max)}`}
+          />
+        ))}
+      </div>
+      <p className={classes.words}>{words}</p>
+    </>
+  );
+}

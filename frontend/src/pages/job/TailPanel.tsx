@@ -1,0 +1,107 @@
+/** Results as they are committed: every snapshot once, with a pause, a condition, and a word on what was left out. */
+import { Button, TextInput } from '@mantine/core';
+import { useMemo, useState, type FormEvent } from 'react';
+import type { Job } from '../../api/types';
+import { CopyAs } from '../../components/CopyAs';
+import { Empty } from '../../components/Empty';
+import { PauseIcon, PlayIcon } from '../../components/icons';
+import { Panel } from '../../components/Panel';
+import { ProblemView } from '../../components/ProblemView';
+import { Rows } from '../../components/Rows';
+import { Problem } from '../../api/problem';
+import { formatCount } from '../../format';
+import type { TailView } from '../../live/tail';
+import { useTail } from '../../live/useTail';
+import { tailJob } from '../../recipes';
+import { Approximate } from './Approximate';
+import classes from './TailPanel.module.css';
+
+const ROWS_PX = 440;
+
+export function TailPanel({ job, isApproximate }: { job: Job; isApproximate: boolean }) {
+  const [where, setWhere] = useState<string | null>(null);
+  const { tail, view } = useTail(job.id, where);
+  const rows = useMemo(() => view.rows.map((row) => row.cells), [view.rows]);
+  return (
+    <Panel
+      title="Results"
+      note={
+        <>
+          <Came view={view} /> {isApproximate && <Approximate />}
+        </>
+      }
+      actions={
+        <>
+          <Condition onAsk={setWhere} />
+          <Button
+            variant="default"
+            leftSection={view.isPaused ? <PlayIcon /> : <PauseIcon />}
+            onClick={() => tail.pause(!view.isPaused)}
+          >
+            {view.isPaused ? `Go on${view.waiting > 0 ? `, ${formatCount(view.waiting)} wait` : ''}` : 'Pause'}
+          </Button>
+          <Button variant="default" onClick={() => tail.clear()}>
+            Clear
+          </Button>
+          <CopyAs recipe={tailJob(job.name, where)} what="follow these results" />
+        </>
+      }
+      flush
+    >
+      {view.problem !== null && <ProblemView error={new Problem(view.problem)} />}
+      {rows.length > 0 ? (
+        <Rows label="Newest results" columns={view.columns} rows={rows} height={ROWS_PX} />
+      ) : (
+        view.problem === null && <Waiting job={job} view={view} />
+      )}
+    </Panel>
+  );
+}
+
+function Came({ view }: { view: TailView }) {
+  return (
+    <span>
+      {formatCount(view.received)} rows came, newest first
+      {view.dropped.snapshots > 0 && (
+        <strong className={classes.dropped}>
+          {formatCount(view.dropped.rows)} dropped: this page was too slow for {formatCount(view.dropped.snapshots)}{' '}
+          snapshots
+        </strong>
+      )}
+      {view.end === 'restarted' && <strong className={classes.dropped}>the job began anew</strong>}
+      {view.end === 'resync' && <strong className={classes.dropped}>some results in between are no longer kept</strong>}
+    </span>
+  );
+}
+
+function Waiting({ job, view }: { job: Job; view: TailView }) {
+  if (view.end === 'deleted') return <Empty title="The job was deleted" />;
+  if (job.phase === 'running')
+    return <Empty title="Waiting for the next results">They appear here as soon as a snapshot is committed.</Empty>;
+  if (job.wanted === 'running')
+    return <Empty title={`The job is ${job.phase}`}>Starting Spark takes some seconds.</Empty>;
+  return <Empty title="The job does not run">Start it to follow its results, or ask those that are kept.</Empty>;
+}
+
+/** The condition that results must meet: it is asked when it is complete, and not while it is typed. */
+function Condition({ onAsk }: { onAsk: (where: string | null) => void }) {
+  const [text, setText] = useState('');
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onAsk(text.trim() === '' ? null : text.trim());
+  };
+  return (
+    <form onSubmit={submit} className={classes.condition}>
+      <TextInput
+        size="xs"
+        aria-label="Only results where"
+        placeholder="where, such as price > 100"
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+      />
+      <Button variant="default" type="submit">
+        Filter
+      </Button>
+    </form>
+  );
+}

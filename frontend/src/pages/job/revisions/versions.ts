@@ -1,0 +1,54 @@
+/** A job's versions, newest first: what each changed, when, and who did it. */
+import type { Event, Job, Revision } from '../../../api/types';
+import { changesBetween, type Definition, type FieldChange } from '../change/definition';
+
+export interface Version {
+  version: number;
+  definition: Definition;
+  isCurrent: boolean;
+  /** When it was made, and by whom; null where that is not known any more. */
+  since: string | null;
+  actorId: string | null;
+  /** What it changed of the version before; empty for the first. */
+  changes: FieldChange[];
+  /** What was written down of it, which also tells of changed streams. */
+  message: string | null;
+}
+
+/** The API lists no more of them. */
+export const REVISIONS_MAX = 200;
+
+const isOf = (event: Event, version: number): boolean =>
+  event.kind === 'job.changed' && event.data.version === version;
+
+/**
+ * A revision is what a job was before a change; versions in between, such as those of a restart, change nothing.
+ *
+ * @param revisions as the API lists them, newest first.
+ */
+export function versionsOf(job: Job, revisions: Revision[], events: Event[]): Version[] {
+  const rows = [...revisions].sort((one, other) => one.version - other.version);
+  const isCut = revisions.length >= REVISIONS_MAX;
+  const created = events.find(({ kind }) => kind === 'job.created');
+  const versions = [...rows, job].map((definition, place): Version => {
+    const before = rows[place - 1];
+    const made = before === undefined ? created : events.find((event) => isOf(event, before.version + 1));
+    const isFirst = before === undefined;
+    return {
+      version: definition.version,
+      definition,
+      isCurrent: definition === job,
+      since: isFirst ? (isCut ? null : job.created_at) : before.until,
+      actorId: made?.actor_id ?? null,
+      changes: isFirst ? [] : changesBetween(before, definition),
+      message: made?.message ?? null,
+    };
+  });
+  return versions.reverse();
+}
+
+/** Such as "run.slots, query"; of what is in no definition, what was written down. */
+export function changedWords({ changes, message }: Version): string {
+  if (changes.length > 0) return changes.map(({ field }) => field).join(', ');
+  return message === null ? '' : message.replace(/^job .* was changed: /, '');
+}

@@ -1,0 +1,35 @@
+/** Where each unit stands: cells of a matrix by row and column, units of a biclique in a row for each side. */
+
+/** What is known of a unit's place. */
+export interface Labelled {
+  label: string;
+}
+
+export interface UnitRow<One extends Labelled> {
+  label: string;
+  /** It is a row of a matrix, so that its units stand in columns. */
+  isOfMatrix: boolean;
+  units: One[];
+}
+
+const CELL = /^cell (\d+),(\d+)$/;
+const SIDE = /^([A-Z]+)\d+$/;
+
+const rowOf = (unit: Labelled): string => {
+  const cell = CELL.exec(unit.label);
+  if (cell !== null) return `row ${cell[1] ?? ''}`;
+  const side = SIDE.exec(unit.label)?.[1];
+  return side === undefined ? 'units' : `units of ${side}`;
+};
+
+/** In the order of the units' numbers. */
+export function unitGrid<One extends Labelled>(units: One[]): UnitRow<One>[] {
+  const rows = new Map<string, One[]>();
+  for (const unit of units) {
+    const label = rowOf(unit);
+    const row = rows.get(label);
+    if (row === undefined) rows.set(label, [unit]);
+    else row.push(unit);
+  }
+  return [...rows].map(([label, units]) => ({ label, units, isOfMatrix: CELL.test(units[0]?.label ?? '') }));
+}

@@ -1,0 +1,55 @@
+/** How the query would run, and the operators side by side. */
+import { Code } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { explainQuery } from '../../api/queries';
+import type { Draft } from '../../api/types';
+import { CopyAs } from '../../components/CopyAs';
+import { Loading } from '../../components/Loading';
+import { ProblemView } from '../../components/ProblemView';
+import { explainDraft } from '../../recipes';
+import { CompareLink } from '../compare/CompareLink';
+import classes from './Explained.module.css';
+import { Operators } from './Operators';
+import { planOf } from './plan';
+
+interface ExplainedProps {
+  draft: Draft;
+  chosen: string;
+  onChoose: (operator: string) => void;
+}
+
+export function Explained({ draft, chosen, onChoose }: ExplainedProps) {
+  const explained = useQuery({ ...explainQuery(draft), placeholderData: (before) => before });
+  if (explained.error !== null) return <ProblemView error={explained.error} />;
+  if (explained.data === undefined) return <Loading what="the plan" lines={5} />;
+  const plan = planOf(explained.data);
+  return (
+    <div aria-busy={explained.isFetching}>
+      <dl className={classes.plan}>
+        <dt>Operator</dt>
+        <dd>
+          <b>{plan.operator}</b>, {plan.reason}
+        </dd>
+        <dt>Window</dt>
+        <dd>{plan.window}</dd>
+        <dt>Index</dt>
+        <dd>{plan.main}</dd>
+        <dt>Then checked</dt>
+        <dd>{plan.residual.length === 0 ? 'nothing: the index settles it' : plan.residual.join(' AND ')}</dd>
+        <dt>Output</dt>
+        <dd>{explained.data.columns.map((column) => `${column.name} ${column.type}`).join(', ')}</dd>
+      </dl>
+      <Operators options={plan.options} runs={plan.operator} chosen={chosen} onChoose={onChoose} />
+      <div className={classes.copy}>
+        <CompareLink of={{ query: draft.query }} />
+        <CopyAs recipe={explainDraft(draft)} what="explain this query" />
+      </div>
+      <details className={classes.text}>
+        <summary>The whole explanation</summary>
+        <Code block className={classes.code}>
+          {explained.data.text}
+        </Code>
+      </details>
+    </div>
+  );
+}

@@ -1,0 +1,78 @@
+/** The operators side by side: what each would cost, and which one is to run. */
+import { Radio, Table } from '@mantine/core';
+import { formatBytes, formatRate } from '../../format';
+import classes from './Operators.module.css';
+import type { Option } from './plan';
+
+interface OperatorsProps {
+  options: Option[];
+  /** The one that `auto` stands for. */
+  runs: string;
+  chosen: string;
+  onChoose: (operator: string) => void;
+}
+
+export function Operators({ options, runs, chosen, onChoose }: OperatorsProps) {
+  return (
+    <Radio.Group
+      value={chosen}
+      onChange={onChoose}
+      label="Operator to run"
+      description="comparisons are those of a nested loop; an index needs a small part of them"
+    >
+      <div className={classes.scrolled}>
+        <Table mt="xs" miw={520}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th scope="col">Operator</Table.Th>
+              <Table.Th scope="col" className={classes.figure}>
+                Memory
+              </Table.Th>
+              <Table.Th scope="col" className={classes.figure}>
+                Replication
+              </Table.Th>
+              <Table.Th scope="col" className={classes.figure}>
+                Comparisons
+              </Table.Th>
+              <Table.Th scope="col" className={classes.figure}>
+                Sent
+              </Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            <Table.Tr>
+              <Table.Td>
+                <Radio size="xs" value="auto" label="auto" />
+              </Table.Td>
+              <Table.Td colSpan={4} className={classes.words}>
+                {chosen === 'auto' ? `takes ${runs}` : 'takes the one that fits the query'}
+              </Table.Td>
+            </Table.Tr>
+            {options.map((option) => (
+              <Table.Tr key={option.name}>
+                <Table.Td>
+                  <Radio size="xs" value={option.name} label={option.name} disabled={option.refusal !== null} />
+                </Table.Td>
+                {option.refusal !== null || option.memoryBytes === null ? (
+                  <Table.Td colSpan={4} className={classes.words}>
+                    {option.refusal ?? 'can run it; its costs are not known before'}
+                  </Table.Td>
+                ) : (
+                  <>
+                    <Table.Td className={classes.figure}>{formatBytes(option.memoryBytes)}</Table.Td>
+                    <Table.Td className={classes.figure}>{option.replication?.toFixed(2)}</Table.Td>
+                    <Table.Td className={classes.figure}>{formatRate(option.comparisonsPerS)}</Table.Td>
+                    <Table.Td className={classes.figure}>
+                      {formatBytes(option.bytesPerS)}
+                      {option.bytesPerS !== null && '/s'}
+                    </Table.Td>
+                  </>
+                )}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+    </Radio.Group>
+  );
+}

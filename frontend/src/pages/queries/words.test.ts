@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest';
+import { wordsOf } from './words';
+
+test('a question without conditions asks for everything', () => {
+  expect(wordsOf({ job: 'wins', format: 'json' })).toEqual(['all results']);
+});
+
+test('each condition is told, with times for people', () => {
+  expect(
+    wordsOf({ job: 'wins', format: 'json', from: 1_769_860_800_000_000, to: 'soon', key: 7, limit: 1_000 }),
+  ).toEqual(['key 7', 'time from 2026-01-31 12:00:00Z to soon', '1,000 rows at most']);
+  expect(wordsOf({ job: 'wins', format: 'json', key_to: 'z', after: '4.0', upto: '9.0' })).toEqual([
+    'keys up to z',
+    'snapshots after 4.0 to 9.0',
+  ]);
+});
+
+test('aggregates come first', () => {
+  expect(
+    wordsOf({ job: 'wins', format: 'json', where: 'price > 1', aggregate: 'count, sum(price)', by: ['a', 'b'] }),
+  ).toEqual(['count, sum(price)', 'by a, b', 'where price > 1']);
+});

@@ -1,0 +1,12 @@
+/** How many records of a sample could not be read. */
+import type { Sample } from '../../api/types';
+import { formatCount } from '../../format';
+
+export const countBad = (sample: Sample): number =>
+  Object.values(sample.bad_records).reduce((sum, count) => sum + count, 0);
+
+/** The same in words; none before there is a sample. */
+export function badOf(sample: Sample | undefined): string {
+  const bad = sample === undefined ? 0 : countBad(sample);
+  return bad === 0 ? 'no bad records' : `${formatCount(bad)} bad ${bad === 1 ? 'record' : 'records'}`;
+}

@@ -1,0 +1,64 @@
+/** What most streams do without: punctuations, and shedding under overload. */
+import { useState } from 'react';
+import classes from './Advanced.module.css';
+import type { TextField as Name } from './draft';
+import { errorAt } from './fieldErrors';
+import { ChoiceField, TextField } from './Field';
+import { FieldGrid } from './Section';
+import sourceClasses from './SourceFields.module.css';
+import type { Form } from './useEntry';
+
+const FIELDS: Name[] = ['punctuate.every', 'shed.threshold', 'shed.capacity', 'shed.base', 'shed.shape'];
+
+export function Advanced({ form }: { form: Form }) {
+  const isUsed = FIELDS.some((field) => (form.draft.texts[field] ?? '') !== '');
+  const [isOpen, setOpen] = useState(isUsed);
+  const isWrong = ['punctuate', 'shed'].some((section) => errorAt(form.errors, section) !== undefined);
+  return (
+    <details className={classes.fold} open={isOpen || isWrong} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className={classes.summary}>
+        Advanced <span className={classes.note}>punctuations and load shedding{isUsed && ', set'}</span>
+      </summary>
+      <div className={classes.fields}>
+        <FieldGrid inPairs>
+          <TextField
+            form={form}
+            field="punctuate.every"
+            label="Punctuation every"
+            placeholder="none"
+            hint="A span such as 1s, for results whose snapshots close by punctuation"
+          />
+        </FieldGrid>
+        <p className={sourceClasses.words}>
+          Under overload a part of the rows can be dropped, so that answers stay quick. From the threshold on the share
+          grows, and at the capacity all are dropped: both are live tuples a unit.
+        </p>
+        <FieldGrid inPairs>
+          <TextField
+            form={form}
+            field="shed.threshold"
+            label="Shed from"
+            placeholder="never"
+            inputMode="numeric"
+            hint="The threshold"
+          />
+          <TextField form={form} field="shed.capacity" label="Shed all at" inputMode="numeric" hint="The capacity" />
+          <TextField
+            form={form}
+            field="shed.base"
+            label="Share at first"
+            placeholder="0"
+            inputMode="decimal"
+            hint="0 or more, below 1"
+          />
+          <ChoiceField
+            form={form}
+            field="shed.shape"
+            label="Grows"
+            data={[{ value: '', label: 'linear' }, 'quadratic']}
+          />
+        </FieldGrid>
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,125 @@
+/** The fields that a connector has of its own. */
+import { NativeSelect, Textarea } from '@mantine/core';
+import { connectorOf, withSource } from './draft';
+import { errorAt } from './fieldErrors';
+import { ChoiceField, said, TextField } from './Field';
+import { GeneratorFields } from './GeneratorFields';
+import { Pairs } from './Pairs';
+import { FieldGrid, Section } from './Section';
+import classes from './SourceFields.module.css';
+import type { Form } from './useEntry';
+
+const FORMATS = [
+  { value: 'parquet', label: 'Parquet' },
+  { value: 'csv', label: 'CSV' },
+  { value: 'jsonl', label: 'JSON lines' },
+  { value: 'arrow', label: 'Arrow' },
+];
+
+const SHOWN_SETTINGS = ['security.protocol', 'sasl.mechanism', 'client.id', 'client.dns.lookup', 'session.timeout.ms'];
+
+export function SourceFields({ form }: { form: Form }) {
+  switch (connectorOf(form.draft.source)) {
+    case 'files':
+      return <FileFields form={form} />;
+    case 'kafka':
+      return <KafkaFields form={form} />;
+    case 'push':
+      return (
+        <p className={classes.words}>
+          Programs post JSON lines to this platform, which keeps them in files of its own. As soon as the stream is
+          registered, its page shows how.
+        </p>
+      );
+    case 'generator':
+      return <GeneratorFields form={form} />;
+    case null:
+      return null;
+  }
+}
+
+function FileFields({ form }: { form: Form }) {
+  return (
+    <div className={classes.files}>
+      <NativeSelect
+        label="Format"
+        data={FORMATS}
+        value={form.draft.source}
+        onChange={(event) => form.change('source', withSource(form.draft, event.currentTarget.value))}
+        {...said(undefined, errorAt(form.errors, 'source'))}
+      />
+      <TextField
+        form={form}
+        field="path"
+        label="Path"
+        placeholder="/data/orders"
+        hint="Of a file, or of a folder whose files are read in the order of their names; somewhere that the platform may read"
+      />
+    </div>
+  );
+}
+
+function KafkaFields({ form }: { form: Form }) {
+  const { draft, errors } = form;
+  return (
+    <>
+      <FieldGrid inPairs>
+        <TextField
+          form={form}
+          field="servers"
+          label="Servers"
+          placeholder="127.0.0.1:9092"
+          hint="host:port, with commas between"
+        />
+        <TextField form={form} field="topic" label="Topic" placeholder="orders" />
+      </FieldGrid>
+      <FieldGrid inPairs>
+        <ChoiceField
+          form={form}
+          field="format"
+          label="Format of records"
+          data={['json', 'csv', 'avro', 'arrow']}
+          otherwise="json"
+        />
+        <ChoiceField
+          form={form}
+          field="starting"
+          label="Start at"
+          data={[
+            { value: 'earliest', label: 'the earliest record' },
+            { value: 'latest', label: 'the latest record' },
+          ]}
+          otherwise="earliest"
+          hint="Counts for a job's first batch only"
+        />
+      </FieldGrid>
+      {draft.texts.format === 'avro' && (
+        <Textarea
+          label="Avro schema"
+          placeholder='{"type": "record", "name": "order", "fields": …}'
+          autosize
+          minRows={3}
+          maxRows={12}
+          spellCheck={false}
+          classNames={{ input: classes.code }}
+          value={draft.texts.avro_schema ?? ''}
+          onChange={(event) => form.set('avro_schema', event.currentTarget.value)}
+          {...said('What records were written with: as JSON, or the path of a file', errorAt(errors, 'avro_schema'))}
+        />
+      )}
+      <Section title="Settings of the Kafka client">
+        <p className={classes.words}>
+          Everybody who sees the stream sees them. Passwords belong into the credentials below.
+        </p>
+        <Pairs
+          field="client"
+          what="setting"
+          pairs={draft.client}
+          errors={errors}
+          suggestions={SHOWN_SETTINGS}
+          onChange={(client) => form.change('client', { client })}
+        />
+      </Section>
+    </>
+  );
+}

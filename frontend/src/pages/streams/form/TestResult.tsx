@@ -1,0 +1,84 @@
+/** What a test found: the first rows, the columns, what could not be read, and how skewed values are. */
+import { Button } from '@mantine/core';
+import type { Column } from '../../../api/types';
+import { Empty } from '../../../components/Empty';
+import { Loading } from '../../../components/Loading';
+import { Panel } from '../../../components/Panel';
+import { ProblemView } from '../../../components/ProblemView';
+import { Rows } from '../../../components/Rows';
+import { Stat, Stats } from '../../../components/Stat';
+import { formatCount, formatRate } from '../../../format';
+import { BadRecords } from '../BadRecords';
+import { badOf } from '../countBad';
+import { Skew } from '../Skew';
+import classes from './TestResult.module.css';
+import type { Tested } from './useTest';
+
+const ROWS_PX = 292;
+
+interface TestResultProps {
+  tested: Tested | null;
+  isPending: boolean;
+  /** The entry was changed since. */
+  isOld: boolean;
+  /** Take the columns that were found over; undefined where there are some already. */
+  onUse: ((columns: Column[]) => void) | undefined;
+}
+
+export function TestResult({ tested, isPending, isOld, onUse }: TestResultProps) {
+  const note = isPending ? (
+    'is being looked at'
+  ) : isOld ? (
+    <span className={classes.old}>of the entry before it was changed</span>
+  ) : (
+    'nothing is registered by it'
+  );
+  if (tested?.sample == null) {
+    return (
+      <Panel title="Test" note={note} flush>
+        {isPending && <Loading what="rows" lines={6} />}
+        {!isPending && tested === null && (
+          <Empty title="Not tested yet">
+            A test reads a little: the first rows, their columns, and how skewed each column is.
+          </Empty>
+        )}
+        {!isPending && tested !== null && (
+          <div className={classes.problem}>
+            <ProblemView error={tested.error} />
+          </div>
+        )}
+      </Panel>
+    );
+  }
+  const { sample } = tested;
+  return (
+    <div className={classes.results} aria-busy={isPending}>
+      <Stats>
+        <Stat label="Rows looked at" value={formatCount(sample.rows_seen)} note={badOf(sample)} />
+        <Stat label="Columns" value={formatCount(sample.columns.length)} />
+        <Stat label="Rate" value={formatRate(sample.rate_per_s)} note="of event time" />
+      </Stats>
+      <Panel
+        title="Test"
+        note={note}
+        actions={
+          onUse !== undefined && (
+            <Button variant="default" onClick={() => onUse(sample.columns)}>
+              Use these columns
+            </Button>
+          )
+        }
+        flush
+      >
+        <p className={classes.words} role="status">
+          {sample.rows.length === 0
+            ? 'It can be read, and no row is there yet'
+            : `The first ${formatCount(sample.rows.length)} of ${formatCount(sample.rows_seen)} rows`}
+        </p>
+        <Rows label="Tested rows" columns={sample.columns} rows={sample.rows} height={ROWS_PX} />
+      </Panel>
+      <BadRecords sample={sample} />
+      {sample.rows.length > 0 && <Skew sample={sample} />}
+    </div>
+  );
+}

@@ -1,0 +1,6 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  esbuild: { jsx: 'automatic' },
+  test: { environment: 'jsdom', css: false, setupFiles: ['src/testing/setup.ts'], include: ['src/**/*.test.{ts,tsx}'] },
+});

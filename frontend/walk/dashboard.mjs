@@ -1,0 +1,38 @@
+// Walks through the dashboard of a running platform in a real browser, in both themes.
+//   node walk/dashboard.mjs URL CHROMIUM [FOLDER FOR PICTURES]
+// It fails on anything in the console, any failed request, any finding of axe, and anything that does not appear.
+import { compare, compareNothing, sortOperators, turnKnobs } from './steps/compare.mjs';
+import { ask, changeJob, costlyChange, deleteJob, job, logs, revisions } from './steps/job.mjs';
+import { newJoin } from './steps/join.mjs';
+import { openDemo, overview, strayAddresses, switchTheme } from './steps/overview.mjs';
+import { askAgain, forgetQueries, keepCopy, keepQuery } from './steps/queries.mjs';
+import { deleteStreams, editStream, lists, pushRows, registerStream } from './steps/streams.mjs';
+import { walkInBothThemes } from './walk.mjs';
+
+await walkInBothThemes([
+  overview,
+  openDemo,
+  job,
+  ask,
+  logs,
+  costlyChange,
+  compare,
+  sortOperators,
+  turnKnobs,
+  compareNothing,
+  keepQuery,
+  askAgain,
+  keepCopy,
+  forgetQueries,
+  lists,
+  registerStream,
+  editStream,
+  pushRows,
+  deleteStreams,
+  newJoin,
+  changeJob,
+  revisions,
+  deleteJob,
+  strayAddresses,
+  switchTheme,
+]);

@@ -1,0 +1,101 @@
+// A browser that looks closely: what it finds wrong is collected, and told at the end.
+import { mkdir, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+export const SLOW_MS = 20_000;
+export const SPARK_MS = 120_000;
+const WIDE = { width: 1360, height: 900 };
+/** What is left of it at 200 %. */
+const ZOOMED = { width: 680, height: 450 };
+
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What a walk knows while it goes: where, in which theme, and what was wrong so far. */
+export class Walk {
+  findings = [];
+  scheme = '';
+
+  constructor(url, pictures) {
+    this.url = url;
+    this.pictures = pictures;
+    /** Another name each time: a platform may be walked again. */
+    this.walked = `walked ${Date.now().toString(36)}`;
+  }
+
+  expect(holds, what) {
+    if (!holds) this.findings.push(`${this.scheme}: ${what}`);
+  }
+
+  listen(page) {
+    page.on('console', (message) => this.expect(false, `console: ${message.type()}: ${message.text()}`));
+    page.on('pageerror', (error) => this.expect(false, error.stack));
+    page.on('response', (response) => this.expect(response.status() < 400, `${response.status()} ${response.url()}`));
+    let sockets = 0;
+    page.on('websocket', (socket) => {
+      sockets += 1;
+      this.expect(sockets === 1, 'there is more than one websocket');
+      socket.on('close', () => (sockets -= 1));
+    });
+  }
+
+  /** With axe, at 200 %, and for a picture. */
+  async look(page, name) {
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => globalThis.axe.run());
+    for (const { id, help, nodes } of violations) {
+      const where = nodes.map(({ html, any, all }) => `${html} ${[...any, ...all][0]?.message ?? ''}`).slice(0, 3);
+      this.expect(false, `axe on ${name}: ${id}: ${help}: ${where.join(' ')}`);
+    }
+    await page.setViewportSize(ZOOMED);
+    const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    this.expect(tooWide <= 0, `${name} is ${tooWide} pixels too wide at 200 %`);
+    await page.setViewportSize(WIDE);
+    await this.picture(page, name);
+  }
+
+  async picture(page, name) {
+    if (this.pictures) await page.screenshot({ path: join(this.pictures, `${name}-${this.scheme}.png`) });
+  }
+}
+
+/** Take these steps, `(page, walk)` each, in both themes; the process ends with what was found. */
+export async function walkInBothThemes(steps) {
+  const [url, executablePath, pictures] = process.argv.slice(2);
+  const walk = new Walk(url, pictures);
+  if (pictures) await mkdir(pictures, { recursive: true });
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  let atStep = '';
+  try {
+    for (walk.scheme of ['light', 'dark']) {
+      const context = await browser.newContext({
+        colorScheme: walk.scheme,
+        viewport: WIDE,
+        reducedMotion: 'reduce',
+        timezoneId: 'UTC',
+      });
+      const page = await context.newPage();
+      page.setDefaultTimeout(SLOW_MS);
+      walk.listen(page);
+      for (const step of steps) {
+        atStep = step.name;
+        await step(page, walk).catch(async (failure) => {
+          await walk.picture(page, `failed-${atStep}`);
+          throw failure;
+        });
+      }
+      await context.close();
+    }
+  } catch (failure) {
+    walk.expect(false, `${atStep}: ${failure.message}`);
+  } finally {
+    await browser.close();
+  }
+  for (const finding of walk.findings) console.error(finding);
+  console.log(walk.findings.length === 0 ? 'nothing is wrong' : `${walk.findings.length} findings`);
+  process.exit(walk.findings.length === 0 ? 0 : 1);
+}
+
+export const heading = (page, name) => page.getByRole('heading', { level: 1, name }).waitFor({ timeout: SLOW_MS });
+export const region = (page, name) => page.getByRole('region', { name, exact: true });
