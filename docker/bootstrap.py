@@ -1,0 +1,63 @@
+"""What has to be done once on a new platform, as its admin.
+
+    bootstrap.py key NAME FILE      make a viewer's API key, and write it to a file unless it is there
+    bootstrap.py demo NAME          start a demo
+
+The platform's address is STREAMJOIN_HOST, the admin's password is in the file STREAMJOIN_ADMIN_PASSWORD_FILE.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+PATIENCE_S = 30.0
+
+
+@contextmanager
+def logged_in() -> Iterator[httpx2.Client]:
+    """A client with the admin's session."""
+    host = os.environ["STREAMJOIN_HOST"].rstrip("/")
+    password = Path(os.environ["STREAMJOIN_ADMIN_PASSWORD_FILE"]).read_text().strip()
+    with httpx2.Client(base_url=host, headers={"Origin": host}, timeout=PATIENCE_S) as client:
+        post(client, "/api/v1/sessions", {"name": "admin", "password": password})
+        yield client
+        client.delete("/api/v1/sessions/current")
+
+
+def post(client: httpx2.Client, path: str, body: Any = None) -> Any:
+    """The JSON that the platform answers with; ends the program where it refuses."""
+    reply = client.post(path, json=body)
+    if reply.status_code >= 400:
+        sys.exit(f"{path}: {reply.json().get('detail', reply.status_code)}")
+    return reply.json()
+
+
+def main() -> None:
+    """Do what the arguments say."""
+    match sys.argv[1:]:
+        case ["key", name, file]:
+            path = Path(file)
+            if path.exists():
+                return
+            with logged_in() as client:
+                made = post(client, "/api/v1/api-keys", {"name": name, "role": "viewer"})
+            new = path.with_suffix(".new")
+            new.write_text(made["key"])
+            new.chmod(0o444)  # the volume is the other container's alone, and it runs as somebody else
+            new.rename(path)
+        case ["demo", name]:
+            with logged_in() as client:
+                print(f"{post(client, f'/api/v1/demos/{name}')['name']} is starting")
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Makes the secrets of docker-compose.yml, each in a file of its own under docker/secrets. What is there stays.
+set -eu
+folder="$(dirname "$0")/secrets"
+# Containers run as users of their own and see the files only; the folder keeps other users of this machine out.
+chmod 700 "$folder"
+make_secret() {
+    [ -s "$folder/$1" ] && return
+    printf '%s' "$2" > "$folder/$1.new"
+    chmod 444 "$folder/$1.new"
+    mv "$folder/$1.new" "$folder/$1"
+}
+random() {
+    od -An -N24 -tx1 /dev/urandom | tr -d ' \n'
+}
+make_secret admin_password "$(random)"
+make_secret secret_key "$(random)$(random)"
+make_secret postgres_password "$(random)"
+make_secret grafana_password "$(random)"
+make_secret postgres_url "postgresql+psycopg://streamjoin:$(cat "$folder/postgres_password")@postgres:5432/streamjoin"
+echo "secrets are in $folder; keep a copy of secret_key: without it connection secrets in the catalog are lost"
