@@ -3,15 +3,20 @@ SHELL := /bin/sh
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONUNBUFFERED = 1
-QUICK := -n 2 --dist worksteal -m "not spark and not services and not slow"
+TWO := -n 2 --dist worksteal
+QUICK := $(TWO) -m "not spark and not services and not slow"
+SLOW := -m "slow and not spark and not services"
 
-.PHONY: setup demo test check lint bench soak lock clean help
+.PHONY: setup up demo frontend check-frontend test check lint bench soak lock clean help
 
 help:
 	@echo "make setup   the virtual environment, and Java where it can be installed"
+	@echo "make up      the whole platform on this machine, until Ctrl-C"
 	@echo "make demo    two live streams, joined; make demo CHECK=1 ends by itself"
+	@echo "make frontend builds the dashboard, as make up does"
 	@echo "make test    all tests"
 	@echo "make check   format, lint, types, contracts, unit and conformance tests (under two minutes)"
+	@echo "make check-frontend   lint, types, unit tests and build of the dashboard"
 	@echo "make soak    200 kills of a driver that writes into a store, while readers look"
 	@echo "make bench   the benchmarks, with Spark's own join and Flink beside ours"
 
@@ -21,13 +26,26 @@ setup: .venv/.ready
 	@PYTHON=$(PYTHON) sh scripts/setup.sh
 	@touch $@
 
+up: setup
+	@sh scripts/frontend.sh || echo "up: the platform will run without its dashboard" >&2
+	@$(BIN)/streamjoin up
+
 demo: setup
 	@$(BIN)/python -m demo $(if $(CHECK),--check)
 
-# The quick tests side by side, then those that need the machine to themselves.
-test: setup
+# What only computes runs side by side, then comes what needs the machine to itself.
+test: setup frontend
+	@sh scripts/browser.sh
 	$(BIN)/python -m pytest -q $(QUICK)
-	$(BIN)/python -m pytest -m "spark or services or slow"
+	$(BIN)/python -m pytest -q $(TWO) $(SLOW) tests/unit tests/conformance
+	$(BIN)/python -m pytest $(SLOW) --ignore=tests/unit --ignore=tests/conformance
+	$(BIN)/python -m pytest -m "spark or services"
+
+frontend: setup
+	@sh scripts/frontend.sh
+
+check-frontend: setup
+	@sh scripts/frontend.sh check
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -50,4 +68,4 @@ lock: setup
 	  --python-version 3.11 -o requirements.lock
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache demo-data benchmarks/out
+	rm -rf .venv frontend/.node frontend/build .mypy_cache .ruff_cache .pytest_cache demo-data benchmarks/out
