@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -67,6 +67,10 @@ class Block:
             None if self.positions is None else self.positions[start:stop],
             None if self.queries is None else self.queries[start:stop],
         )
+
+    def with_column(self, name: str, values: np.ndarray) -> Block:
+        """The block with one column more."""
+        return replace(self, rows=self.rows.append_column(name, pa.array(values)))
 
     def to_ipc(self) -> pa.Buffer:
         """The block as an Arrow IPC stream of one batch; `from_ipc` reads it back."""

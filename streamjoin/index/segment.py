@@ -35,6 +35,7 @@ class SegmentInfo:
         first: the latest window coordinate of the oldest batch merged into it. Segments are merged while their latest
             coordinate is within an archive period of this, so that merging step by step cannot stretch one without end.
         rank_min, rank_max: ranks of its tuples, or 0, -1 where ranks are not kept.
+        number_min, number_max: sequence numbers of its tuples, or 0, -1 where results have no order.
         members: how many of its tuples are in each query's index; empty where the rows themselves are sorted.
     """
 
@@ -47,6 +48,8 @@ class SegmentInfo:
     rank_min: int = 0
     rank_max: int = -1
     members: tuple[int, ...] = ()
+    number_min: int = 0
+    number_max: int = -1
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
@@ -160,5 +163,7 @@ def build(
         int(ranks.min()) if ranks is not None else 0,
         int(ranks.max()) if ranks is not None else -1,
         members,
+        int(numbers.min()) if numbers is not None else 0,
+        int(numbers.max()) if numbers is not None else -1,
     )
     return batch, info

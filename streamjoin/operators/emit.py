@@ -76,10 +76,10 @@ class Emitter:
         return pa.array(np.maximum(np.concatenate(stored), np.concatenate(probing)))
 
     def _sequence(self, numbers: np.ndarray) -> list[pa.Array]:
-        """Numbers of the newer and of the older tuple of each pair: it is the newer one that probes."""
-        older = [segment.rows.column(NUMBER).to_numpy()[rows] for segment, _, rows in self._held]
-        newer = [numbers[rows] for _, rows, _ in self._held]
-        return [pa.array(np.concatenate(newer)), pa.array(np.concatenate(older))]
+        """Numbers of the newer and of the older tuple of each pair; where tuples move, either may probe."""
+        stored = np.concatenate([segment.rows.column(NUMBER).to_numpy()[rows] for segment, _, rows in self._held])
+        probing = np.concatenate([numbers[rows] for _, rows, _ in self._held])
+        return [pa.array(np.maximum(stored, probing)), pa.array(np.minimum(stored, probing))]
 
     def _columns(
         self, held: list[tuple[Segment, np.ndarray, np.ndarray]], wanted: frozenset[tuple[str, str]]

@@ -212,7 +212,7 @@ REGISTRY: dict[str, Entry] = {
             "threshold": "how many tuples more than its successor a worker must have before it sends any on; 0",
         },
         handshake.build,
-        handshake.refuses,
+        _always,
         _predict_handshake,
     ),
     SPARK: Entry(SPARK, "Spark's own stream-stream join", {}, None, _spark_refuses, None),

@@ -51,7 +51,7 @@ class SlotStep:
     Args:
         version: the state's version before the batch, which is the batch's number.
         unit, query: whose results come just now, and of which query.
-        sequence: the sequence number of the batch's first tuple, once there are results.
+        span: sequence numbers of the newer tuples of the results that leave, once there are any.
     """
 
     job: StageJob
@@ -60,7 +60,7 @@ class SlotStep:
     store: StateStore
     unit: int = -1
     query: int = 0
-    sequence: int = 0
+    span: range = range(0)
     reports: list[UnitReport] = field(default_factory=list)
     punctuations: list[Punctuation] = field(default_factory=list)
     _blocks: list[Routed] = field(default_factory=list)
@@ -104,6 +104,7 @@ class SlotStep:
             self.unit = unit.number
             writer = self.store.writer(unit.number, self.version + 1)
             step = self._step(unit, UnitInput(mine, self.punctuations, self.now_us), writer.save)
+            self.span = step.span
             failpoint("unit.before_probe")
             for rows in step.results():
                 self.query = step.query
@@ -118,8 +119,6 @@ class SlotStep:
     def _step(self, unit: UnitSpec, given: UnitInput, save: Save) -> UnitStep:
         look = partial(self.store.load, version=self.version)
         open_segment = partial(self.store.open_segment, unit.number)
-        before = look(unit.number)
-        self.sequence = before.sequence
-        work = Work(self.job.plan, unit, before, given, open_segment, save, time.perf_counter, look)
+        work = Work(self.job.plan, unit, look(unit.number), given, open_segment, save, time.perf_counter, look)
         operator = self.job.operator
         return operator.step(work) if isinstance(operator, Relay) else UnitStep(work)

@@ -25,6 +25,7 @@ from streamjoin.index.chain import Chain, Open, Save
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
 from streamjoin.operators.emit import Emitter
 from streamjoin.operators.operator import PROBE, STORE, UnitSpec
+from streamjoin.operators.waiting import Run
 from streamjoin.ordering import Ordering, places
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation, StreamClock
@@ -44,6 +45,8 @@ class UnitState:
         dropped: files that the batch before this version let go.
         outbox: messages to other units, read by them in the next batch.
         open_rows: tuples of R and S in the last segments that do not fill a block yet; for units that send blocks on.
+        waiting: results that may not leave yet, where tuples that meet late give ordered results.
+        settled: all results whose newer tuple has a lower sequence number have left; for units whose results wait.
     """
 
     version: int
@@ -53,6 +56,8 @@ class UnitState:
     dropped: tuple[str, ...] = ()
     outbox: tuple[Mapping[str, Any], ...] = ()
     open_rows: tuple[int, int] = (0, 0)
+    waiting: tuple[Run, ...] = ()
+    settled: int = 0
 
     @property
     def sequence(self) -> int:
@@ -103,7 +108,7 @@ class UnitReport:
     """What one step did; every field but `seconds` is a pure function of state and input.
 
     Stored tuples are there with those on their way out, `outbox_rows`; `forwarded` counts blocks, tuples and bytes.
-    `queries` has what `QueryCounts` has, by query.
+    `queries` has what `QueryCounts` has, by query. `results` counts those that left, `waiting_results` those that wait.
     """
 
     unit: int
@@ -120,6 +125,7 @@ class UnitReport:
     marks_us: tuple[int | None, int | None] = (None, None)
     outbox_rows: tuple[int, int] = (0, 0)
     forwarded: dict[str, int] = field(default_factory=dict)
+    waiting_results: int = 0
     queries: list[dict[str, int]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"probe": 0.0, "store": 0.0, "expire": 0.0})
 
@@ -153,7 +159,8 @@ class UnitStep:
     """One unit's work on one batch.
 
     Iterate `results()` to its end, then take `state` and `report`. While it gives a batch of results, `query` is the
-    number of the query that they are of.
+    number of the query that they are of. `span` has the sequence numbers of the newer tuples of the results that leave;
+    it is the same for all units.
     """
 
     def __init__(self, work: Work) -> None:
@@ -170,6 +177,7 @@ class UnitStep:
         self._starts = _piece_starts(work.given.punctuations)
         arrived = [sum(item.rows for item in work.given.punctuations if item.side == side) for side in (R, S)]
         self._arrived = (arrived[R], arrived[S])
+        self.span = range(self.before.sequence, self.before.sequence + sum(arrived))
         self._chains = {side: self._attach(side, work.open_segment) for side in work.unit.stores}
 
     def _attach(self, side: int, open_segment: Open) -> Chain:

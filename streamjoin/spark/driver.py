@@ -81,6 +81,7 @@ class Progress:
     state_bytes: int = 0
     state_bytes_max: int = 0
     stored_rows_max: int = 0
+    waiting_results_max: int = 0
     segments: int = 0
     units: dict[int, dict[str, Any]] = field(default_factory=dict)
     queries: list[dict[str, int]] = field(default_factory=list)
@@ -98,13 +99,14 @@ class Progress:
             self.tuples_in[side] += counts.get("rows", 0)
             for name, value in counts.items():
                 self.counts[side][name] = self.counts[side].get(name, 0) + value
-        stored = [0, 0]
+        stored, waiting = [0, 0], 0
         self.state_bytes = self.segments = 0
         for unit in report.units:
             self.comparisons += unit["comparisons"]
             self.expired_rows += unit["expired_rows"]
             self.state_bytes += unit["stored_bytes"]
             self.segments += unit["segments"]
+            waiting += unit["waiting_results"]
             for side in (0, 1):
                 self.late[side] += unit["late"][side]
                 stored[side] += unit["stored_rows"][side]
@@ -119,6 +121,7 @@ class Progress:
         self.stored_rows = (stored[0], stored[1])
         self.state_bytes_max = max(self.state_bytes_max, self.state_bytes)
         self.stored_rows_max = max(self.stored_rows_max, sum(stored))
+        self.waiting_results_max = max(self.waiting_results_max, waiting)
         tuples = sum(counts.get("rows", 0) for counts in report.intake.values())
         self.times.append(BatchTimes(report.results, tuples, report.seconds))
         for side, latest in report.latest_us.items():

@@ -2,9 +2,9 @@
 
     units -> repartitionById(gather partition) -> gather -> sink
 
-A gather partition gets the results whose newer tuple lies in its share of the batch's sequence, so that the partitions
-one after the other are the whole batch in order, and batches follow each other. It plays the part of SplitJoin's
-gathering tree (USENIX ATC 2016); what the tree's stars tell, the end of the unit stage tells here.
+A gather partition gets the results whose newer tuple lies in its share of the batch's span of the sequence, so that the
+partitions one after the other are the whole batch in order, and batches follow each other. It plays the part of
+SplitJoin's gathering tree (USENIX ATC 2016); what the tree's stars tell, the end of the unit stage tells here.
 
 Cost: results are shuffled once, and the results of a batch are held in memory, each partition its share.
 """
@@ -24,18 +24,15 @@ from streamjoin.plan import JoinPlan
 from streamjoin.spark.wire import row, rows_of
 
 
-def run_rows(
-    results: pa.RecordBatch, query: int, first: int, arrived: int, partitions: int
-) -> Iterator[pa.RecordBatch]:
+def run_rows(results: pa.RecordBatch, query: int, span: range, partitions: int) -> Iterator[pa.RecordBatch]:
     """Results of a unit as rows for the gather partitions.
 
     Args:
         query: whose results they are; its number in the job.
-        first: the sequence number of the batch's first tuple.
-        arrived: how many tuples of both streams the batch brought.
+        span: sequence numbers of the newer tuples of the batch's results.
     """
-    places = results.column(NEWER).to_numpy() - first
-    for partition, rows in split(places * partitions // max(arrived, 1)):
+    places = results.column(NEWER).to_numpy() - span.start
+    for partition, rows in split(places * partitions // max(len(span), 1)):
         share = results if rows.size == results.num_rows else results.take(pa.array(rows))
         yield row(partition, {"query": query}, to_ipc(share))
 

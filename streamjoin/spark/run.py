@@ -194,6 +194,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "bytes_by_role": progress.received_bytes,
         "forwarded": progress.forwarded,
         "expired_rows": progress.expired_rows,
+        "waiting_results_max": progress.waiting_results_max,
         **_by_query(bound, progress),
         "units": [progress.units[number] for number in sorted(progress.units)],
     }

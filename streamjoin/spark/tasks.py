@@ -190,9 +190,8 @@ def unit_runs(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     begun = time.perf_counter()
     step = _step(job, batches)
     received_s = time.perf_counter() - begun
-    arrived = sum(item.rows for item in step.punctuations)
     for rows in step.results():
-        yield from run_rows(rows, step.query, step.sequence, arrived, job.slots)
+        yield from run_rows(rows, step.query, step.span, job.slots)
     seconds = {"receive": received_s, "all": time.perf_counter() - begun}
     yield slot_report_row(step.slot, _report(step, seconds))
 

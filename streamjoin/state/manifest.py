@@ -13,6 +13,7 @@ from typing import Any
 from streamjoin.errors import StateError
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.unit import UnitReport, UnitState
+from streamjoin.operators.waiting import Run
 from streamjoin.punctuation import StreamClock
 
 FORMAT = 1
@@ -33,6 +34,8 @@ def dump(state: UnitState, report: UnitReport) -> bytes:
             "dropped": list(state.dropped),
             "outbox": list(state.outbox),
             "open_rows": list(state.open_rows),
+            "waiting": [run.to_json() for run in state.waiting],
+            "settled": state.settled,
             "batch": {
                 "received": report.received,
                 "received_bytes": report.received_bytes,
@@ -45,6 +48,7 @@ def dump(state: UnitState, report: UnitReport) -> bytes:
                 "segments": report.segments,
                 "outbox_rows": list(report.outbox_rows),
                 "forwarded": report.forwarded,
+                "waiting_results": report.waiting_results,
             },
         },
         indent=1,
@@ -62,7 +66,7 @@ def load(text: bytes, name: str) -> UnitState:
         if value["format"] != FORMAT:
             raise StateError(f"{name} has format {value['format']}; this version reads format {FORMAT}")
         clocks = [StreamClock.from_json(clock) for clock in value["clocks"]]
-        # A manifest written before units sent blocks on says nothing of these.
+        # A manifest written before units sent blocks on, or before results waited, says nothing of these.
         open_rows = value.get("open_rows", (0, 0))
         return UnitState(
             value["version"],
@@ -72,6 +76,8 @@ def load(text: bytes, name: str) -> UnitState:
             tuple(value["dropped"]),
             tuple(value["outbox"]),
             (open_rows[0], open_rows[1]),
+            tuple(map(Run.from_json, value.get("waiting", ()))),
+            value.get("settled", 0),
         )
     except (ValueError, KeyError, TypeError, IndexError) as damage:
         raise StateError(
@@ -81,7 +87,14 @@ def load(text: bytes, name: str) -> UnitState:
 
 
 def named(state: UnitState) -> Iterator[SegmentInfo]:
-    """Every segment that a state names: those it stores, then the blocks of its outbox."""
+    """Every file that a state names: segments it stores, blocks of its outbox, then results that wait."""
+    yield from tuples(state)
+    for run in state.waiting:
+        yield run.info
+
+
+def tuples(state: UnitState) -> Iterator[SegmentInfo]:
+    """The segments of a state's tuples: those it stores, then the blocks of its outbox."""
     for infos in state.segments.values():
         yield from infos
     for message in state.outbox:

@@ -80,7 +80,7 @@ class StateStore:
             StateError: as `load`.
         """
         states = (self.load(unit, version) for unit in units)
-        return sum(info.rows for state in states for info in manifest.named(state))
+        return sum(info.rows for state in states for info in manifest.tuples(state))
 
     def open_segment(self, unit: int, info: SegmentInfo) -> pa.RecordBatch:
         """A segment's rows, mapped into memory.

@@ -36,7 +36,8 @@ class LocalRun:
         self.state = state
         self.slots = slots
         self.shed = shed or {}
-        self.version = self.sequence = 0
+        self.version = 0
+        self.span = range(0)
         self.positions = [0, 0]
         self.reports: list[list[UnitReport]] = []
         self.dead: list[DeadLetter] = []
@@ -80,7 +81,7 @@ class LocalRun:
         told = [(step.query, rows) for step in steps for rows in step.results()]
         self.of_queries = [query for query, _ in told]
         results = [rows for _, rows in told]
-        self.sequence = max(step.sequence for step in steps)  # a slot without units knows none
+        (self.span,) = {step.span for step in steps if step.reports}  # all units' is one
         if commit:
             self.reports.append([report for step in steps for report in step.reports])
             self.positions = positions

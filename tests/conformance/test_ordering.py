@@ -18,7 +18,6 @@ from .check import KEYED, OPERATORS, expected, pairs_of, plan
 from .histories import History, cut, history
 from .local import LocalRun
 
-ORDERED = {name: operator for name, operator in OPERATORS.items() if operator.name != "handshake"}
 BATCHES = 5
 Pair = tuple[int, int]
 
@@ -60,28 +59,29 @@ def ordered(
     wanted = replace(plan(given, condition, window), ordering=ordering)
     run = LocalRun(wanted, operator, folder, slots)
     pairs: list[Pair] = []
-    first = 0
-    for batch in given.cuts(BATCHES, pieces=2):
-        arrived = sum(rows.num_rows for side in batch for rows in side)
+    reached = 0
+    for batch in [*given.cuts(BATCHES, pieces=2), *run.drain()]:
         gatherings = [Gathering((wanted,)) for _ in range(slots)]
-        for results in run.batch(batch):
-            assert run.sequence == first
-            for row in run_rows(results, 0, run.sequence, arrived, slots):
+        results = run.batch(batch)
+        assert run.span.start == reached, "batches follow each other"
+        reached = run.span.stop
+        for rows in results:
+            for row in run_rows(rows, 0, run.span, slots):
                 assert not list(gatherings[row.column("slot")[0].as_py()].receive(iter([row])))
         for gathering in gatherings:
             pairs += pairs_of(list(gathering.results(0)))
-        first += arrived
+    assert reached == len(given.r) + len(given.s)
     return pairs
 
 
 @pytest.mark.parametrize("ordering", [Ordering.OUTER, Ordering.INNER, Ordering.TOTAL])
-@pytest.mark.parametrize("operator", ORDERED)
+@pytest.mark.parametrize("operator", OPERATORS)
 def test_results_leave_in_the_promised_order(operator: str, ordering: Ordering, tmp_path: Path) -> None:
     condition, found = ("equality" if operator in KEYED else "band"), 0
     for number, window in enumerate(("20 us", "7 rows", "full history")):
         given = history(number, r=60, s=50, time_shape="disordered", delay_us=30)
         folder = tmp_path / str(number)
-        pairs = ordered(ORDERED[operator], given, condition, window, ordering, folder, slots=1 + number)
+        pairs = ordered(OPERATORS[operator], given, condition, window, ordering, folder, slots=1 + number)
         wanted = plan(given, condition, window)
         assert Counter(pairs) == Counter(expected(given, condition, wanted, BATCHES))
         assert falls(ordering, pairs, sequence(given, isinstance(wanted.window, CountWindow))) == []

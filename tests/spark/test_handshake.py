@@ -12,15 +12,17 @@ from pyspark.sql import SparkSession
 
 from streamjoin.errors import UnsupportedError
 from streamjoin.joinfile import parse
+from streamjoin.ordering import Ordering
 from streamjoin.prepare import bind
 from streamjoin.spark.driver import Driver
 from streamjoin.spark.kafka import Topic
 from streamjoin.state.store import StateStore, read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history
+from tests.conformance.test_ordering import falls, sequence
 
 from .command import Command
-from .jobs import check_same, join_text, query, result_rows, run_text, write_history
+from .jobs import check_same, join_text, pairs_in_name_order, query, result_rows, run_text, write_history
 
 pytestmark = pytest.mark.spark
 
@@ -29,8 +31,9 @@ WINDOW = "20 us"
 OPERATOR = f"name: handshake, workers: {WORKERS}, block: 4"
 
 
-def text(slots: int) -> str:
-    return join_text(query("equality", WINDOW), OPERATOR, delay_us=15, run=f"slots: {slots}")
+def text(slots: int, ordering: Ordering = Ordering.NONE) -> str:
+    operator = f"{OPERATOR}, ordering: {ordering}"
+    return join_text(query("equality", WINDOW), operator, delay_us=15, run=f"slots: {slots}")
 
 
 def want(given: History, batches: int) -> Counter[tuple[Any, ...]]:
@@ -43,28 +46,37 @@ def want(given: History, batches: int) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.mark.timeout(600)
-def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(tmp_path: Path, session: SparkSession) -> None:
+@pytest.mark.parametrize("ordering", [Ordering.NONE, Ordering.TOTAL])
+def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(
+    ordering: Ordering, tmp_path: Path, session: SparkSession
+) -> None:
     given = history(3, r=120, s=120, time_shape="disordered", delay_us=15)
     write_history(given, tmp_path, BATCHES + MORE, range(BATCHES))
     file = tmp_path / "join.yaml"
-    file.write_text(text(2))
+    file.write_text(text(2, ordering))
     # The second of the batches that drain.
     kill = f"batch.before_commit:kill:{BATCHES + 2}"
     with Command(file, "--until-end", "--quiet", failpoints=kill) as command:
         assert command.exit_status() == -signal.SIGKILL, command.output()
     state = tmp_path / "checkpoint" / "state"
     assert any(found.outbox for _, found in read_manifests(state)), "nothing was on its way"
-    run_text(session, text(3), tmp_path)
+    store = StateStore(state)
+    waited = any(store.load(unit, version).waiting for unit in store.units() for version in store.versions(unit))
+    assert waited == (ordering is not Ordering.NONE)
+    run_text(session, text(3, ordering), tmp_path)
     found = want(given, BATCHES)
     assert found.total() > 3 * BATCHES
     check_same(result_rows(tmp_path / "results"), found)
     assert {state.version for _, state in read_manifests(state)} == {BATCHES + WORKERS}
     # The end is over once it has been reached, until there is more.
-    assert run_text(session, text(1), tmp_path).batches == 0
+    assert run_text(session, text(1, ordering), tmp_path).batches == 0
     write_history(given, tmp_path, BATCHES + MORE, range(BATCHES, BATCHES + MORE))
-    assert run_text(session, text(1), tmp_path).batches == MORE + WORKERS
+    assert run_text(session, text(1, ordering), tmp_path).batches == MORE + WORKERS
     check_same(result_rows(tmp_path / "results"), want(given, BATCHES + MORE))
-    assert StateStore(state).sweep() == 0
+    if ordering is not Ordering.NONE:
+        places = sequence(given, counted=False, batches=BATCHES + MORE)
+        assert falls(ordering, pairs_in_name_order(tmp_path / "results"), places) == []
+    assert store.sweep() == 0
 
 
 def test_the_end_of_a_kafka_topic_is_refused(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from streamjoin.operators.handshake.step import ChainStep
 from streamjoin.operators.knobs import Knobs, whole
 from streamjoin.operators.operator import PROBE, STORE, Route, Tuples, UnitSpec
 from streamjoin.operators.unit import UnitStep, Work
-from streamjoin.ordering import Ordering
 from streamjoin.sharing import Plan
 from streamjoin.window import FullHistory, R, S
 
@@ -93,13 +92,6 @@ class Handshake:
     def step(self, work: Work) -> UnitStep:
         """See `Relay`."""
         return ChainStep(self, work)
-
-
-def refuses(plan: Plan) -> str | None:
-    """Why a chain cannot run a plan, or None if it can."""
-    if plan.ordering is not Ordering.NONE:
-        return "a chain meets pairs late; choose biclique, matrix or splitjoin for ordered results"
-    return None
 
 
 def build(knobs: Knobs, plan: Plan, slots: int) -> Handshake:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
 
 from streamjoin.block import Block
 from streamjoin.index.layout import IndexLayout, Probes
@@ -70,4 +69,4 @@ def open_ended(layout: IndexLayout) -> IndexLayout:
 
 def with_opposite(block: Block, opposite: np.ndarray) -> Block:
     """`block` with the column OPPOSITE."""
-    return replace(block, rows=block.rows.append_column(OPPOSITE, pa.array(opposite)))
+    return block.with_column(OPPOSITE, opposite)

@@ -12,6 +12,8 @@ after every batch, whatever the outboxes hold, so when and how much is sent on i
 
 For the same reason a tuple may leave only at the far end of its stream, where it has met all that is ahead of it. One
 that has outlived its window before is sent on whatever the loads, and meets the rest on its way.
+
+Where results have an order, those wait whose newer tuple is newer than that of a pair that has not met yet.
 """
 
 from __future__ import annotations
@@ -27,14 +29,17 @@ import pyarrow as pa
 from streamjoin.block import QUERIES, TS, Block
 from streamjoin.index.chain import Chain, Open
 from streamjoin.index.segment import Segment, SegmentInfo
-from streamjoin.index.view import RANK
+from streamjoin.index.view import NUMBER, RANK
 from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.operators.handshake.blocks import automatic_block
 from streamjoin.operators.handshake.counted import OPPOSITE, CountedSegment, open_ended, with_opposite
 from streamjoin.operators.handshake.forwarding import balancing, idle, outlived
 from streamjoin.operators.handshake.handover import message, sent, taken_over
+from streamjoin.operators.handshake.settled import NO_TUPLE, settled
 from streamjoin.operators.operator import STORE, drains
 from streamjoin.operators.unit import UnitState, UnitStep, Work
+from streamjoin.operators.waiting import Run, Waiting
+from streamjoin.ordering import Ordering
 from streamjoin.punctuation import StreamClock
 from streamjoin.window import CountWindow, R, S, Window
 
@@ -88,6 +93,10 @@ class ChainStep(UnitStep):
         self.look = work.look
         self.open_segment = work.open_segment
         super().__init__(replace(work, given=replace(work.given, blocks=blocks)))
+        self.waiting: Waiting | None = None
+        if self.plan.ordering is not Ordering.NONE:
+            self.span = range(self.before.settled, self._settled())
+            self.waiting = Waiting(self.before.waiting, self.span.stop, work.open_segment)
         self.flows = {side: self._flow(side) for side in (R, S)}
 
     def _attach(self, side: int, open_segment: Open) -> Chain:
@@ -113,6 +122,44 @@ class ChainStep(UnitStep):
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """See `UnitStep`."""
+        yield from self._found() if self.waiting is None else self._in_turn(self.waiting)
+        self._finish()
+
+    def _in_turn(self, waiting: Waiting) -> Iterator[pa.RecordBatch]:
+        """What may leave, of what has waited and of what the batch finds."""
+        left = [0] * len(self._counts)
+        for self.query, rows in waiting.leaving():
+            left[self.query] += rows.num_rows
+            yield rows
+        for found in self._found():
+            rows = waiting.take(self.query, found)
+            left[self.query] += rows.num_rows
+            if rows.num_rows:
+                yield rows
+        for counts, results in zip(self._counts, left, strict=True):
+            counts.results = results
+
+    def _settled(self) -> int:
+        """Up to which sequence number all results are found once this batch is over.
+
+        Where tuples are then follows from the states before it: what is on its way arrives. What the batch brings is
+        newer than all of them, and has met everything only if there is one worker.
+        """
+        workers = self.operator.workers
+        oldest = np.full((2, workers), NO_TUPLE)
+        for worker in range(workers):
+            state = self.look(worker)
+            for side in (R, S):
+                for info in state.segments.get(side, ()):
+                    oldest[side, worker] = min(oldest[side, worker], info.number_min)
+                for info in sent(state, side):
+                    successor = self.operator.successor(side, worker)
+                    oldest[side, successor] = min(oldest[side, successor], info.number_min)
+        most = self.before.sequence + (sum(self._arrived) if workers == 1 else 0)
+        return settled(oldest[R], oldest[S], most)
+
+    def _found(self) -> Iterator[pa.RecordBatch]:
+        """All results of the batch, as tuples meet."""
         r, s = self.flows[R], self.flows[S]
         # What is at rest, before anything comes in.
         s_met = [*s.at_rest, *s.outgoing]
@@ -122,7 +169,6 @@ class ChainStep(UnitStep):
             yield from self._probe(self._chain_over(S, s_met), S, block)
         for block in s_in:
             yield from self._probe(self._chain_over(R, r.at_rest), R, block)
-        self._finish()
 
     def _chain_over(self, side: int, segments: list[Segment]) -> Chain:
         return replace(self._chains[side], segments=segments)
@@ -135,6 +181,10 @@ class ChainStep(UnitStep):
             counted: list[Segment] = [CountedSegment.over(found, ranks, window.rows) for found in chain.segments]
             chain = replace(chain, segments=counted)
         yield from super()._matches(chain, stored, block)
+
+    def _numbers(self, side: int, block: Block) -> np.ndarray | None:
+        # They are given where a tuple comes in, and go with it.
+        return None if self.waiting is None else np.asarray(block.rows.column(NUMBER).to_numpy())
 
     def _probe_coordinates(self, window: Window, side: int, block: Block) -> np.ndarray:
         if isinstance(window, CountWindow):
@@ -155,6 +205,8 @@ class ChainStep(UnitStep):
     def _as_blocks(self, side: int, segments: list[Segment]) -> list[Block]:
         """Stored tuples as blocks that probe; small ones together, since each block is a search in every segment."""
         names = list(self._chains[side].names)
+        if self.waiting is not None:
+            names.append(NUMBER)
         ahead = self.before.clocks[side].rows
         groups: list[list[Block]] = []
         rows = 0
@@ -173,6 +225,8 @@ class ChainStep(UnitStep):
         """New tuples at the stream's head, in blocks where there is a successor."""
         if isinstance(self.plan.window, CountWindow):
             block = with_opposite(block, super()._probe_coordinates(self.plan.window, side, block))
+        if (numbers := super()._numbers(side, block)) is not None:
+            block = block.with_column(NUMBER, numbers)
         flow = self.flows[side]
         if self.operator.successor(side, self.unit.number) is None:
             flow.closed += self._stored(flow.chain, side, block)
@@ -222,6 +276,11 @@ class ChainStep(UnitStep):
             dropped += [segment.info.file for segment in flow.dropped if segment.info.file]
             kept[side] = self._saved(flow.at_rest)
             outbox[side] = self._saved(flow.leaving)
+        waiting: tuple[Run, ...] = ()
+        if self.waiting is not None:
+            waiting = self.waiting.finish(self.save_segment)
+            dropped += self.waiting.dropped
+            self.report.waiting_results = sum(run.rows for run in waiting)
         self.report.marks_us = (clocks[R].mark_us, clocks[S].mark_us)
         self._count({side: kept[side] + outbox[side] for side in (R, S)})
         self._count_forwarded(outbox)
@@ -234,6 +293,8 @@ class ChainStep(UnitStep):
             tuple(dropped),
             tuple(message(side, infos) for side, infos in outbox.items() if infos),
             (self.flows[R].open_rows, self.flows[S].open_rows),
+            waiting,
+            self.span.stop if self.waiting is not None else 0,
         )
 
     def _saved(self, segments: list[Segment]) -> tuple[SegmentInfo, ...]:

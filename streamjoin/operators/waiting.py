@@ -1,0 +1,118 @@
+"""Results that wait until none that comes before them can still be found.
+
+Where tuples meet batches after they came, results are found out of order. Those of a unit wait in its state as runs:
+files sorted by the sequence number of the newer tuple, so that the results that may leave are the first rows of each.
+
+Cost: a result is written once, and about log2(runs) times more when short runs are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.index.chain import MERGED_ROWS_MAX, Open, Save
+from streamjoin.index.kernels import radix_order
+from streamjoin.index.segment import SegmentInfo
+from streamjoin.ordering import NEWER, ROWS_A_BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Results of one query in one file, sorted by the number of their newer tuple.
+
+    Args:
+        query: its number in the job.
+        left: how many of the first rows have left already.
+        info: the file; its numbers are those of the newer tuples.
+    """
+
+    query: int
+    left: int
+    info: SegmentInfo
+
+    @property
+    def rows(self) -> int:
+        """Results that wait."""
+        return self.info.rows - self.left
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; `from_json` reads it back."""
+        return {"query": self.query, "left": self.left, "info": self.info.to_json()}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Run:
+        """The inverse of `to_json`."""
+        return Run(value["query"], value["left"], SegmentInfo.from_json(value["info"]))
+
+
+class Waiting:
+    """One unit's waiting results during a batch.
+
+    First take what leaves of the `before` ones, then hand over what the batch finds, then `finish`.
+
+    Args:
+        before: the runs as the batch finds them.
+        settled: results whose newer tuple has a lower number can leave.
+    """
+
+    def __init__(self, before: Sequence[Run], settled: int, open_run: Open) -> None:
+        self.settled = settled
+        self.dropped: list[str] = []
+        self._before = before
+        self._open = open_run
+        self._kept: dict[int, list[Run]] = {}
+        self._found: dict[int, list[pa.RecordBatch]] = {}
+
+    def leaving(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(query, results) that have waited and leave in this batch, in parts of bounded size."""
+        for run in self._before:
+            upto = run.left
+            if run.info.number_min < self.settled:
+                rows = self._open(run.info)
+                upto = int(np.searchsorted(rows.column(NEWER).to_numpy(), self.settled))
+                for start in range(run.left, upto, ROWS_A_BATCH):
+                    yield run.query, rows.slice(start, min(upto - start, ROWS_A_BATCH))
+            if upto == run.info.rows:
+                self.dropped.append(run.info.file)
+            else:
+                self._kept.setdefault(run.query, []).append(replace(run, left=upto))
+
+    def take(self, query: int, results: pa.RecordBatch) -> pa.RecordBatch:
+        """Results that were found just now; gives those that leave at once, and keeps the others."""
+        waits = results.column(NEWER).to_numpy() >= self.settled
+        if not waits.any():
+            return results
+        self._found.setdefault(query, []).append(results.filter(pa.array(waits)))
+        return results.filter(pa.array(~waits))
+
+    def finish(self, save: Save) -> tuple[Run, ...]:
+        """The runs after the batch, durable once the state is; `dropped` has the files that none of them names."""
+        runs: list[Run] = []
+        for query in sorted(self._kept.keys() | self._found.keys()):
+            kept, parts = self._kept.get(query, []), self._found.get(query, [])
+            last = sum(part.num_rows for part in parts)
+            # A run joins what comes after it once that is half as long, so there are about log2(rows) of them.
+            while parts and kept and 2 * last >= kept[-1].rows and last + kept[-1].rows <= MERGED_ROWS_MAX:
+                run = kept.pop()
+                parts.insert(0, self._open(run.info).slice(run.left))
+                self.dropped.append(run.info.file)
+                last += run.rows
+            runs += kept
+            if parts:
+                runs.append(_saved(query, pa.concat_batches(parts), save))
+        return tuple(runs)
+
+
+def _saved(query: int, rows: pa.RecordBatch, save: Save) -> Run:
+    newer = rows.column(NEWER).to_numpy()
+    order = radix_order(newer, np.arange(newer.size, dtype=np.int64))
+    rows = rows.take(pa.array(order))
+    info = SegmentInfo(
+        "", rows.num_rows, rows.nbytes, 0, 0, 0, number_min=int(newer[order[0]]), number_max=int(newer[order[-1]])
+    )
+    return Run(query, 0, save(rows, info))
