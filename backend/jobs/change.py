@@ -12,7 +12,11 @@ KEEPS: Final = "keeps_state"
 ANEW: Final = "starts_anew"
 """The state, or the results kept so far, belong to another join: the job begins again without them."""
 
-_KEEPS = re.compile(r"run\.\w+|results\.(retain|snapshot(\..*)?)|streams\.\w+\.(client(\..*)?|rate|punctuate(\..*)?)")
+_KEEPS = re.compile(
+    r"run\.\w+|operator\.(cores|turn_tuples)|results\.(retain|snapshot(\..*)?)"
+    r"|streams\.\w+\.(client(\..*)?|rate|punctuate(\..*)?)"
+)
+_ORDERING, _UNORDERED = "operator.ordering", "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,8 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     changes = []
     for field in sorted(old.keys() | new.keys()):
         if old.get(field) != new.get(field):
-            same_query = field == "query" and _words(old.get(field)) == _words(new.get(field))
-            effect = KEEPS if same_query or _KEEPS.fullmatch(field) else ANEW
-            changes.append(Change(field, old.get(field), new.get(field), effect))
+            keeps = _KEEPS.fullmatch(field) or _alike(field, old.get(field), new.get(field))
+            changes.append(Change(field, old.get(field), new.get(field), KEEPS if keeps else ANEW))
     return changes
 
 
@@ -55,5 +58,9 @@ def _fields(value: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, An
             yield field, inner
 
 
-def _words(text: Any) -> list[str]:
-    return str(text).split()
+def _alike(field: str, before: Any, after: Any) -> bool:
+    """Whether two values ask the same of the state."""
+    if field == "query":
+        return str(before).split() == str(after).split()
+    # Stored tuples have their sequence numbers or have them not; what the order is may change.
+    return field == _ORDERING and _UNORDERED not in (before or _UNORDERED, after or _UNORDERED)

@@ -10,7 +10,7 @@ query: further columns, as `index/shared.py` lays them out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,12 @@ class SegmentInfo:
     members: tuple[int, ...] = ()
     number_min: int = 0
     number_max: int = -1
+
+    def taken_over(self, giver: int, taker: int) -> SegmentInfo:
+        """The segment as the unit `taker` names it, from how `giver` does: the file stays where it was written."""
+        folder, _, name = self.file.rpartition("/")
+        owner = int(folder.removeprefix("../")) if folder else giver
+        return replace(self, file=name if owner == taker else f"../{owner}/{name}")
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""

@@ -129,6 +129,15 @@ def drain_batches(operator: Operator) -> int:
     return operator.drain_batches if isinstance(operator, Relay) else 0
 
 
+@runtime_checkable
+class Elastic(Protocol):
+    """What an operator has besides if any unit may store any tuple: a later start may have more units or fewer."""
+
+    @property
+    def lasting(self) -> str:
+        """The operator without what may change."""
+
+
 _DRAIN = "drain"
 
 

@@ -14,20 +14,23 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from streamjoin.errors import InputError, StateError
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.job import IDENTITY_FILE, Job
+from streamjoin.operators.operator import Elastic
 from streamjoin.ordering import Ordering
+from streamjoin.state import rescale
 from streamjoin.state.manifest import FORMAT
 from streamjoin.state.store import StateStore
 
 
 def identity(job: Job) -> dict[str, Any]:
-    """What must not change while a checkpoint is used; slots may."""
+    """What must not change while a checkpoint is used; slots may, and units of an operator that is `Elastic`."""
     plan = job.plan
     keyed = [query.keyed for query in plan.queries]
     return {
@@ -40,7 +43,7 @@ def identity(job: Job) -> dict[str, Any]:
         "index": plan.index,
         "archive_period_us": plan.archive_period_us,
         "main predicate": plan.main,
-        "operator": repr(job.operator),
+        "operator": job.operator.lasting if isinstance(job.operator, Elastic) else repr(job.operator),
         "keyed results": keyed[0] if len(keyed) == 1 else keyed,
         # What the order is may change; stored tuples have their sequence numbers or have them not.
         "ordered results": plan.ordering is not Ordering.NONE,
@@ -69,6 +72,7 @@ def opened(job: Job) -> Iterator[str]:
         lock.write(str(os.getpid()))
         lock.flush()
         own = _check_identity(job)
+        _rescale(job)
         StateStore(job.state).sweep()
         yield own
 
@@ -89,9 +93,7 @@ def shedding(job: Job, rules: Rules) -> Shedding:
     logged = (int(path.name) for path in (job.offsets / "offsets").glob("[0-9]*"))
     now = known.changed(rules, max(logged, default=-1))
     if now != known:
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(now.to_json(), indent=1))
-        os.replace(temporary, path)
+        _write(path, now.to_json())
     return now
 
 
@@ -114,8 +116,32 @@ def _check_identity(job: Job) -> str:
         return str(theirs["id"])
     if job.offsets.exists() or job.state.exists():
         raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
-    temporary = path.with_suffix(".tmp")
     own = uuid.uuid4().hex
-    temporary.write_text(json.dumps({**mine, "slots": job.slots, "id": own}, indent=1))
-    os.replace(temporary, path)
+    _write(path, {**mine, "slots": job.slots, "units": len(job.operator.units), "id": own})
     return own
+
+
+def _rescale(job: Job) -> None:
+    """Give the state as many units as the operator has, and finish what a killed start began of that."""
+    path = job.checkpoint / IDENTITY_FILE
+    store, known = StateStore(job.state), json.loads(path.read_text())
+    wanted = len(job.operator.units)
+    units = rescale.complete(store) or known.get("units", wanted)
+    if isinstance(job.operator, Elastic) and units != wanted:
+        rescale.begin(store, _version(job), job.operator.units)
+        units = rescale.complete(store)
+    if units != known.get("units"):
+        _write(path, {**known, "units": units})
+    rescale.forget(store)
+
+
+def _version(job: Job) -> int:
+    """The state's version after the last batch that is done."""
+    done = (int(path.name) for path in (job.offsets / "commits").glob("[0-9]*"))
+    return max(done, default=-1) + 1
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(value, indent=1))
+    os.replace(temporary, path)

@@ -114,9 +114,7 @@ class StateStore:
         """Make `state` the unit's state of its version: durable and in one step."""
         path = self.directory(unit) / f"{state.version}.json"
         failpoint("unit.before_manifest")
-        self._write(path, manifest.dump(state, report))
-        if self.sync:
-            _sync_directory(path.parent)
+        self.write(path, manifest.dump(state, report))
         failpoint("unit.after_manifest")
 
     def collect(self, unit: int, version: int) -> None:
@@ -164,7 +162,8 @@ class StateStore:
             path.unlink()
         return len(there - kept)
 
-    def _write(self, path: Path, content: bytes) -> None:
+    def write(self, path: Path, content: bytes) -> None:
+        """Put a file into place: durable and in one step."""
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         with open(temporary, "wb") as file:
             file.write(content)
@@ -172,6 +171,8 @@ class StateStore:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(temporary, path)
+        if self.sync:
+            _sync_directory(path.parent)
 
 
 class SegmentWriter:

@@ -210,6 +210,22 @@ def test_effects_of_changes() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "effect"),
+    [
+        ({"cores": 2}, {"cores": 3}, KEEPS),
+        ({}, {"turn_tuples": 5}, KEEPS),
+        ({"ordering": "outer"}, {"ordering": "total"}, KEEPS),
+        ({"ordering": "none"}, {"ordering": "total"}, ANEW),
+        ({"ordering": "outer"}, {}, ANEW),
+        ({"r_units": 2}, {"r_units": 3}, ANEW),
+    ],
+)
+def test_effects_of_changes_of_an_operator(before: dict[str, Any], after: dict[str, Any], effect: str) -> None:
+    (change,) = diff({"operator": before}, {"operator": after})
+    assert change.effect == effect
+
+
 def test_a_demo_is_started_with_one_request_and_again_with_another(api: TestClient) -> None:
     first = api.post("/api/v1/demos/band")
     assert (first.status_code, first.json()["wanted"]) == (202, "running")

@@ -20,6 +20,7 @@ from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import FIRST
 from streamjoin.spark.join import Stream, stream_join
+from streamjoin.state.store import read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history
 from tests.conformance.test_ordering import BATCHES, Pair, falls, sequence
@@ -65,11 +66,11 @@ def test_files_in_name_order_are_in_order(
     assert progress.results == len(pairs_in_name_order(tmp_path / "results"))
 
 
-def test_a_restart_may_change_order_and_slots(given: History, session: SparkSession, tmp_path: Path) -> None:
-    write_history(given, tmp_path, BATCHES, numbers=range(2))
-    for ordering, slots, numbers in (("outer", 2, range(2)), ("total", 3, range(2, BATCHES))):
+def test_a_restart_may_change_order_and_slots_and_cores(given: History, session: SparkSession, tmp_path: Path) -> None:
+    starts = (("outer", 2, 3, range(2)), ("total", 3, 5, range(2, 4)), ("inner", 2, 2, range(4, BATCHES)))
+    for ordering, slots, cores, numbers in starts:
         write_history(given, tmp_path, BATCHES, numbers=numbers)
-        operator = f"name: splitjoin, cores: 3, ordering: {ordering}"
+        operator = f"name: splitjoin, cores: {cores}, turn_tuples: {slots}, ordering: {ordering}"
         text = join_text(
             query(CONDITION, "7 rows"), operator, delay_us=15, results="{jsonl: out.jsonl}", run=f"slots: {slots}"
         )
@@ -77,7 +78,8 @@ def test_a_restart_may_change_order_and_slots(given: History, session: SparkSess
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     check([(row["r_id"], row["s_id"]) for row in rows], given, "7 rows", Ordering.OUTER)
     with pytest.raises(InputError, match="ordered results"):
-        run_text(session, text.replace("ordering: total", "ordering: none"), tmp_path)
+        run_text(session, text.replace("ordering: inner", "ordering: none"), tmp_path)
+    assert [unit for unit, _ in read_manifests(tmp_path / "checkpoint" / "state")] == [0, 1]
 
 
 def test_a_dataframe_is_in_order_batch_by_batch(given: History, session: SparkSession, tmp_path: Path) -> None:

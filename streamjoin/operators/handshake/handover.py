@@ -7,7 +7,6 @@ successor has joined and stored it in its version v + 1, and the sender's versio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from streamjoin.index.segment import SegmentInfo
@@ -24,10 +23,3 @@ def sent(state: UnitState, side: int) -> tuple[SegmentInfo, ...]:
     return tuple(
         SegmentInfo.from_json(block) for entry in state.outbox if entry["side"] == side for block in entry["blocks"]
     )
-
-
-def taken_over(info: SegmentInfo, giver: int, taker: int) -> SegmentInfo:
-    """A block as the unit `taker` names it, from how the unit `giver` does: the file stays where it was written."""
-    folder, _, name = info.file.rpartition("/")
-    owner = int(folder.removeprefix("../")) if folder else giver
-    return replace(info, file=name if owner == taker else f"../{owner}/{name}")

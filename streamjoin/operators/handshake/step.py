@@ -34,7 +34,7 @@ from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.operators.handshake.blocks import automatic_block
 from streamjoin.operators.handshake.counted import OPPOSITE, CountedSegment, open_ended, with_opposite
 from streamjoin.operators.handshake.forwarding import balancing, idle, outlived
-from streamjoin.operators.handshake.handover import message, sent, taken_over
+from streamjoin.operators.handshake.handover import message, sent
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
 from streamjoin.operators.operator import STORE, drains
 from streamjoin.operators.unit import UnitState, UnitStep, Work
@@ -198,7 +198,7 @@ class ChainStep(UnitStep):
             block = self._gather(side, STORE)
             return [self._take_in(side, block)] if block is not None else []
         infos = sent(self.look(predecessor), side)
-        segments = [self._segment(side, taken_over(info, predecessor, self.unit.number)) for info in infos]
+        segments = [self._segment(side, info.taken_over(predecessor, self.unit.number)) for info in infos]
         self.flows[side].closed += segments
         return self._as_blocks(side, segments)
 

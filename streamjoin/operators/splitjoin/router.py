@@ -50,6 +50,11 @@ class SplitJoin:
             for core in range(self.cores)
         )
 
+    @property
+    def lasting(self) -> str:
+        """Everything may change: whose turn it is matters to balance only, since all cores process each tuple."""
+        return self.name
+
     def route(self, side: int, tuples: Tuples) -> list[Route]:
         """Every tuple to every core."""
         targets = tuple((core, STORE | PROBE) for core in range(self.cores))

@@ -16,7 +16,6 @@ from streamjoin.operators.costs.handshake import imbalance
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.blocks import automatic_block
 from streamjoin.operators.handshake.forwarding import balancing, idle
-from streamjoin.operators.handshake.handover import taken_over
 from streamjoin.operators.operator import PROBE, STORE, Tuples, drain_batches
 from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock
 from streamjoin.window import R, S
@@ -93,9 +92,9 @@ def test_the_automatic_block_is_half_of_a_fair_share() -> None:
 )
 def test_a_block_stays_in_the_folder_of_who_wrote_it(file: str, giver: int, taker: int, named: str) -> None:
     info = SegmentInfo(file, 4, 100, 0, 9, 9)
-    taken = taken_over(info, giver, taker)
+    taken = info.taken_over(giver, taker)
     assert taken.file == named
-    assert taken_over(taken, taker, giver).file == file
+    assert taken.taken_over(taker, giver).file == file
 
 
 def test_streams_are_idle_when_both_have_been_silent_for_the_time_out() -> None:

@@ -1,0 +1,193 @@
+"""SplitJoin with more cores or fewer in mid-window: the same pairs in the same order, and shares that even out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamjoin.errors import StateError
+from streamjoin.operators.splitjoin import SplitJoin
+from streamjoin.operators.unit import UnitState
+from streamjoin.ordering import Ordering, in_order
+from streamjoin.plan import JoinPlan
+from streamjoin.state import rescale
+from streamjoin.state.manifest import named
+from streamjoin.state.store import StateStore
+from streamjoin.window import CountWindow, R, S, TimeWindow
+
+from .check import expected, pairs_of, plan
+from .histories import History, history
+from .local import LocalRun
+from .test_ordering import falls, sequence
+
+BATCHES = 12
+STEPS = {4: 6, 8: 3}
+"""Before which batch there are how many cores; 4 to begin with."""
+
+
+def changed(run: LocalRun, cores: int) -> None:
+    """What a start with another number of cores does."""
+    store = StateStore(run.state, sync=False)
+    operator = SplitJoin(cores, 2)
+    rescale.begin(store, run.version, operator.units)
+    assert rescale.complete(store) == cores
+    rescale.forget(store)
+    store.sweep()
+    run.operator = operator
+
+
+def long(given: History, window: str) -> JoinPlan:
+    """A plan whose windows reach over several batches."""
+    found = plan(given, "band", window)
+    match found.window:
+        case TimeWindow():
+            return replace(found, window=TimeWindow(200, 200), archive_period_us=50)
+        case CountWindow():
+            return replace(found, window=CountWindow(34))
+    return found
+
+
+def rescaled(
+    given: History, window: str, folder: Path, ordering: Ordering = Ordering.NONE
+) -> tuple[LocalRun, list[tuple[int, int]]]:
+    """The run, and its pairs as they left."""
+    run = LocalRun(replace(long(given, window), ordering=ordering), SplitJoin(4), folder, slots=2)
+    pairs: list[tuple[int, int]] = []
+    for number, batch in enumerate(given.cuts(BATCHES, pieces=2)):
+        if number in STEPS:
+            changed(run, STEPS[number])
+        results = run.batch(batch)
+        in_turn = in_order(ordering, results) if ordering is not Ordering.NONE else iter(results)
+        pairs += pairs_of(list(in_turn))
+    return run, pairs
+
+
+@pytest.mark.parametrize("ordering", [Ordering.NONE, Ordering.TOTAL])
+@pytest.mark.parametrize("window", ["20 us", "7 rows", "full history"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_four_cores_then_six_then_three(window: str, ordering: Ordering, seed: int, tmp_path: Path) -> None:
+    given = history(seed, r=140, s=120, time_shape="disordered", delay_us=20)
+    run, pairs = rescaled(given, window, tmp_path, ordering)
+    assert Counter(pairs) == Counter(expected(given, "band", run.plan, BATCHES))
+    assert len(pairs) > 50
+    if ordering is Ordering.TOTAL:
+        places = sequence(given, isinstance(run.plan.window, CountWindow), BATCHES)
+        assert falls(ordering, pairs, places) == []
+    store = StateStore(tmp_path)
+    assert [unit for unit in store.units() if store.versions(unit)] == [0, 1, 2]
+    assert store.sweep() == 0
+    for unit in range(3):
+        for info in named(store.load(unit, run.version)):
+            assert store.open_segment(unit, info).num_rows == info.rows
+
+
+def test_shares_are_even_as_soon_as_segments_can_be(tmp_path: Path) -> None:
+    given = history(3, r=240, s=240)
+    run, _ = rescaled(given, "full history", tmp_path)
+    for number, cores in ((4, 6), (8, 3), (11, 3)):
+        for side in (R, S):
+            shares = [report.stored_rows[side] for report in run.reports[number]]
+            assert len(shares) == cores and sum(shares) == 20 * (number + 1)
+            # Before six cores there were four segments of twenty.
+            assert max(shares) <= 20 * (number + 1) / cores + 20
+
+
+def test_state_that_is_lost_on_the_way_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Cores that are no more, and whose tuples nobody takes: the checks above would see it."""
+    real = rescale.spread
+
+    def naive(states: Mapping[int, UnitState], units: int) -> dict[int, UnitState]:
+        kept = {unit: state for unit, state in states.items() if unit < units}
+        return {**real(states, units), **kept}
+
+    monkeypatch.setattr(rescale, "spread", naive)
+    given = history(0, r=140, s=120)
+    run, pairs = rescaled(given, "full history", tmp_path)
+    assert Counter(pairs) != Counter(expected(given, "band", run.plan, BATCHES))
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("cores", [6, 3])
+def test_a_start_that_is_killed_while_it_rescales_is_finished_by_the_next(
+    cores: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = history(2, r=140, s=120)
+    batches = given.cuts(BATCHES)
+
+    def begun(folder: Path) -> LocalRun:
+        run = LocalRun(long(given, "7 rows"), SplitJoin(4), folder)
+        for batch in batches[:5]:
+            run.batch(batch)
+        return run
+
+    real = os.replace
+    whole = begun(tmp_path / "whole")
+    changed(whole, cores)
+    want = contents(tmp_path / "whole")
+    moved, killed = 0, True
+    while killed:
+        folder = tmp_path / str(moved)
+        run = begun(folder)
+        left = [moved]
+
+        def stops(source: Any, target: Any, left: list[int] = left) -> None:
+            if left[0] == 0:
+                raise Killed
+            left[0] -= 1
+            real(source, target)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "replace", stops)
+            try:
+                changed(run, cores)
+                killed = False
+            except Killed:
+                pass
+        if killed:
+            store = StateStore(folder, sync=False)
+            if rescale.complete(store) is None:
+                assert moved == 0, "what was written down is done by whoever comes next"
+                changed(run, cores)
+            rescale.forget(store)
+            store.sweep()
+        assert contents(folder) == want
+        moved += 1
+    assert moved > cores
+
+
+def test_before_the_first_batch_there_is_nothing_to_move(tmp_path: Path) -> None:
+    given = history(2, r=40, s=40)
+    run = LocalRun(long(given, "7 rows"), SplitJoin(4), tmp_path)
+    batches = given.cuts(3)
+    # The first batch was joined by four cores and is not done.
+    run.batch(batches[0], commit=False)
+    changed(run, 2)
+    pairs = pairs_of([rows for batch in batches for rows in run.batch(batch)])
+    assert Counter(pairs) == Counter(expected(given, "band", run.plan, 3))
+
+
+def test_what_was_written_down_and_is_damaged_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rescale.json").write_text('{"version": 3')
+    with pytest.raises(StateError, match=r"rescale\.json is damaged"):
+        rescale.complete(StateStore(tmp_path))
+
+
+def test_state_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="no state of version 7"):
+        rescale.begin(StateStore(tmp_path), 7, SplitJoin(2).units)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*.*")
+    }
