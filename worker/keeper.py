@@ -26,8 +26,6 @@ from backend.settings import Settings
 from worker import leases, processes
 from worker.observed import observe
 
-UP_PIPE: Final = "STREAMJOIN_UP_PIPE"
-"""Variable with a pipe that whoever started the whole platform holds open: when it is gone, drivers go, too."""
 LOOK_S: Final = 1.0
 LOST_STATUS: Final = 3
 _log = logging.getLogger("streamjoin.driver")
@@ -160,7 +158,7 @@ def die_hard(data: Path, job_id: str, generation: int, why: str) -> NoReturn:
 
 def end_with_platform(die: Callable[[str], None]) -> None:
     """End when whoever started the platform is gone, however that came about."""
-    path = os.environ.get(UP_PIPE)
+    path = os.environ.get(processes.UP_PIPE)
     if path is None:
         return
     try:

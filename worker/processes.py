@@ -19,6 +19,8 @@ import psutil
 
 MARK: Final = "STREAMJOIN_DRIVER"
 """Variable that a driver and all its children carry: the job's id and the generation."""
+UP_PIPE: Final = "STREAMJOIN_UP_PIPE"
+"""Variable with a pipe that whoever started the whole platform holds open: when it is gone, drivers go, too."""
 _PAUSE_S = 0.02
 
 

@@ -29,7 +29,6 @@ from backend.listener import SOCKET, claim
 from backend.settings import Settings, is_loopback, read_settings
 from streamjoin.errors import InputError, RunError
 from worker import processes
-from worker.keeper import UP_PIPE
 
 READY_S: Final = 60.0
 CHILD_GRACE_S: Final = 6.0
@@ -158,7 +157,12 @@ class Platform:
         claimed: socket.socket | None = None,
     ) -> Child:
         """Start one more; it listens at the address that was claimed, if one is given."""
-        environment = {**os.environ, **self.settings.environment(), UP_PIPE: str(self.pipe), "PYTHONUNBUFFERED": "1"}
+        environment = {
+            **os.environ,
+            **self.settings.environment(),
+            processes.UP_PIPE: str(self.pipe),
+            "PYTHONUNBUFFERED": "1",
+        }
         inherits = () if claimed is None else (claimed.fileno(),)
         if inherits:
             environment[SOCKET] = str(*inherits)

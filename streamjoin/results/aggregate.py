@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-import duckdb
 import pyarrow as pa
 
 from streamjoin.errors import InputError
@@ -109,6 +108,8 @@ def _compute(answer: Answer, aggregates: tuple[Aggregate, ...], by: tuple[str, .
     ]
     groups = ", ".join(_quoted(name) for name in by)
     text = f"SELECT {', '.join(items)} FROM answer" + (f" GROUP BY {groups} ORDER BY {groups}" if by else "")
+    import duckdb  # here, since most processes answer nothing that needs it
+
     with duckdb.connect(config={"enable_external_access": "false"}) as connection:
         connection.execute("SET lock_configuration = true")
         connection.register("answer", pa.RecordBatchReader.from_batches(answer.schema, answer))

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TextIO
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -294,6 +293,8 @@ def json_lines(table: pa.Table) -> list[str]:
             table = table.set_column(place, column.name, finite)
         elif pa.types.is_duration(column.type):
             table = table.set_column(place, column.name, table[place].cast(pa.int64()))
+    import duckdb  # here, since processes that write or read no JSON need not wait for it
+
     with duckdb.connect() as connection:
         connection.register("result", table)
         return [line for (line,) in connection.execute("SELECT to_json(result)::VARCHAR FROM result").fetchall()]

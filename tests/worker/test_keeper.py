@@ -17,8 +17,7 @@ from backend.catalog.ids import now_us
 from backend.catalog.models import Lease
 from backend.settings import Settings
 from tests.servers.process import comes_true
-from worker import keeper as keeping
-from worker import leases
+from worker import leases, processes
 from worker.keeper import Keeper, end_with_platform
 from worker.leases import LeaseLostError
 
@@ -122,7 +121,7 @@ def test_it_ends_with_the_process_that_holds_the_pipe(tmp_path: Path, monkeypatc
     end_with_platform(died.append)
     assert died == []
     pipe = tmp_path / "pipe"
-    monkeypatch.setenv(keeping.UP_PIPE, str(pipe))
+    monkeypatch.setenv(processes.UP_PIPE, str(pipe))
     end_with_platform(died.append)
     assert died == ["the platform is gone"]
     os.mkfifo(pipe)
