@@ -13,7 +13,7 @@ ANEW: Final = "starts_anew"
 """The state, or the results kept so far, belong to another join: the job begins again without them."""
 
 _KEEPS = re.compile(
-    r"run\.\w+|operator\.(cores|turn_tuples)|results\.(retain|snapshot(\..*)?)"
+    r"run\.\w+|operator\.(cores|turn_tuples|workers|block|balance|threshold)|results\.(retain|snapshot(\..*)?)"
     r"|streams\.\w+\.(client(\..*)?|rate|punctuate(\..*)?)"
 )
 _ORDERING, _UNORDERED = "operator.ordering", "none"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -14,7 +14,7 @@ from streamjoin.punctuation import Punctuation
 from streamjoin.window import R
 
 if TYPE_CHECKING:
-    from streamjoin.operators.unit import UnitStep, Work
+    from streamjoin.operators.unit import UnitState, UnitStep, Work
 
 STORE, PROBE = 1, 2
 """Roles of a tuple in a unit; it can have both, and is then sent once."""
@@ -131,11 +131,18 @@ def drain_batches(operator: Operator) -> int:
 
 @runtime_checkable
 class Elastic(Protocol):
-    """What an operator has besides if any unit may store any tuple: a later start may have more units or fewer."""
+    """What an operator has besides if a later start may have more units or fewer."""
+
+    @property
+    def units(self) -> tuple[UnitSpec, ...]:
+        """See `Operator`."""
 
     @property
     def lasting(self) -> str:
         """The operator without what may change."""
+
+    def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
+        """What the states of another number of units, all of one version, become for these units."""
 
 
 _DRAIN = "drain"

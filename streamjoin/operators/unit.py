@@ -12,7 +12,7 @@ found once (BiStream, section 3.2.3: R units join only if T_r <= T_s, S units on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -47,6 +47,7 @@ class UnitState:
         open_rows: tuples of R and S in the last segments that do not fill a block yet; for units that send blocks on.
         waiting: results that may not leave yet, where tuples that meet late give ordered results.
         settled: all results whose newer tuple has a lower sequence number have left; for units whose results wait.
+        unmet: stored tuples of R and of S that the next batch joins with each other; for units that were merged.
     """
 
     version: int
@@ -58,11 +59,21 @@ class UnitState:
     open_rows: tuple[int, int] = (0, 0)
     waiting: tuple[Run, ...] = ()
     settled: int = 0
+    unmet: tuple[tuple[tuple[SegmentInfo, ...], tuple[SegmentInfo, ...]], ...] = ()
 
     @property
     def sequence(self) -> int:
         """The sequence number of the next tuple of either stream."""
         return self.clocks[R].rows + self.clocks[S].rows
+
+
+def totals_of(states: Iterable[UnitState]) -> dict[str, int]:
+    """Counters of several units together."""
+    totals: dict[str, int] = {}
+    for state in states:
+        for name, value in state.totals.items():
+            totals[name] = totals.get(name, 0) + value
+    return totals
 
 
 @dataclass(frozen=True, slots=True)

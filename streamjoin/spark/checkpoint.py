@@ -128,7 +128,7 @@ def _rescale(job: Job) -> None:
     wanted = len(job.operator.units)
     units = rescale.complete(store) or known.get("units", wanted)
     if isinstance(job.operator, Elastic) and units != wanted:
-        rescale.begin(store, _version(job), job.operator.units)
+        rescale.begin(store, _version(job), job.operator)
         units = rescale.complete(store)
     if units != known.get("units"):
         _write(path, {**known, "units": units})

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 NAME = "streamjoin"
 DRAINED = "drained"
 """In an offset: how many batches without input have moved tuples on since the last one with input."""
+OF = "of"
+"""In an offset: how many of them the operator asked for."""
 
 
 def pack(job: Job) -> str:
@@ -113,9 +115,11 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         due = self.job.heartbeat_us and now_us - start["clock_us"] >= self.job.heartbeat_us
         offset = {"clock_us": now_us, "streams": streams}
         if streams == start["streams"]:
-            drained = start.get(DRAINED, 0)
-            if self._ends and drained < drain_batches(self.job.operator):
-                return {**offset, DRAINED: drained + 1}
+            batches = drain_batches(self.job.operator)
+            # A chain of another length begins anew: what is under way in it may be further from its end.
+            drained = start.get(DRAINED, 0) if start.get(OF, batches) == batches else 0
+            if self._ends and drained < batches:
+                return {**offset, DRAINED: drained + 1, OF: batches}
             if not due:
                 return start
         return offset

@@ -7,7 +7,7 @@ Writing a version again is harmless, because everything in it is a function of v
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from streamjoin.errors import StateError
@@ -36,6 +36,7 @@ def dump(state: UnitState, report: UnitReport) -> bytes:
             "open_rows": list(state.open_rows),
             "waiting": [run.to_json() for run in state.waiting],
             "settled": state.settled,
+            "unmet": [[[info.to_json() for info in infos] for infos in pair] for pair in state.unmet],
             "batch": {
                 "received": report.received,
                 "received_bytes": report.received_bytes,
@@ -70,7 +71,7 @@ def load(text: bytes, name: str) -> UnitState:
         open_rows = value.get("open_rows", (0, 0))
         return UnitState(
             value["version"],
-            {int(side): tuple(map(SegmentInfo.from_json, infos)) for side, infos in value["segments"].items()},
+            {int(side): _infos(infos) for side, infos in value["segments"].items()},
             (clocks[0], clocks[1]),
             value["totals"],
             tuple(value["dropped"]),
@@ -78,12 +79,17 @@ def load(text: bytes, name: str) -> UnitState:
             (open_rows[0], open_rows[1]),
             tuple(map(Run.from_json, value.get("waiting", ()))),
             value.get("settled", 0),
+            tuple((_infos(r), _infos(s)) for r, s in value.get("unmet", ())),
         )
     except (ValueError, KeyError, TypeError, IndexError) as damage:
         raise StateError(
             f"manifest {name} is damaged ({damage}); restore the checkpoint from a copy, or start the job anew with "
             "another checkpoint"
         ) from None
+
+
+def _infos(values: Iterable[Mapping[str, Any]]) -> tuple[SegmentInfo, ...]:
+    return tuple(map(SegmentInfo.from_json, values))
 
 
 def named(state: UnitState) -> Iterator[SegmentInfo]:

@@ -1,8 +1,9 @@
 """Another number of units over the state there is: files stay where they are, and other units name them.
 
-For operators whose units may each store any tuple. State of version v is rewritten between two batches, while no task
-runs: first the new manifests are written down together, in one file that is renamed into place, then each goes to its
-unit, and those of units that are no more are removed. A crash in between is made good by doing the second part again.
+An operator that is `Elastic` says what its units' states become. State of version v is rewritten between two batches,
+while no task runs: first the new manifests are written down together, in one file that is renamed into place, then each
+goes to its unit, and all other manifests are removed. A crash in between is made good by doing the second
+part again.
 
     begin -> complete -> (the caller notes the number of units) -> forget
 """
@@ -10,53 +11,17 @@ unit, and those of units that are no more are removed. A crash in between is mad
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from streamjoin.errors import StateError
-from streamjoin.index.segment import SegmentInfo
-from streamjoin.operators.operator import UnitSpec
-from streamjoin.operators.unit import UnitReport, UnitState
+from streamjoin.operators.operator import Elastic
+from streamjoin.operators.unit import UnitReport
 from streamjoin.state import manifest
 from streamjoin.state.store import StateStore
-from streamjoin.window import R, S
 
 
-def spread(states: Mapping[int, UnitState], units: int) -> dict[int, UnitState]:
-    """States of `units` units over the tuples of `states`, which are of one version.
-
-    Largest segments first, each goes to the unit with the fewest tuples of its stream, and stays where it is if it can:
-    loads become as even as whole segments can be, and tuples that come make up for the rest.
-    """
-    before = states[min(states)]
-    segments: dict[int, dict[int, list[SegmentInfo]]] = {unit: {R: [], S: []} for unit in range(units)}
-    for side in (R, S):
-        rows = dict.fromkeys(range(units), 0)
-        found = [(unit, info) for unit, state in sorted(states.items()) for info in state.segments.get(side, ())]
-        for owner, info in sorted(found, key=lambda item: -item[1].rows):
-            unit = min(range(units), key=lambda unit: (rows[unit], unit != owner, unit))
-            rows[unit] += info.rows
-            segments[unit][side].append(info.taken_over(owner, unit))
-    totals: dict[str, int] = {}
-    for state in states.values():
-        for name, value in state.totals.items():
-            totals[name] = totals.get(name, 0) + value
-    empty = UnitState(before.version, {}, before.clocks)
-    after = {}
-    for unit in range(units):
-        # A chain is in order of construction, or nearly so, for neighbours of one period to be merged.
-        chains = {side: tuple(sorted(infos, key=lambda info: info.first)) for side, infos in segments[unit].items()}
-        after[unit] = replace(
-            empty,
-            segments=chains,
-            totals=totals if unit == 0 else {},
-            dropped=states[unit].dropped if unit in states else (),
-        )
-    return after
-
-
-def begin(store: StateStore, version: int, units: tuple[UnitSpec, ...]) -> None:
+def begin(store: StateStore, version: int, operator: Elastic) -> None:
     """Write down what the state of `version` becomes.
 
     Raises:
@@ -65,13 +30,15 @@ def begin(store: StateStore, version: int, units: tuple[UnitSpec, ...]) -> None:
     states = {unit: store.load(unit, version) for unit in store.units() if version in store.versions(unit)}
     if version and not states:
         raise StateError(f"there is no state of version {version} below {store.root}")
-    after = spread(states, len(units)) if version else {}
+    after = operator.resized(states) if version else {}
+    for unit, state in after.items():
+        # Files that a unit let go lie in its folder, whatever it stores from now on.
+        after[unit] = replace(state, dropped=states[unit].dropped if unit in states else ())
+    labels = {unit.number: unit.label for unit in operator.units}
     texts = {
-        unit.number: manifest.dump(after[unit.number], UnitReport(unit.number, unit.label)).decode()
-        for unit in units
-        if unit.number in after
+        unit: manifest.dump(state, UnitReport(unit, labels[unit])).decode() for unit, state in sorted(after.items())
     }
-    store.write(_path(store), json.dumps({"version": version, "units": len(units), "manifests": texts}).encode())
+    store.write(_path(store), json.dumps({"version": version, "units": len(labels), "manifests": texts}).encode())
 
 
 def complete(store: StateStore) -> int | None:
@@ -90,9 +57,11 @@ def complete(store: StateStore) -> int | None:
     for unit, text in manifests.items():
         store.directory(int(unit)).mkdir(parents=True, exist_ok=True)
         store.write(store.directory(int(unit)) / f"{version}.json", text.encode())
+    # Older versions are of other units, and would keep files that nobody lets go; no batch before this one comes again.
     for unit in store.units():
-        for left in store.versions(unit) if unit >= units else ():
-            (store.directory(unit) / f"{left}.json").unlink()
+        for other in store.versions(unit):
+            if unit >= units or other != version:
+                (store.directory(unit) / f"{other}.json").unlink()
     return int(units)
 
 

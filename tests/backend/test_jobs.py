@@ -215,6 +215,7 @@ def test_effects_of_changes() -> None:
     [
         ({"cores": 2}, {"cores": 3}, KEEPS),
         ({}, {"turn_tuples": 5}, KEEPS),
+        ({"name": "handshake", "workers": 2}, {"name": "handshake", "workers": 5}, KEEPS),
         ({"ordering": "outer"}, {"ordering": "total"}, KEEPS),
         ({"ordering": "none"}, {"ordering": "total"}, ANEW),
         ({"ordering": "outer"}, {}, ANEW),

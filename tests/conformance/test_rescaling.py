@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from streamjoin.errors import StateError
-from streamjoin.operators.splitjoin import SplitJoin
+from streamjoin.operators.splitjoin import SplitJoin, router
 from streamjoin.operators.unit import UnitState
 from streamjoin.ordering import Ordering, in_order
 from streamjoin.plan import JoinPlan
@@ -36,7 +36,7 @@ def changed(run: LocalRun, cores: int) -> None:
     """What a start with another number of cores does."""
     store = StateStore(run.state, sync=False)
     operator = SplitJoin(cores, 2)
-    rescale.begin(store, run.version, operator.units)
+    rescale.begin(store, run.version, operator)
     assert rescale.complete(store) == cores
     rescale.forget(store)
     store.sweep()
@@ -101,13 +101,13 @@ def test_shares_are_even_as_soon_as_segments_can_be(tmp_path: Path) -> None:
 
 def test_state_that_is_lost_on_the_way_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Cores that are no more, and whose tuples nobody takes: the checks above would see it."""
-    real = rescale.spread
+    real = router.spread
 
     def naive(states: Mapping[int, UnitState], units: int) -> dict[int, UnitState]:
         kept = {unit: state for unit, state in states.items() if unit < units}
         return {**real(states, units), **kept}
 
-    monkeypatch.setattr(rescale, "spread", naive)
+    monkeypatch.setattr(router, "spread", naive)
     given = history(0, r=140, s=120)
     run, pairs = rescaled(given, "full history", tmp_path)
     assert Counter(pairs) != Counter(expected(given, "band", run.plan, BATCHES))
@@ -184,7 +184,7 @@ def test_what_was_written_down_and_is_damaged_is_named(tmp_path: Path) -> None:
 
 def test_state_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="no state of version 7"):
-        rescale.begin(StateStore(tmp_path), 7, SplitJoin(2).units)
+        rescale.begin(StateStore(tmp_path), 7, SplitJoin(2))
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -9,15 +9,17 @@ to the right and S to the left, so that each tuple of R meets each tuple of S so
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.operators.handshake.resize import resized
 from streamjoin.operators.handshake.step import ChainStep
 from streamjoin.operators.knobs import Knobs, whole
 from streamjoin.operators.operator import PROBE, STORE, Route, Tuples, UnitSpec
-from streamjoin.operators.unit import UnitStep, Work
+from streamjoin.operators.unit import UnitState, UnitStep, Work
 from streamjoin.sharing import Plan
 from streamjoin.window import FullHistory, R, S
 
@@ -86,8 +88,17 @@ class Handshake:
 
     @property
     def drain_batches(self) -> int:
-        """In the first all tuples set out, and then they go one hop a batch."""
-        return self.workers if self.workers > 1 else 0
+        """In the first all tuples set out, and then they go one hop a batch. Workers that were merged need one."""
+        return self.workers
+
+    @property
+    def lasting(self) -> str:
+        """Everything may change: the chain's length and what is sent on when are about balance, not about results."""
+        return self.name
+
+    def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
+        """See the module `resize`."""
+        return resized(states, self.workers)
 
     def step(self, work: Work) -> UnitStep:
         """See `Relay`."""

@@ -160,6 +160,10 @@ class ChainStep(UnitStep):
 
     def _found(self) -> Iterator[pa.RecordBatch]:
         """All results of the batch, as tuples meet."""
+        for r_infos, s_infos in self.before.unmet:
+            stored = self._chain_over(S, [self._segment(S, info) for info in s_infos])
+            for block in self._as_blocks(R, [self._segment(R, info) for info in r_infos]):
+                yield from self._probe(stored, S, block)
         r, s = self.flows[R], self.flows[S]
         # What is at rest, before anything comes in.
         s_met = [*s.at_rest, *s.outgoing]

@@ -11,12 +11,15 @@ however many cores the slot has.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from streamjoin.errors import InputError
 from streamjoin.operators.operator import PROBE, STORE, Route, Tuples, Turn, UnitSpec
+from streamjoin.operators.splitjoin.spread import spread
+from streamjoin.operators.unit import UnitState
 from streamjoin.window import R, S
 
 
@@ -54,6 +57,10 @@ class SplitJoin:
     def lasting(self) -> str:
         """Everything may change: whose turn it is matters to balance only, since all cores process each tuple."""
         return self.name
+
+    def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
+        """See `spread`."""
+        return spread(states, self.cores)
 
     def route(self, side: int, tuples: Tuples) -> list[Route]:
         """Every tuple to every core."""

@@ -46,7 +46,7 @@ def offered(made: StreamJoinReader, start: dict[str, Any]) -> list[dict[str, Any
     return offsets
 
 
-@pytest.mark.parametrize(("operator", "batches"), [(Handshake(3), 3), (Handshake(1), 0), (Biclique(2, 2), 0)])
+@pytest.mark.parametrize(("operator", "batches"), [(Handshake(3), 3), (Handshake(1), 1), (Biclique(2, 2), 0)])
 def test_the_input_is_followed_by_the_batches_that_the_operator_asks_for(
     operator: Operator, batches: int, tmp_path: Path
 ) -> None:
@@ -74,3 +74,12 @@ def test_a_job_without_an_end_does_not_drain(tmp_path: Path) -> None:
     write_history(history(0), tmp_path, FILES)
     made = reader(tmp_path, Handshake(3), ends=False)
     assert [end.get("drained", 0) for end in offered(made, made.initialOffset())] == [0] * FILES
+
+
+def test_a_chain_of_another_length_drains_from_the_beginning(tmp_path: Path) -> None:
+    write_history(history(0), tmp_path, FILES)
+    *_, middle, end = offered(made := reader(tmp_path, Handshake(3)), made.initialOffset())
+    assert [offset["drained"] for offset in offered(reader(tmp_path, Handshake(5)), middle)] == [1, 2, 3, 4, 5]
+    assert [offset["drained"] for offset in offered(reader(tmp_path, Handshake(1)), middle)] == [1]
+    assert [offset["drained"] for offset in offered(reader(tmp_path, Handshake(3)), middle)] == [3]
+    assert offered(reader(tmp_path, Handshake(3)), end) == []
