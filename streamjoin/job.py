@@ -13,7 +13,7 @@ import pyarrow as pa
 from streamjoin.errors import InputError
 from streamjoin.expression import columns_of
 from streamjoin.intake.shedding import Shedding
-from streamjoin.operators.operator import Operator
+from streamjoin.operators.operator import Operator, Relay, drain_batches
 from streamjoin.sharing import Plan
 from streamjoin.sources import FileSource, GeneratorSource, Source
 
@@ -56,6 +56,7 @@ class Job:
         heartbeat_us: while nothing arrives, a batch runs so often all the same, and expires what is due; 0 for never.
         sync: fsync state files.
         shedding: what is shed under overload.
+        resizes: how often its state was given another number of units.
     """
 
     plan: Plan
@@ -67,6 +68,16 @@ class Job:
     heartbeat_us: int = 0
     sync: bool = True
     shedding: Shedding = field(default_factory=Shedding)
+    resizes: int = 0
+
+    @property
+    def drain_batches(self) -> int:
+        """How many batches without input it takes until every pair has met.
+
+        A chain of one worker needs none by itself, but it may have been several.
+        """
+        least = 1 if self.resizes and isinstance(self.operator, Relay) else 0
+        return max(drain_batches(self.operator), least)
 
     @property
     def state(self) -> Path:

@@ -203,7 +203,7 @@ def _info_of(rows: pa.RecordBatch, group: Sequence[Segment]) -> SegmentInfo:
         min(info.ts_min_us for info in infos), max(info.ts_max_us for info in infos),
         min(info.first for info in infos),
         min(info.rank_min for info in infos), max(info.rank_max for info in infos),
-        number_min=min(info.number_min for info in infos), number_max=max(info.number_max for info in infos),
+        number_min=min(info.number_min for info in infos),
     )  # fmt: skip
 
 

@@ -130,16 +130,15 @@ def drain_batches(operator: Operator) -> int:
 
 
 @runtime_checkable
-class Elastic(Protocol):
+class Elastic(Operator, Protocol):
     """What an operator has besides if a later start may have more units or fewer."""
-
-    @property
-    def units(self) -> tuple[UnitSpec, ...]:
-        """See `Operator`."""
 
     @property
     def lasting(self) -> str:
         """The operator without what may change."""
+
+    def with_units(self, units: int) -> Elastic:
+        """The same operator with another number of units."""
 
     def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
         """What the states of another number of units, all of one version, become for these units."""

@@ -7,9 +7,9 @@ b + 1 once all results of the batch have been handed on.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from streamjoin.failpoints import failpoint
 from streamjoin.index.chain import Save
 from streamjoin.intake.intake import Routed
 from streamjoin.operators.operator import Operator, Relay, UnitSpec
-from streamjoin.operators.unit import Given, UnitInput, UnitReport, UnitStep, Work
+from streamjoin.operators.unit import Given, UnitInput, UnitReport, UnitState, UnitStep, Work
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan
 from streamjoin.state.store import StateStore
@@ -92,6 +92,9 @@ class SlotStep:
                 f"slot {self.slot} got {arrived} tuples of batch {self.version} where its routers sent {self._expected}"
             )
         blocks = [(routed, Block.from_ipc(routed.block)) for routed in self._blocks]
+        self.store.check_units(len(self.job.operator.units), self.version)
+        # Units of a chain look at all the others; a manifest is read once.
+        look = cache(partial(self.store.load, version=self.version))
         for unit in self.job.operator.units:
             if unit.number % self.job.slots != self.slot:
                 continue
@@ -103,7 +106,7 @@ class SlotStep:
             ]
             self.unit = unit.number
             writer = self.store.writer(unit.number, self.version + 1)
-            step = self._step(unit, UnitInput(mine, self.punctuations, self.now_us), writer.save)
+            step = self._step(unit, UnitInput(mine, self.punctuations, self.now_us), writer.save, look)
             self.span = step.span
             failpoint("unit.before_probe")
             for rows in step.results():
@@ -116,8 +119,7 @@ class SlotStep:
             self.store.detach_except(unit.number, step.state)
             self.reports.append(step.report)
 
-    def _step(self, unit: UnitSpec, given: UnitInput, save: Save) -> UnitStep:
-        look = partial(self.store.load, version=self.version)
+    def _step(self, unit: UnitSpec, given: UnitInput, save: Save, look: Callable[[int], UnitState]) -> UnitStep:
         open_segment = partial(self.store.open_segment, unit.number)
         work = Work(self.job.plan, unit, look(unit.number), given, open_segment, save, time.perf_counter, look)
         operator = self.job.operator

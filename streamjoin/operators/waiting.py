@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.index.chain import MERGED_ROWS_MAX, Open, Save
+from streamjoin.index.chain import MERGED_BYTES_MAX, MERGED_ROWS_MAX, Open, Save
 from streamjoin.index.kernels import radix_order
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.ordering import NEWER, ROWS_A_BATCH
@@ -28,7 +28,7 @@ class Run:
     Args:
         query: its number in the job.
         left: how many of the first rows have left already.
-        info: the file; its numbers are those of the newer tuples.
+        info: the file; `number_min` is of the newer tuples.
     """
 
     query: int
@@ -39,6 +39,11 @@ class Run:
     def rows(self) -> int:
         """Results that wait."""
         return self.info.rows - self.left
+
+    @property
+    def bytes(self) -> int:
+        """Their share of the file."""
+        return self.info.bytes * self.rows // self.info.rows
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
@@ -94,25 +99,40 @@ class Waiting:
         """The runs after the batch, durable once the state is; `dropped` has the files that none of them names."""
         runs: list[Run] = []
         for query in sorted(self._kept.keys() | self._found.keys()):
-            kept, parts = self._kept.get(query, []), self._found.get(query, [])
-            last = sum(part.num_rows for part in parts)
+            kept = self._kept.get(query, [])
+            *full, parts = _bounded(self._found.get(query, []))
+            rows, size = _size(parts)
             # A run joins what comes after it once that is half as long, so there are about log2(rows) of them.
-            while parts and kept and 2 * last >= kept[-1].rows and last + kept[-1].rows <= MERGED_ROWS_MAX:
+            while parts and kept and 2 * rows >= kept[-1].rows and _fits(rows + kept[-1].rows, size + kept[-1].bytes):
                 run = kept.pop()
                 parts.insert(0, self._open(run.info).slice(run.left))
                 self.dropped.append(run.info.file)
-                last += run.rows
-            runs += kept
-            if parts:
-                runs.append(_saved(query, pa.concat_batches(parts), save))
+                rows, size = rows + run.rows, size + run.bytes
+            runs += kept + [_saved(query, pa.concat_batches(found), save) for found in (*full, parts) if found]
         return tuple(runs)
+
+
+def _size(parts: Sequence[pa.RecordBatch]) -> tuple[int, int]:
+    return sum(part.num_rows for part in parts), sum(part.nbytes for part in parts)
+
+
+def _fits(rows: int, size: int) -> bool:
+    return rows <= MERGED_ROWS_MAX and size <= MERGED_BYTES_MAX
+
+
+def _bounded(parts: Sequence[pa.RecordBatch]) -> list[list[pa.RecordBatch]]:
+    """`parts` in groups that are no larger than a run may be, one at least; the last one may take more."""
+    groups: list[list[pa.RecordBatch]] = [[]]
+    for part in parts:
+        if groups[-1] and not _fits(*_size([*groups[-1], part])):
+            groups.append([])
+        groups[-1].append(part)
+    return groups
 
 
 def _saved(query: int, rows: pa.RecordBatch, save: Save) -> Run:
     newer = rows.column(NEWER).to_numpy()
     order = radix_order(newer, np.arange(newer.size, dtype=np.int64))
     rows = rows.take(pa.array(order))
-    info = SegmentInfo(
-        "", rows.num_rows, rows.nbytes, 0, 0, 0, number_min=int(newer[order[0]]), number_max=int(newer[order[-1]])
-    )
+    info = SegmentInfo("", rows.num_rows, rows.nbytes, 0, 0, 0, number_min=int(newer[order[0]]))
     return Run(query, 0, save(rows, info))

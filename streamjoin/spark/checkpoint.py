@@ -16,6 +16,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,53 @@ def identity(job: Job) -> dict[str, Any]:
     }
 
 
+@dataclass(slots=True)
+class Held:
+    """A checkpoint that this process holds.
+
+    Args:
+        id: its own, by which stores tell the results of one from another's.
+        units: of which number of units its state is.
+        resizes: how often that has changed.
+    """
+
+    id: str
+    units: int
+    resizes: int
+
+    def resizes_for(self, job: Job) -> bool:
+        """Whether the state has to change for the job's operator."""
+        return self.units != len(job.operator.units)
+
+    def resize(self, job: Job) -> None:
+        """Give the state as many units as the operator has; there must be no pending batch.
+
+        Raises:
+            StateError: the state is not all there.
+        """
+        assert isinstance(job.operator, Elastic) and not pending(job)
+        store = StateStore(job.state)
+        rescale.begin(store, _version(job), self.units, job.operator)
+        self._complete(job, store)
+        store.sweep()
+
+    def _complete(self, job: Job, store: StateStore) -> None:
+        """Finish what was begun, now or by a start that was killed."""
+        if (units := rescale.complete(store)) is not None:
+            self.units, self.resizes = units, self.resizes + 1
+            path = job.checkpoint / IDENTITY_FILE
+            _write(path, {**json.loads(path.read_text()), "units": self.units, "resizes": self.resizes})
+            rescale.forget(store)
+
+
+def pending(job: Job) -> bool:
+    """Whether a batch was planned that is not done. Sinks may have its results already."""
+    return _last(job, "offsets") > _last(job, "commits")
+
+
 @contextmanager
-def opened(job: Job) -> Iterator[str]:
-    """Hold a job's checkpoint; gives its own id, by which stores tell the results of one from another's.
+def opened(job: Job) -> Iterator[Held]:
+    """Hold a job's checkpoint.
 
     Raises:
         InputError: another driver holds it.
@@ -71,10 +116,11 @@ def opened(job: Job) -> Iterator[str]:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
-        own = _check_identity(job)
-        _rescale(job)
-        StateStore(job.state).sweep()
-        yield own
+        held = _check_identity(job)
+        store = StateStore(job.state)
+        held._complete(job, store)
+        store.sweep()
+        yield held
 
 
 def shedding(job: Job, rules: Rules) -> Shedding:
@@ -90,14 +136,13 @@ def shedding(job: Job, rules: Rules) -> Shedding:
         known = Shedding()
     except (ValueError, KeyError, TypeError, InputError):
         raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one") from None
-    logged = (int(path.name) for path in (job.offsets / "offsets").glob("[0-9]*"))
-    now = known.changed(rules, max(logged, default=-1))
+    now = known.changed(rules, _last(job, "offsets"))
     if now != known:
         _write(path, now.to_json())
     return now
 
 
-def _check_identity(job: Job) -> str:
+def _check_identity(job: Job) -> Held:
     path = job.checkpoint / IDENTITY_FILE
     mine = json.loads(json.dumps(identity(job)))
     if path.exists():
@@ -113,32 +158,23 @@ def _check_identity(job: Job) -> str:
                 "run.checkpoint, or remove that one to start anew",
                 field="run.checkpoint",
             )
-        return str(theirs["id"])
+        units = len(job.operator.units)
+        return Held(str(theirs["id"]), theirs.get("units", units), theirs.get("resizes", 0))
     if job.offsets.exists() or job.state.exists():
         raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
-    own = uuid.uuid4().hex
-    _write(path, {**mine, "slots": job.slots, "units": len(job.operator.units), "id": own})
-    return own
-
-
-def _rescale(job: Job) -> None:
-    """Give the state as many units as the operator has, and finish what a killed start began of that."""
-    path = job.checkpoint / IDENTITY_FILE
-    store, known = StateStore(job.state), json.loads(path.read_text())
-    wanted = len(job.operator.units)
-    units = rescale.complete(store) or known.get("units", wanted)
-    if isinstance(job.operator, Elastic) and units != wanted:
-        rescale.begin(store, _version(job), job.operator)
-        units = rescale.complete(store)
-    if units != known.get("units"):
-        _write(path, {**known, "units": units})
-    rescale.forget(store)
+    held = Held(uuid.uuid4().hex, len(job.operator.units), 0)
+    _write(path, {**mine, "slots": job.slots, **asdict(held)})
+    return held
 
 
 def _version(job: Job) -> int:
     """The state's version after the last batch that is done."""
-    done = (int(path.name) for path in (job.offsets / "commits").glob("[0-9]*"))
-    return max(done, default=-1) + 1
+    return _last(job, "commits") + 1
+
+
+def _last(job: Job, log: str) -> int:
+    """The last batch in a log of Spark's; -1 for none."""
+    return max((int(path.name) for path in (job.offsets / log).glob("[0-9]*")), default=-1)
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:

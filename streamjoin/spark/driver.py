@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streamjoin.errors import RunError, StreamJoinError, UnsupportedError
 from streamjoin.failpoints import failpoint
 from streamjoin.job import Job
-from streamjoin.operators.operator import drain_batches
+from streamjoin.operators.operator import Elastic
 from streamjoin.results.parts import BatchDone, Sink
 from streamjoin.spark import checkpoint
 from streamjoin.spark.join import gather, own_sources, routed_dataframe, units
@@ -187,25 +187,52 @@ class Driver:
             UnsupportedError: the operator has to be drained at the end, and a stream comes from Kafka.
             RunError: a batch failed; the message is the first cause.
         """
-        if until_end and self.topics and drain_batches(self.job.operator):
-            raise UnsupportedError(
-                f"pairs of {self.job.operator.name} meet some batches after their tuples came in, and the end of a "
-                "Kafka topic brings no more batches; run without --until-end, or choose biclique, matrix or splitjoin",
-                field="operator.name",
+        stop = stop or threading.Event()
+        with checkpoint.opened(self.job) as held:
+            self.job = replace(
+                self.job, resizes=held.resizes, shedding=checkpoint.shedding(self.job, self.job.shedding.rules)
             )
-        with checkpoint.opened(self.job) as origin:
-            self.job = replace(self.job, shedding=checkpoint.shedding(self.job, self.job.shedding.rules))
-            query = self._start(until_end, origin)
-            try:
-                ended = self._wait(query, stop or threading.Event())
-            finally:
-                if query.isActive:
-                    query.stop()
-            self._take_durations(query)
+            resizes = held.resizes_for(self.job)
+            self._check_end(until_end, replace(self.job, resizes=held.resizes + resizes))
+            if resizes:
+                if not self._done(held, stop):
+                    return self.progress
+                held.resize(self.job)
+                self.job = replace(self.job, resizes=held.resizes)
+            ended = self._join(held, stop, **({"availableNow": True} if until_end else {}))
             if ended and until_end:
                 for sink in self.sinks:
                     sink.finish()
         return self.progress
+
+    def _check_end(self, until_end: bool, job: Job) -> None:
+        if until_end and self.topics and job.drain_batches:
+            raise UnsupportedError(
+                f"pairs of {job.operator.name} meet some batches after their tuples came in, and the end of a "
+                "Kafka topic brings no more batches; run without --until-end, or choose biclique, matrix or splitjoin",
+                field="operator.name",
+            )
+
+    def _done(self, held: checkpoint.Held, stop: threading.Event) -> bool:
+        """Do a pending batch as it was begun, by as many units: sinks may have taken its results. False if stopped."""
+        if checkpoint.pending(self.job):
+            asked = self.job
+            assert isinstance(asked.operator, Elastic)
+            self.job = replace(asked, operator=asked.operator.with_units(held.units))
+            self._join(held, stop, once=True)
+            self.job = asked
+        return not checkpoint.pending(self.job)
+
+    def _join(self, held: checkpoint.Held, stop: threading.Event, **trigger: bool) -> bool:
+        """Run the query until it ends, or until `stop`; whether it ended."""
+        query = self._start(held.id, **trigger)
+        try:
+            ended = self._wait(query, stop)
+        finally:
+            if query.isActive:
+                query.stop()
+        self._take_durations(query)
+        return ended
 
     def _routed(self) -> DataFrame:
         frames = []
@@ -217,12 +244,12 @@ class Driver:
             frames.append(routed_dataframe(self.job, side, records, decode_records(stream.name, topic, stream.columns)))
         return reduce(DataFrame.unionAll, frames)
 
-    def _start(self, until_end: bool, origin: str) -> StreamingQuery:
+    def _start(self, origin: str, **trigger: bool) -> StreamingQuery:
         stage, work = (gather, gathered_reports) if self.job.plan.gathered else (units, unit_reports)
         run = functools.partial(work, self.job, [sink.begin(origin) for sink in self.sinks])
         reports = stage(self.job, self._routed(), run, REPORT_SCHEMA)
         writer = reports.writeStream.option("checkpointLocation", str(self.job.offsets)).foreachBatch(self._commit)
-        return writer.trigger(availableNow=True).start() if until_end else writer.start()
+        return (writer.trigger(**trigger) if trigger else writer).start()
 
     def _commit(self, frame: DataFrame, batch: int) -> None:
         try:

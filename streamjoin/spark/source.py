@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 NAME = "streamjoin"
 DRAINED = "drained"
 """In an offset: how many batches without input have moved tuples on since the last one with input."""
-OF = "of"
-"""In an offset: how many of them the operator asked for."""
+RESIZES = "resizes"
+"""In an offset: how often the state had been given another number of units then."""
 
 
 def pack(job: Job) -> str:
@@ -106,8 +106,6 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """How far the next batch goes; `start` where nothing arrived, nothing drains and no heartbeat is due."""
-        from streamjoin.operators.operator import drain_batches
-
         now_us = max(_now_us(), start["clock_us"])
         streams = {
             str(side): source.latest(start["streams"][str(side)], now_us) for side, source in self.sources.items()
@@ -115,11 +113,10 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         due = self.job.heartbeat_us and now_us - start["clock_us"] >= self.job.heartbeat_us
         offset = {"clock_us": now_us, "streams": streams}
         if streams == start["streams"]:
-            batches = drain_batches(self.job.operator)
             # A chain of another length begins anew: what is under way in it may be further from its end.
-            drained = start.get(DRAINED, 0) if start.get(OF, batches) == batches else 0
-            if self._ends and drained < batches:
-                return {**offset, DRAINED: drained + 1, OF: batches}
+            drained = start.get(DRAINED, 0) if start.get(RESIZES, 0) == self.job.resizes else 0
+            if self._ends and drained < self.job.drain_batches:
+                return {**offset, DRAINED: drained + 1, RESIZES: self.job.resizes}
             if not due:
                 return start
         return offset

@@ -21,15 +21,13 @@ from streamjoin.state import manifest
 from streamjoin.state.store import StateStore
 
 
-def begin(store: StateStore, version: int, operator: Elastic) -> None:
-    """Write down what the state of `version` becomes.
+def begin(store: StateStore, version: int, before: int, operator: Elastic) -> None:
+    """Write down what the state of `version` becomes; it is of `before` units.
 
     Raises:
         StateError: the state is not all there.
     """
-    states = {unit: store.load(unit, version) for unit in store.units() if version in store.versions(unit)}
-    if version and not states:
-        raise StateError(f"there is no state of version {version} below {store.root}")
+    states = {unit: store.load(unit, version) for unit in range(before)}
     after = operator.resized(states) if version else {}
     for unit, state in after.items():
         # Files that a unit let go lie in its folder, whatever it stores from now on.
@@ -38,6 +36,7 @@ def begin(store: StateStore, version: int, operator: Elastic) -> None:
     texts = {
         unit: manifest.dump(state, UnitReport(unit, labels[unit])).decode() for unit, state in sorted(after.items())
     }
+    store.root.mkdir(parents=True, exist_ok=True)
     store.write(_path(store), json.dumps({"version": version, "units": len(labels), "manifests": texts}).encode())
 
 

@@ -73,6 +73,18 @@ class StateStore:
                 "checkpoint do not belong together"
             ) from None
 
+    def check_units(self, units: int, version: int) -> None:
+        """Make sure that the state of `version` is of so many units at most; of fewer there would be one missing.
+
+        Raises:
+            StateError: it is of more.
+        """
+        if more := [unit for unit in self.units() if unit >= units and version in self.versions(unit)]:
+            raise StateError(
+                f"the state below {self.root} has units up to {max(more)}, and the operator has {units}; start with as "
+                "many as before, or with another checkpoint"
+            )
+
     def live_tuples(self, units: Iterable[int], version: int) -> int:
         """Tuples of both streams that these units store or send on at `version`; one that two store counts twice.
 

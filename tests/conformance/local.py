@@ -10,11 +10,12 @@ import pyarrow as pa
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.intake.shedding import Rules
-from streamjoin.operators.operator import Operator, drain_batches, drain_punctuation
+from streamjoin.operators.operator import Elastic, Operator, drain_batches, drain_punctuation
 from streamjoin.operators.slot import SlotStep, StageJob
 from streamjoin.operators.unit import UnitReport
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan
+from streamjoin.state import rescale
 from streamjoin.state.store import StateStore
 
 Batch = tuple[Sequence[pa.RecordBatch], Sequence[pa.RecordBatch]]
@@ -87,6 +88,15 @@ class LocalRun:
             self.positions = positions
             self.version += 1
         return results
+
+    def resize(self, operator: Elastic) -> None:
+        """What a start with another number of units does."""
+        store = StateStore(self.state, sync=False)
+        rescale.begin(store, self.version, len(self.operator.units), operator)
+        assert rescale.complete(store) == len(operator.units)
+        rescale.forget(store)
+        store.sweep()
+        self.operator = operator
 
     def drain(self) -> list[Batch]:
         """The batches that the end of both streams asks for."""

@@ -32,17 +32,6 @@ STEPS = {4: 6, 8: 3}
 """Before which batch there are how many cores; 4 to begin with."""
 
 
-def changed(run: LocalRun, cores: int) -> None:
-    """What a start with another number of cores does."""
-    store = StateStore(run.state, sync=False)
-    operator = SplitJoin(cores, 2)
-    rescale.begin(store, run.version, operator)
-    assert rescale.complete(store) == cores
-    rescale.forget(store)
-    store.sweep()
-    run.operator = operator
-
-
 def long(given: History, window: str) -> JoinPlan:
     """A plan whose windows reach over several batches."""
     found = plan(given, "band", window)
@@ -62,7 +51,7 @@ def rescaled(
     pairs: list[tuple[int, int]] = []
     for number, batch in enumerate(given.cuts(BATCHES, pieces=2)):
         if number in STEPS:
-            changed(run, STEPS[number])
+            run.resize(SplitJoin(STEPS[number], 2))
         results = run.batch(batch)
         in_turn = in_order(ordering, results) if ordering is not Ordering.NONE else iter(results)
         pairs += pairs_of(list(in_turn))
@@ -132,7 +121,7 @@ def test_a_start_that_is_killed_while_it_rescales_is_finished_by_the_next(
 
     real = os.replace
     whole = begun(tmp_path / "whole")
-    changed(whole, cores)
+    whole.resize(SplitJoin(cores, 2))
     want = contents(tmp_path / "whole")
     moved, killed = 0, True
     while killed:
@@ -149,7 +138,7 @@ def test_a_start_that_is_killed_while_it_rescales_is_finished_by_the_next(
         with monkeypatch.context() as patched:
             patched.setattr(os, "replace", stops)
             try:
-                changed(run, cores)
+                run.resize(SplitJoin(cores, 2))
                 killed = False
             except Killed:
                 pass
@@ -157,7 +146,7 @@ def test_a_start_that_is_killed_while_it_rescales_is_finished_by_the_next(
             store = StateStore(folder, sync=False)
             if rescale.complete(store) is None:
                 assert moved == 0, "what was written down is done by whoever comes next"
-                changed(run, cores)
+                run.resize(SplitJoin(cores, 2))
             rescale.forget(store)
             store.sweep()
         assert contents(folder) == want
@@ -171,7 +160,7 @@ def test_before_the_first_batch_there_is_nothing_to_move(tmp_path: Path) -> None
     batches = given.cuts(3)
     # The first batch was joined by four cores and is not done.
     run.batch(batches[0], commit=False)
-    changed(run, 2)
+    run.resize(SplitJoin(2, 2))
     pairs = pairs_of([rows for batch in batches for rows in run.batch(batch)])
     assert Counter(pairs) == Counter(expected(given, "band", run.plan, 3))
 
@@ -183,8 +172,32 @@ def test_what_was_written_down_and_is_damaged_is_named(tmp_path: Path) -> None:
 
 
 def test_state_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match="no state of version 7"):
-        rescale.begin(StateStore(tmp_path), 7, SplitJoin(2))
+    with pytest.raises(StateError, match="unit 0 has no state of version 7"):
+        rescale.begin(StateStore(tmp_path), 7, 3, SplitJoin(2))
+
+
+def test_a_unit_whose_state_is_lost_is_named(tmp_path: Path) -> None:
+    given = history(2, r=40, s=40)
+    run = LocalRun(long(given, "7 rows"), SplitJoin(4), tmp_path)
+    for batch in given.cuts(3):
+        run.batch(batch)
+    (tmp_path / "0" / "2" / "3.json").unlink()
+    with pytest.raises(StateError, match="unit 2 has no state of version 3"):
+        run.resize(SplitJoin(2))
+    # Offsets that begin anew over later state, as whoever removed only one of the two has them.
+    run.version = 0
+    with pytest.raises(StateError, match="its offsets begin anew"):
+        run.resize(SplitJoin(2))
+
+
+def test_fewer_units_over_the_state_of_more_are_refused(tmp_path: Path) -> None:
+    given = history(2, r=40, s=40)
+    run = LocalRun(long(given, "7 rows"), SplitJoin(4), tmp_path)
+    first, second = given.cuts(2)
+    run.batch(first)
+    run.operator = SplitJoin(3)
+    with pytest.raises(StateError, match="has units up to 3, and the operator has 3"):
+        run.batch(second)
 
 
 def contents(folder: Path) -> dict[str, str]:

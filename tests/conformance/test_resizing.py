@@ -15,7 +15,6 @@ from streamjoin.operators.handshake import chain as chain_module
 from streamjoin.operators.handshake.resize import groups, resized
 from streamjoin.operators.unit import UnitState
 from streamjoin.ordering import Ordering, in_order
-from streamjoin.state import rescale
 from streamjoin.state.manifest import named
 from streamjoin.state.store import StateStore
 from streamjoin.window import CountWindow, R, S
@@ -32,16 +31,6 @@ LENGTHS = {3: 1, 5: 16, 8: 3, 9: 2, 11: 5}
 Pairs = list[tuple[int, int]]
 
 
-def changed(run: LocalRun, operator: Handshake) -> None:
-    """What a start with a chain of another length does."""
-    store = StateStore(run.state, sync=False)
-    rescale.begin(store, run.version, operator)
-    rescale.complete(store)
-    rescale.forget(store)
-    store.sweep()
-    run.operator = operator
-
-
 def resizing(
     given: History, window: str, folder: Path, ordering: Ordering = Ordering.NONE, lengths: Mapping[int, int] = LENGTHS
 ) -> tuple[LocalRun, Pairs]:
@@ -53,7 +42,7 @@ def resizing(
         if number in lengths:
             states = [StateStore(folder).load(unit.number, run.version) for unit in run.operator.units]
             on_their_way += sum(bool(state.outbox) for state in states)
-            changed(run, Handshake(lengths[number], 3 + number))
+            run.resize(Handshake(lengths[number], 3 + number))
         results = run.batch(batch)
         pairs += pairs_of(list(in_order(ordering, results) if ordering is not Ordering.NONE else results))
     assert on_their_way, "nothing was on its way when the length changed"
@@ -100,7 +89,7 @@ def test_a_length_may_change_twice_without_a_batch_in_between(tmp_path: Path) ->
     for number, batch in enumerate([*given.cuts(BATCHES), *[DRAIN] * 6]):
         if number == 6:
             for workers in (3, 2, 6, 1, 4):
-                changed(run, Handshake(workers, 2))
+                run.resize(Handshake(workers, 2))
         pairs += pairs_of(run.batch(batch))
     assert Counter(pairs) == Counter(expected(given, "band", run.plan, BATCHES))
 

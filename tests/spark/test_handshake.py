@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 from streamjoin.errors import UnsupportedError
 from streamjoin.joinfile import parse
 from streamjoin.ordering import Ordering
-from streamjoin.prepare import bind
+from streamjoin.prepare import bind, store_job, store_spec
+from streamjoin.results.question import Question
+from streamjoin.results.reader import Reader
 from streamjoin.spark.driver import Driver
 from streamjoin.spark.kafka import Topic
 from streamjoin.state.store import StateStore, read_manifests
@@ -23,6 +25,7 @@ from tests.conformance.test_ordering import falls, sequence
 
 from .command import Command
 from .jobs import check_same, join_text, pairs_in_name_order, query, result_rows, run_text, write_history
+from .test_store_crashes import rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -80,6 +83,33 @@ def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(
         places = sequence(given, counted=False, batches=BATCHES + MORE)
         assert falls(ordering, pairs_in_name_order(tmp_path / "results"), places) == []
     assert store.sweep() == 0
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("before", "after"), [(4, 1), (2, 4)])
+def test_a_batch_whose_results_a_store_has_is_done_by_the_chain_that_began_it(
+    before: int, after: int, tmp_path: Path, session: SparkSession
+) -> None:
+    """A chain of another length gives other results in that batch, and the store would not take them."""
+    given = history(4, r=120, s=120)
+    write_history(given, tmp_path, BATCHES)
+    file = tmp_path / "join.yaml"
+
+    def of(workers: int) -> str:
+        operator = f"name: handshake, workers: {workers}, block: 3"
+        results = "{store: sqlite, path: results.db, snapshot: {batches: 1}}"
+        return join_text(query("equality", "full history"), operator, results=results)
+
+    file.write_text(of(before))
+    kill = f"batch.after_commit:kill:{BATCHES - 1}"
+    with Command(file, "--until-end", "--quiet", failpoints=kill) as command:
+        assert command.exit_status() == -signal.SIGKILL, command.output()
+    progress = run_text(session, of(after), tmp_path)
+    assert progress.batches == 1 + 1 + after
+    join = parse(of(after), base=tmp_path)
+    reader = Reader(store_spec(join).open(), store_job(join))
+    wanted = expected(given, "equality", plan(given, "equality", "full history"), BATCHES)
+    check_same(rows_of(reader, Question(select=("r_id", "s_id"))), Counter(wanted))
 
 
 def test_the_end_of_a_kafka_topic_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ to the right and S to the left, so that each tuple of R meets each tuple of S so
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -88,13 +88,17 @@ class Handshake:
 
     @property
     def drain_batches(self) -> int:
-        """In the first all tuples set out, and then they go one hop a batch. Workers that were merged need one."""
-        return self.workers
+        """In the first all tuples set out, and then they go one hop a batch."""
+        return self.workers if self.workers > 1 else 0
 
     @property
     def lasting(self) -> str:
         """Everything may change: the chain's length and what is sent on when are about balance, not about results."""
         return self.name
+
+    def with_units(self, units: int) -> Handshake:
+        """See `Elastic`."""
+        return replace(self, workers=units)
 
     def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
         """See the module `resize`."""

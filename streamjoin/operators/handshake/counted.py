@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamjoin.block import Block
 from streamjoin.index.layout import IndexLayout, Probes
 from streamjoin.index.segment import ProbeCounts, Segment
 from streamjoin.window import CountWindow
@@ -65,8 +64,3 @@ def open_ended(layout: IndexLayout) -> IndexLayout:
     if isinstance(layout.window, CountWindow):
         return replace(layout, window=FromRank(layout.window.rows))
     return layout
-
-
-def with_opposite(block: Block, opposite: np.ndarray) -> Block:
-    """`block` with the column OPPOSITE."""
-    return block.with_column(OPPOSITE, opposite)

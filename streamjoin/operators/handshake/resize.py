@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.handshake.handover import message, sent
+from streamjoin.operators.operator import even_groups
 from streamjoin.operators.unit import UnitState, totals_of
 from streamjoin.window import R, S
 
@@ -38,7 +37,7 @@ def resized(states: Mapping[int, UnitState], workers: int) -> dict[int, UnitStat
 def groups(before: int, after: int) -> list[tuple[int, ...]]:
     """Which of `before` workers each of `after` workers takes the place of; neighbours, and the ends stay the ends."""
     if after < before:
-        return [tuple(part.tolist()) for part in np.array_split(np.arange(before), after)]
+        return list(even_groups(range(before), after))
     places = {old * (after - 1) // max(before - 1, 1): old for old in range(before)}
     return [(places[new],) if new in places else () for new in range(after)]
 

@@ -32,7 +32,7 @@ from streamjoin.index.segment import Segment, SegmentInfo
 from streamjoin.index.view import NUMBER, RANK
 from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.operators.handshake.blocks import automatic_block
-from streamjoin.operators.handshake.counted import OPPOSITE, CountedSegment, open_ended, with_opposite
+from streamjoin.operators.handshake.counted import OPPOSITE, CountedSegment, open_ended
 from streamjoin.operators.handshake.forwarding import balancing, idle, outlived
 from streamjoin.operators.handshake.handover import message, sent
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
@@ -228,7 +228,7 @@ class ChainStep(UnitStep):
     def _take_in(self, side: int, block: Block) -> Block:
         """New tuples at the stream's head, in blocks where there is a successor."""
         if isinstance(self.plan.window, CountWindow):
-            block = with_opposite(block, super()._probe_coordinates(self.plan.window, side, block))
+            block = block.with_column(OPPOSITE, super()._probe_coordinates(self.plan.window, side, block))
         if (numbers := super()._numbers(side, block)) is not None:
             block = block.with_column(NUMBER, numbers)
         flow = self.flows[side]
@@ -284,10 +284,11 @@ class ChainStep(UnitStep):
         if self.waiting is not None:
             waiting = self.waiting.finish(self.save_segment)
             dropped += self.waiting.dropped
-            self.report.waiting_results = sum(run.rows for run in waiting)
         self.report.marks_us = (clocks[R].mark_us, clocks[S].mark_us)
         self._count({side: kept[side] + outbox[side] for side in (R, S)})
         self._count_forwarded(outbox)
+        self.report.waiting_results = sum(run.rows for run in waiting)
+        self.report.stored_bytes += sum(run.info.bytes for run in waiting)
         self.report.seconds["expire"] += self.seconds() - begun
         self.state = UnitState(
             self.before.version + 1,

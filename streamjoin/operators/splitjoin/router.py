@@ -12,7 +12,7 @@ however many cores the slot has.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,6 +57,10 @@ class SplitJoin:
     def lasting(self) -> str:
         """Everything may change: whose turn it is matters to balance only, since all cores process each tuple."""
         return self.name
+
+    def with_units(self, units: int) -> SplitJoin:
+        """See `Elastic`."""
+        return replace(self, cores=units)
 
     def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
         """See `spread`."""

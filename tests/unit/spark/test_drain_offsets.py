@@ -23,13 +23,15 @@ from tests.spark.jobs import write_history
 FILES = 2
 
 
-def reader(folder: Path, operator: Operator, *, ends: bool = True, heartbeat_us: int = 0) -> StreamJoinReader:
+def reader(
+    folder: Path, operator: Operator, *, ends: bool = True, heartbeat_us: int = 0, resizes: int = 0
+) -> StreamJoinReader:
     found = plan(history(0), "equality", "20 us")
     sources = {
         side: SourceSpec("parquet", {"path": folder / name, "files_per_batch": 1}, COLUMNS)
         for side, name in ((0, "r"), (1, "s"))
     }
-    job = Job(found, operator, 2, folder / "checkpoint", sources, heartbeat_us=heartbeat_us)
+    job = Job(found, operator, 2, folder / "checkpoint", sources, heartbeat_us=heartbeat_us, resizes=resizes)
     made = StreamJoinReader(pack(job))
     if ends:
         made.prepareForTriggerAvailableNow()
@@ -46,7 +48,7 @@ def offered(made: StreamJoinReader, start: dict[str, Any]) -> list[dict[str, Any
     return offsets
 
 
-@pytest.mark.parametrize(("operator", "batches"), [(Handshake(3), 3), (Handshake(1), 1), (Biclique(2, 2), 0)])
+@pytest.mark.parametrize(("operator", "batches"), [(Handshake(3), 3), (Handshake(1), 0), (Biclique(2, 2), 0)])
 def test_the_input_is_followed_by_the_batches_that_the_operator_asks_for(
     operator: Operator, batches: int, tmp_path: Path
 ) -> None:
@@ -78,8 +80,15 @@ def test_a_job_without_an_end_does_not_drain(tmp_path: Path) -> None:
 
 def test_a_chain_of_another_length_drains_from_the_beginning(tmp_path: Path) -> None:
     write_history(history(0), tmp_path, FILES)
-    *_, middle, end = offered(made := reader(tmp_path, Handshake(3)), made.initialOffset())
-    assert [offset["drained"] for offset in offered(reader(tmp_path, Handshake(5)), middle)] == [1, 2, 3, 4, 5]
-    assert [offset["drained"] for offset in offered(reader(tmp_path, Handshake(1)), middle)] == [1]
-    assert [offset["drained"] for offset in offered(reader(tmp_path, Handshake(3)), middle)] == [3]
-    assert offered(reader(tmp_path, Handshake(3)), end) == []
+    made = reader(tmp_path, Handshake(3))
+    *_, middle, end = offered(made, made.initialOffset())
+
+    def drained(workers: int, resizes: int, start: dict[str, Any]) -> list[int]:
+        return [found["drained"] for found in offered(reader(tmp_path, Handshake(workers), resizes=resizes), start)]
+
+    assert drained(3, 0, middle) == [3] and drained(3, 0, end) == []
+    assert drained(5, 1, middle) == [1, 2, 3, 4, 5]
+    # As long as before, but with another length in between.
+    assert drained(3, 2, middle) == [1, 2, 3]
+    # One worker needs no batch, but it was several.
+    assert drained(1, 1, middle) == [1]
