@@ -44,6 +44,8 @@ RESEND_S: Final = 10.0
 """A task that changed nothing within so long is sent again; the one before is void by then."""
 UNKNOWN_S: Final = 60.0
 """A job that nobody could look at for so long is unknown."""
+STARTING_S: Final = 120.0
+"""A driver that has been starting for longer takes no turn from others."""
 PATIENCE: Final = 0.3
 """A lease that ran out is left alone for this part of its length: clocks jump, and laptops sleep."""
 THIN_EVERY_S: Final = 60.0
@@ -83,11 +85,18 @@ class Reconciler:
             SQLAlchemyError: the catalog does not answer.
         """
         with self.catalog.read() as session:
-            rows = session.execute(select(Job, Lease).outerjoin(Lease, Lease.job_id == Job.id)).all()
+            joined = select(Job, Lease).outerjoin(Lease, Lease.job_id == Job.id)
+            rows = session.execute(joined.order_by(Job.observed_since_us)).all()
         done: dict[str, Deed] = {}
+        # Each start takes a core for a while. If all jobs start at once, Spark gives up waiting for its own workers.
+        turns = self.settings.starts_max - sum(self._is_starting(job, lease) for job, lease in rows)
         for job, lease in rows:
             try:
                 action = decide(self._look(job, lease), self.clock_us(), self.settings.stop_grace_s)
+                if action.deed == Deed.LAUNCH and not self._is_sent(job):
+                    if turns <= 0:
+                        continue
+                    turns -= 1
                 self._do(job, lease, action)
                 self._blind.pop(job.id, None)
             except BrokerDownError as failure:
@@ -103,6 +112,16 @@ class Reconciler:
         self._forget({job.id for job, _ in rows})
         self._thin()
         return done
+
+    def _is_starting(self, job: Job, lease: Lease | None) -> bool:
+        since_s = (self.clock_us() - job.observed_since_us) / 1e6
+        held = lease is not None and not lease.ended
+        return self._is_sent(job) or (held and job.observed == lifecycle.STARTING and since_s < STARTING_S)
+
+    def _is_sent(self, job: Job) -> bool:
+        """Whether a worker was told to launch its next driver, and may still do so."""
+        sent_s = self._sent.get((LAUNCH, job.id, job.generation + 1), -RESEND_S)
+        return self.steady_s() - sent_s < RESEND_S
 
     def _look(self, job: Job, lease: Lease | None) -> JobSeen:
         held = lease is not None and not lease.ended

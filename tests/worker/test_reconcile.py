@@ -24,7 +24,7 @@ from streamjoin.results.stores.store import StoreDownError, StoreError, StoreSpe
 from tests.servers.process import comes_true
 from worker import launch, leases, processes, reconcile
 from worker.decide import Deed
-from worker.reconcile import RESEND_S, UNKNOWN_S, Reconciler
+from worker.reconcile import RESEND_S, STARTING_S, UNKNOWN_S, Reconciler
 
 from .jobs import add_job, change, events_of, job_of, lease_of, want
 
@@ -93,6 +93,42 @@ def test_a_job_that_is_wanted_is_launched_once_in_a_while(desk: Desk) -> None:
     assert [arguments for _, arguments, _ in desk.sent] == [[job, 1], [job, 1]]
     desk.take(job)
     assert desk.look(1) == {}
+
+
+def test_drivers_start_a_few_at_a_time_and_who_waits_longest_is_next(desk: Desk) -> None:
+    most = desk.settings.starts_max
+    jobs = [add_job(desk.catalog, wanted="running") for _ in range(most + 2)]
+    for number, job in enumerate(jobs):
+        change(desk.catalog, job, observed_since_us=desk.now_us - S * (len(jobs) - number))
+    assert list(desk.look()) == jobs[:most]
+    for job in jobs[:most]:
+        desk.take(job)
+        desk.see(job, "starting")
+    assert desk.look(1) == {}
+    desk.see(jobs[0], "running")
+    assert desk.look(1) == {jobs[most]: Deed.LAUNCH}
+    # What was sent has its turn until nobody can take it any more.
+    assert desk.look(0.1) == {jobs[most]: Deed.LAUNCH}
+    assert [arguments[0] for _, arguments, _ in desk.sent] == jobs[: most + 1]
+    for job in jobs[1:most]:
+        desk.see(job, "running")
+    assert list(desk.look(0.1)) == jobs[most:]
+
+
+def test_a_driver_that_starts_for_ever_takes_no_turn(desk: Desk, sleeper: tuple[int, str]) -> None:
+    stuck = [add_job(desk.catalog, wanted="running") for _ in range(desk.settings.starts_max)]
+    for job in stuck:
+        desk.take(job, 1, *sleeper)
+        desk.see(job, "starting")
+    more = add_job(desk.catalog, wanted="running")
+    change(desk.catalog, more, observed_since_us=desk.now_us)
+    assert more not in desk.look()
+    for after_s, launched in ((STARTING_S - 1, False), (2, True)):
+        desk.now_us += round(after_s * S)
+        with desk.catalog.begin() as session:
+            for job in stuck:
+                leases.renew(session, job, 1, now_us=desk.now_us, lease_s=4)
+        assert (more in desk.look()) == launched
 
 
 def test_a_driver_that_lives_is_left_alone(desk: Desk, sleeper: tuple[int, str]) -> None:
