@@ -174,10 +174,11 @@ def test_the_largest_state_is_remembered_in_tuples_too() -> None:
         unit = {
             "unit": 0, "label": "R0", "comparisons": 0, "results": 0, "expired_rows": 0, "stored_rows": stored,
             "stored_bytes": sum(stored), "segments": 1, "late": [0, 0], "received": {}, "received_bytes": {},
-            "queries": [], "seconds": {},
+            "queries": [], "seconds": {}, "waiting_results": stored[1],
         }  # fmt: skip
         progress.add(BatchReport(0, 3, [unit], {0: {"rows": 4}, 1: {"rows": 5}}, {"committed": 0.5}))
     assert (progress.stored_rows_max, progress.stored_rows) == (80, (10, 10))
+    assert progress.waiting_results_max == 10
     assert list(progress.times) == [BatchTimes(3, 9, {"committed": 0.5})] * 3
 
 
