@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -84,12 +85,17 @@ def tree_sums(pid: int, watched: Path | None = None) -> dict[str, int]:
         tree = [root, *root.children(recursive=True)]
     except psutil.NoSuchProcess:
         return {}
+    return sums_of((process.pid for process in tree), watched)
+
+
+def sums_of(pids: Iterable[int], watched: Path | None = None) -> dict[str, int]:
+    """The sums over some processes, in bytes; those that have ended count nothing."""
     sums = dict.fromkeys((*FIELDS.values(), "watched_bytes"), 0)
-    for process in tree:
+    for pid in pids:
         try:
-            lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
             if watched is not None:
-                sums["watched_bytes"] += _mapped_bytes(process.pid, f"{watched}/")
+                sums["watched_bytes"] += _mapped_bytes(pid, f"{watched}/")
         except OSError:  # It ended meanwhile.
             continue
         for line in lines:

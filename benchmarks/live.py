@@ -19,12 +19,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from benchmarks.footprint import sums_of
 from streamjoin.client import Client
 from tests.servers.process import ServerProcess, comes_true, free_ports
 from worker import processes
@@ -161,11 +162,7 @@ def results_of(client: Client, job: str) -> int:
 def footprint(data: Path, parent: int) -> int:
     """Bytes of all processes of a platform; pages that several share count once."""
     known = {*processes.members(data), parent, *(child.pid for child in psutil.Process(parent).children(True))}
-    total = 0
-    for pid in known:
-        with suppress(psutil.Error):
-            total += psutil.Process(pid).memory_full_info().pss
-    return total
+    return sums_of(known)["pss_bytes"]
 
 
 if __name__ == "__main__":

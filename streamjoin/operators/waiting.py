@@ -123,9 +123,12 @@ def _fits(rows: int, size: int) -> bool:
 def _bounded(parts: Sequence[pa.RecordBatch]) -> list[list[pa.RecordBatch]]:
     """`parts` in groups that are no larger than a run may be, one at least; the last one may take more."""
     groups: list[list[pa.RecordBatch]] = [[]]
+    rows = size = 0
     for part in parts:
-        if groups[-1] and not _fits(*_size([*groups[-1], part])):
+        rows, size = rows + part.num_rows, size + part.nbytes
+        if groups[-1] and not _fits(rows, size):
             groups.append([])
+            rows, size = part.num_rows, part.nbytes
         groups[-1].append(part)
     return groups
 
