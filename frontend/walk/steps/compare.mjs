@@ -47,9 +47,10 @@ export async function turnKnobs(page, walk) {
   await page.getByRole('option', { name: 'random', exact: true }).click();
   await knobs.getByText('total', { exact: true }).click();
   await row(page, 'biclique').getByText('random routing').waitFor({ timeout: SLOW_MS });
-  await row(page, 'handshake')
-    .getByText('cannot run it like this: a chain meets pairs late')
+  await row(page, 'spark')
+    .getByText("cannot run it like this: Spark's stream-stream join gives its results in no order")
     .waitFor({ timeout: SLOW_MS });
+  await row(page, 'handshake').getByText('up to total').waitFor({ timeout: SLOW_MS });
   await region(page, 'With more slots').getByText('Comparisons', { exact: true }).click();
   await region(page, 'With more slots').getByText('units follow the slots').waitFor({ timeout: SLOW_MS });
   await walk.look(page, 'compare-knobs');
