@@ -14,7 +14,8 @@ POSITION = "__position"
 """Engine column: place of the tuple among all its piece's tuples of the batch, int64; count windows and ordered results
 need it."""
 QUERIES = "__queries"
-"""Engine column: the queries that a tuple is for, a bit each; only jobs with several queries need it."""
+"""Engine column: the queries that a tuple is for, a bit each; only jobs with several queries need it. Above them, a bit
+for each query that was started later: whether the tuple was there before it."""
 
 
 def to_ipc(batch: pa.RecordBatch) -> pa.Buffer:
@@ -114,4 +115,9 @@ class Block:
 
 def members_of(queries: np.ndarray | None, query: int) -> np.ndarray | None:
     """Row numbers of the tuples that are for a query; None where all are, as there is one query only."""
-    return None if queries is None else np.nonzero(queries >> queries.dtype.type(query) & queries.dtype.type(1))[0]
+    return None if queries is None else np.nonzero(has_bit(queries, query))[0]
+
+
+def has_bit(bits: np.ndarray, number: int) -> np.ndarray:
+    """Where a bit is set, bool of shape (n,)."""
+    return (bits >> bits.dtype.type(number) & bits.dtype.type(1)).astype(bool)

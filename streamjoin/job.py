@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from streamjoin.errors import InputError
 from streamjoin.expression import columns_of
 from streamjoin.intake.shedding import Shedding
 from streamjoin.operators.operator import Operator, Relay, drain_batches
-from streamjoin.sharing import Plan
+from streamjoin.sharing import Lasting, Plan, SharedPlan
 from streamjoin.sources import FileSource, GeneratorSource, Source
 
 IDENTITY_FILE = "job.json"
@@ -57,6 +57,7 @@ class Job:
         sync: fsync state files.
         shedding: what is shed under overload.
         resizes: how often its state was given another number of units.
+        earlier: the queries that its state is of, where those of `plan` are others.
     """
 
     plan: Plan
@@ -69,6 +70,7 @@ class Job:
     sync: bool = True
     shedding: Shedding = field(default_factory=Shedding)
     resizes: int = 0
+    earlier: SharedPlan | None = None
 
     @property
     def drain_batches(self) -> int:
@@ -82,7 +84,7 @@ class Job:
     @property
     def state(self) -> Path:
         """Where the units' state is."""
-        return self.checkpoint / "state"
+        return state_folder(self.checkpoint)
 
     @property
     def offsets(self) -> Path:
@@ -109,10 +111,82 @@ class Job:
         return tuple(name for name in stream.columns.names if name in wanted)
 
 
+def state_folder(checkpoint: Path) -> Path:
+    """Where the units' state is."""
+    return checkpoint / "state"
+
+
 def recorded_slots(checkpoint: Path) -> int | None:
     """How many slots a checkpoint's job had when it was first started; None where it never was."""
-    try:
-        slots = json.loads((checkpoint / IDENTITY_FILE).read_text())["slots"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # whoever opens the checkpoint looks closer
+    slots = _recorded(checkpoint).get("slots")
     return slots if isinstance(slots, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedQuery:
+    """A query that a checkpoint's state is of.
+
+    Args:
+        text: as written, but for white space.
+        keyed: its results go into a store.
+        started: it was started over stored tuples.
+    """
+
+    name: str
+    text: str
+    keyed: bool
+    started: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a checkpoint says of a job with several queries.
+
+    Args:
+        operator: its name.
+        lasting: what stays, whatever queries there are.
+        queries: those that its state is of, in the order of their numbers.
+        kept: of R and of S, whether no stored tuple was let go as its last query was stopped.
+    """
+
+    operator: str
+    lasting: Lasting
+    queries: tuple[RecordedQuery, ...]
+    kept: tuple[bool, bool] = (True, True)
+
+    @property
+    def started(self) -> frozenset[str]:
+        """Names of the queries that were started over stored tuples."""
+        return frozenset(query.name for query in self.queries if query.started)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; `recorded` reads it back."""
+        return asdict(self)
+
+
+def queries_of(plan: SharedPlan) -> tuple[RecordedQuery, ...]:
+    """The queries of a plan as a checkpoint names them."""
+    return tuple(
+        RecordedQuery(name, " ".join(query.text.split()), query.keyed, name in plan.started)
+        for name, query in zip(plan.names_of_queries, plan.queries, strict=True)
+    )
+
+
+def recorded(checkpoint: Path) -> Recorded | None:
+    """The queries of a checkpoint; None where it was never used, or by a job with one query."""
+    try:
+        found = _recorded(checkpoint)["several"]
+        names, equalities = found["lasting"]["names"], found["lasting"]["equalities"]
+        queries = tuple(RecordedQuery(**query) for query in found["queries"])
+        lasting, kept = Lasting((names[0], names[1]), tuple(equalities)), found["kept"]
+        return Recorded(found["operator"], lasting, queries, (kept[0], kept[1]))
+    except (KeyError, TypeError, IndexError):
+        return None  # whoever opens the checkpoint looks closer
+
+
+def _recorded(checkpoint: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((checkpoint / IDENTITY_FILE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -260,6 +260,7 @@ class QueryFile(Model):
 
     query: str
     results: ResultsFile = ResultsFile(discard=True)
+    stopped: bool = False
 
 
 class JoinFile(Model):
@@ -610,6 +611,8 @@ def _check_queries(file: JoinFile) -> None:
     if file.operator.main is not None:
         raise InputError("names a conjunct of one query, and this file has several; leave it out",
                          field="operator.main")  # fmt: skip
+    if all(query.stopped for query in file.queries.values()):
+        raise InputError("are all stopped; leave one, or stop the job", field="queries")
     targets: dict[tuple[Any, ...], str] = {}
     for name, query in file.queries.items():
         place = f"queries.{_cut(name)}"

@@ -63,6 +63,14 @@ class JoinPlan:
         """The queries of a job that runs this plan: this one."""
         return (self,)
 
+    @property
+    def bits(self) -> int:
+        """How many bits a tuple carries to say which queries it is for; one query needs none said."""
+        return 1
+
+    def before_bit(self, query: int) -> None:
+        """See `SharedPlan`; one query alone is there from the start."""
+
     def layout(self, stored: int) -> IndexLayout:
         """How tuples stored on side `stored` are laid out."""
         return choose_layout(self.predicate, self.window, stored, self.index)

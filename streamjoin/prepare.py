@@ -12,10 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamjoin.coverage import all_stored, check_starts
 from streamjoin.errors import InputError, QueryError, UnsupportedError
 from streamjoin.generate import generator
 from streamjoin.intake.shedding import Rules, Shedding
-from streamjoin.job import Job, SourceSpec, recorded_slots
+from streamjoin.job import Job, Recorded, SourceSpec, queries_of, recorded, recorded_slots, state_folder
 from streamjoin.joinfile import JoinFile, RelationFile, StreamFile
 from streamjoin.operators import registry
 from streamjoin.ordering import Ordering
@@ -40,6 +41,7 @@ from streamjoin.sharing import Plan, SharedPlan
 from streamjoin.sources.filelog import list_files
 from streamjoin.sources.files import first_schema
 from streamjoin.sources.relation import Relation
+from streamjoin.state.store import read_manifests
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Bound:
         operator: the operator's name, `auto` resolved.
         single: each query for itself, in a file of several.
         name: what people call the query, in a file of several.
+        stopped: the queries that are stopped, each for itself.
+        earlier: the queries that the checkpoint's state is of, where those of the file are others.
     """
 
     file: JoinFile
@@ -57,6 +61,8 @@ class Bound:
     operator: str
     single: tuple[Bound, ...] = ()
     name: str = ""
+    stopped: tuple[Bound, ...] = ()
+    earlier: SharedPlan | None = None
 
     @property
     def query(self) -> JoinPlan:
@@ -88,7 +94,13 @@ class Bound:
             file.run.strict,
             file.run.heartbeat if heartbeat else 0,
             shedding=Shedding(shed_rules(file, self.plan)),
+            earlier=self.earlier if checkpoint == file.checkpoint else None,
         )
+
+    def ending(self) -> dict[str, Sink]:
+        """Where the results of queries go that are being stopped, by name."""
+        earlier = self.earlier.names_of_queries if self.earlier else ()
+        return {query.name: query.sink() for query in self.stopped if query.name in earlier}
 
     def sinks(self, checkpoint: Path | None = None) -> list[Sink]:
         """Where the results of each query go."""
@@ -222,11 +234,47 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     schemas = _open_inputs(file)
     if file.queries is None:
         return _bind_one(file, schemas, predicates)
-    single = tuple(_bind_named(file, name, schemas, predicates) for name in file.queries)
-    plan = SharedPlan(tuple(file.queries), tuple(query for one in single for query in one.plan.queries))
-    name = registry.choose(plan) if file.operator.name == registry.AUTO else file.operator.name
-    registry.build(name, file.operator.knobs, plan, file.slots)
-    return Bound(file, plan, registry.entry(name).name, single)
+    every = tuple(_bind_named(file, name, schemas, predicates) for name in file.queries)
+    single = tuple(one for one in every if not file.queries[one.name].stopped)
+    plan = SharedPlan(tuple(one.name for one in single), tuple(one.query for one in single))
+    name, earlier, found = file.operator.name, None, recorded(file.checkpoint)
+    if found is not None:
+        plan, earlier = _continued(plan, {one.name: one.query for one in every}, found)
+        name = found.operator if name == registry.AUTO else name
+    name = registry.choose(plan) if name == registry.AUTO else name
+    operator = registry.build(name, file.operator.knobs, plan, file.slots)
+    if earlier is not None:
+        clocks = next((state.clocks for _, state in read_manifests(state_folder(file.checkpoint))), ())
+        assert found is not None
+        check_starts(plan, earlier, operator, all_stored(found.kept, clocks))
+    stopped = tuple(one for one in every if one not in single)
+    return Bound(file, plan, registry.entry(name).name, single, stopped=stopped, earlier=earlier)
+
+
+def _continued(
+    plan: SharedPlan, queries: Mapping[str, JoinPlan], found: Recorded
+) -> tuple[SharedPlan, SharedPlan | None]:
+    """The plan of a job that has run before, and that of its state if it is of other queries."""
+    known = {query.name: query for query in found.queries}
+    for query in queries_of(SharedPlan(tuple(queries), tuple(queries.values()))):
+        before = known.get(query.name)
+        if before is not None and (before.text, before.keyed) != (query.text, query.keyed):
+            raise InputError(
+                f"{query.name} was another query when this checkpoint was used last; give the new one another name, "
+                "and results in another place",
+                field=f"queries.{query.name}.query",
+            )
+    if missing := [name for name in known if name not in queries]:
+        raise InputError(
+            f"the checkpoint has {' and '.join(missing)}; write the query here with stopped: true to end it, so that "
+            "its last results become visible, or use another run.checkpoint",
+            field="queries",
+        )
+    started = frozenset(name for name in plan.names_of_queries if name not in known) | found.started
+    after = replace(plan, lasting=found.lasting, started=started & frozenset(plan.names_of_queries))
+    if plan.names_of_queries == tuple(known):
+        return after, None
+    return after, SharedPlan(tuple(known), tuple(queries[name] for name in known), found.lasting, found.started)
 
 
 def _bind_named(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from streamjoin.errors import InputError, UnsupportedError
@@ -24,6 +24,19 @@ QUERIES_MAX = 64
 """A tuple carries a bit for each query."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """What stays of a job while its queries are started and stopped.
+
+    Args:
+        names: what the job calls its streams, from its first query on.
+        equalities: those by which tuples are routed, as text; empty where the operator looks at no keys.
+    """
+
+    names: tuple[str, str]
+    equalities: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class SharedPlan:
     """The plans of several queries; what they share is said as a `JoinPlan` says it.
@@ -31,17 +44,23 @@ class SharedPlan:
     Args:
         names_of_queries: what people call the queries.
         queries: at least one; all read the same two streams in the same order.
+        lasting: of a job that has run before.
+        started: the queries that were started over stored tuples; their results are the pairs whose later tuple came
+            afterwards.
     Raises:
         InputError: they cannot share one job; `field` is the query that does not fit.
     """
 
     names_of_queries: tuple[str, ...]
     queries: tuple[JoinPlan, ...]
+    lasting: Lasting | None = None
+    started: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if len(self.queries) > QUERIES_MAX:
-            raise InputError(f"{len(self.queries)} queries are too many for one job; {QUERIES_MAX} are the most",
-                             field="queries")  # fmt: skip
+        if self.bits > QUERIES_MAX:
+            counted = " and one more for each that was started later" if self._started else ""
+            raise InputError(f"{len(self.queries)} queries are too many for one job; a tuple has {QUERIES_MAX} bits, "
+                             f"one for each query{counted}", field="queries")  # fmt: skip
         first = self.queries[0]
         for name, query in zip(self.names_of_queries, self.queries, strict=True):
             if query.streams != first.streams:
@@ -71,7 +90,24 @@ class SharedPlan:
     @property
     def names(self) -> tuple[str, str]:
         """What the first query calls them."""
-        return self.queries[0].names
+        return self.lasting.names if self.lasting else self.queries[0].names
+
+    @property
+    def _started(self) -> list[str]:
+        return [name for name in self.names_of_queries if name in self.started]
+
+    @property
+    def bits(self) -> int:
+        """How many bits a tuple carries: one a query, and one more for each that was started later."""
+        return len(self.queries) + len(self._started)
+
+    def before_bit(self, query: int) -> int | None:
+        """The bit of tuples that were there before a query was started; None for a query that was there before them.
+
+        Two such tuples are no result of that query, wherever they meet.
+        """
+        name = self.names_of_queries[query]
+        return len(self.queries) + self._started.index(name) if name in self.started else None
 
     @property
     def text(self) -> str:
@@ -118,12 +154,13 @@ class SharedPlan:
     @cached_property
     def predicate(self) -> JoinPredicate:
         """What all queries ask for: the equalities that they have in common, by which tuples may be routed."""
-        first = self.queries[0]
-        others = [
-            {_keys_as(self.names, query, found) for found in query.predicate.equalities} for query in self.queries[1:]
-        ]
-        common = tuple(found for found in first.predicate.equalities if all(found.keys in theirs for theirs in others))
-        return JoinPredicate((TRUE, TRUE), common, (), ())
+        ours = [{found.keys: found for found in map(partial(named, self.names, query), query.predicate.equalities)}
+                 for query in self.queries]  # fmt: skip
+        common = [found for keys, found in ours[0].items() if all(keys in theirs for theirs in ours[1:])]
+        if self.lasting is not None:
+            by_text = {key_text(found): found for found in common}
+            common = [by_text[text] for text in self.lasting.equalities if text in by_text]
+        return JoinPredicate((TRUE, TRUE), tuple(common), (), ())
 
     @cached_property
     def window(self) -> Window:
@@ -159,10 +196,16 @@ class SharedPlan:
         return tuple(found.keys[side] for found in self.predicate.equalities)
 
 
-def _keys_as(names: tuple[str, str], query: JoinPlan, found: Equality) -> tuple[Expression, Expression]:
-    """The keys of an equality, with the names that another query gives its streams."""
+def named(names: tuple[str, str], query: JoinPlan, found: Equality) -> Equality:
+    """An equality with the names that another query gives its streams."""
     called = dict(zip(query.names, names, strict=True))
-    return renamed(found.keys[0], called), renamed(found.keys[1], called)
+    keys = renamed(found.keys[0], called), renamed(found.keys[1], called)
+    return Equality(keys, renamed(found.source, called))
+
+
+def key_text(found: Equality) -> str:
+    """By which an equality is known from one start to the next."""
+    return f"{found.keys[0]} = {found.keys[1]}"
 
 
 def renamed(expression: Expression, called: Mapping[str, str]) -> Expression:

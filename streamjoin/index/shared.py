@@ -52,13 +52,24 @@ def index_rows(
     for query, (layout, mine) in enumerate(zip(layouts, columns, strict=True)):
         chosen = members_of(queries, query)
         assert chosen is not None
-        rows = pa.array(chosen)
-        known = {name: values.take(rows) for name, values in mine.items() if name in layout.stored_reads}
-        at = coordinates[chosen] if coordinate_column(layout) else EMPTY
-        order, cells, keys = layout.arrange(known, at, chosen.size)
-        index |= _columns(query, layout, chosen[order], cells, keys, at[order] if at.size else at, queries.size)
+        index |= index_columns(query, layout, view_of(layout, mine, coordinates, chosen), queries.size)
         members.append(chosen.size)
     return index, tuple(members)
+
+
+def view_of(layout: IndexLayout, columns: Columns, coordinates: np.ndarray, chosen: np.ndarray) -> View:
+    """An index over some tuples of a block.
+
+    Args:
+        columns, coordinates: of the whole block; see `index_rows`.
+        chosen: row numbers of the tuples, int64.
+    """
+    rows = pa.array(chosen)
+    known = {name: values.take(rows) for name, values in columns.items() if name in layout.stored_reads}
+    at = coordinates[chosen] if coordinate_column(layout) else EMPTY
+    order, cells, keys = layout.arrange(known, at, chosen.size)
+    at = at[order] if at.size else at
+    return View(cells, at if layout.window_is_key else keys, at, chosen[order], chosen.size)
 
 
 def merge_indexes(
@@ -76,7 +87,7 @@ def merge_indexes(
         at = np.concatenate([view.coordinates for view in views])
         order = sorted_by(cells, keys, rows.size)
         cells, keys, at = (values[order] if values.size else values for values in (cells, keys, at))
-        index |= _columns(query, layout, rows[order], cells, keys, at, int(starts[-1]))
+        index |= index_columns(query, layout, View(cells, keys, at, rows[order], rows.size), int(starts[-1]))
         sizes.append(rows.size)
     return index, tuple(sizes)
 
@@ -86,12 +97,12 @@ def is_index_column(name: str) -> bool:
     return name.startswith((f"{_ROW}.", f"{CELL}.", f"{KEY}.", f"{_COORDINATE}."))
 
 
-def _columns(
-    query: int, layout: IndexLayout, rows: np.ndarray, cells: np.ndarray, keys: np.ndarray, at: np.ndarray, size: int
-) -> dict[str, np.ndarray]:
+def index_columns(query: int, layout: IndexLayout, view: View, size: int) -> dict[str, np.ndarray]:
+    """The index of one query over `size` tuples, as `shared_view` finds it."""
+
     def filled() -> Iterator[tuple[str, np.ndarray]]:
-        named = (_ROW, rows), (CELL, cells), (KEY, at if layout.window_is_key else keys)
-        for name, values in (*named, (_COORDINATE, EMPTY if layout.window_is_key else at)):
+        named = (_ROW, view.order), (CELL, view.cells), (KEY, view.keys)
+        for name, values in (*named, (_COORDINATE, EMPTY if layout.window_is_key else view.coordinates)):
             if values.size:
                 column = np.zeros(size, np.int64)
                 column[: values.size] = values

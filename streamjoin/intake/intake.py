@@ -170,7 +170,8 @@ class Intake:
         for name, lost in (("dropped_by_selection", ~selected), ("null_keys", selected & ~joinable)):
             if lost.any():
                 self._add(name, int(np.count_nonzero(lost)))
-        queries = bits_of([one.joinable for one in chosen]) if len(chosen) > 1 else None
+        bits = self.plan.bits
+        queries = bits_of([one.joinable for one in chosen], bits) if bits > 1 else None
         names = self.plan.routed_columns(self.side)
         block = Block(block.rows.select(list(names)), block.ts_us, block.positions, queries)
         block, positions = _keep(block, positions, joinable)

@@ -49,10 +49,10 @@ def select(query: JoinPlan, side: int, rows: pa.RecordBatch) -> Selected:
     return Selected(selected, joinable)
 
 
-def bits_of(masks: Sequence[np.ndarray]) -> np.ndarray:
-    """Truth values of up to 64 queries as the bits of the smallest unsigned integers that hold them, of shape (n,)."""
-    kind = np.min_scalar_type((1 << len(masks)) - 1)
-    bits = np.zeros(masks[0].size, kind)
-    for query, mask in enumerate(masks):
-        bits |= mask.astype(kind) << kind.type(query)
-    return bits
+def bits_of(masks: Sequence[np.ndarray], bits: int) -> np.ndarray:
+    """Truth values as the first of so many bits, in the smallest unsigned integers that hold them, of shape (n,)."""
+    kind = np.min_scalar_type((1 << bits) - 1)
+    values = np.zeros(masks[0].size, kind)
+    for number, mask in enumerate(masks):
+        values |= mask.astype(kind) << kind.type(number)
+    return values

@@ -15,6 +15,7 @@ from streamjoin.window import R
 
 if TYPE_CHECKING:
     from streamjoin.operators.unit import UnitState, UnitStep, Work
+    from streamjoin.sharing import Plan
 
 STORE, PROBE = 1, 2
 """Roles of a tuple in a unit; it can have both, and is then sent once."""
@@ -123,6 +124,14 @@ class Relay(Protocol):
     def step(self, work: Work) -> UnitStep:
         """A unit's work on one batch."""
 
+    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+        """The columns of stored tuples: all that they probe with when they are handed on."""
+
+
+def stored_columns(operator: Operator, plan: Plan, side: int) -> tuple[str, ...]:
+    """The columns of the tuples that units store."""
+    return operator.stored_columns(plan, side) if isinstance(operator, Relay) else plan.stored_columns(side)
+
 
 def drain_batches(operator: Operator) -> int:
     """How many batches without input it takes until every pair has met; 0 where pairs meet in their own batch."""
@@ -142,6 +151,11 @@ class Elastic(Operator, Protocol):
 
     def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
         """What the states of another number of units, all of one version, become for these units."""
+
+
+def routes_by_key(operator: Operator) -> bool:
+    """Whether equal keys say where tuples go, so that stored ones lie where their keys sent them."""
+    return bool(getattr(operator, "routes_by_key", False))
 
 
 _DRAIN = "drain"

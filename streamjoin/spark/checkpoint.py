@@ -16,27 +16,36 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from streamjoin.coverage import all_stored, check_starts
 from streamjoin.errors import InputError, StateError
 from streamjoin.intake.shedding import Rules, Shedding
-from streamjoin.job import IDENTITY_FILE, Job
-from streamjoin.operators.operator import Elastic
+from streamjoin.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
+from streamjoin.operators.handshake.handover import sent
+from streamjoin.operators.operator import Elastic, Operator, routes_by_key
+from streamjoin.operators.requery import Requery
+from streamjoin.operators.unit import UnitState
 from streamjoin.ordering import Ordering
-from streamjoin.state import rescale
+from streamjoin.plan import JoinPlan
+from streamjoin.sharing import Lasting, SharedPlan, key_text
+from streamjoin.state import rewrite
 from streamjoin.state.manifest import FORMAT
 from streamjoin.state.store import StateStore
 
 
 def identity(job: Job) -> dict[str, Any]:
-    """What must not change while a checkpoint is used; slots may, and units of an operator that is `Elastic`."""
+    """What must not change while a checkpoint is used.
+
+    Slots may, units of an operator that is `Elastic`, and the queries of a job that has several.
+    """
     plan = job.plan
-    keyed = [query.keyed for query in plan.queries]
+    single = plan if isinstance(plan, JoinPlan) else None
     return {
         "format": FORMAT,
-        "query": " ".join(plan.text.split()),
+        "query": " ".join(single.text.split()) if single else "several",
         "streams": {
             name: {"columns": str(stream.columns), "time": stream.time, "delay_us": stream.delay_us}
             for name, stream in zip(plan.names, plan.streams, strict=True)
@@ -45,7 +54,7 @@ def identity(job: Job) -> dict[str, Any]:
         "archive_period_us": plan.archive_period_us,
         "main predicate": plan.main,
         "operator": job.operator.lasting if isinstance(job.operator, Elastic) else repr(job.operator),
-        "keyed results": keyed[0] if len(keyed) == 1 else keyed,
+        "keyed results": single.keyed if single else None,
         # What the order is may change; stored tuples have their sequence numbers or have them not.
         "ordered results": plan.ordering is not Ordering.NONE,
     }
@@ -59,15 +68,30 @@ class Held:
         id: its own, by which stores tell the results of one from another's.
         units: of which number of units its state is.
         resizes: how often that has changed.
+        several: of which queries its state is, where there are several.
+        requeries: how often these have changed.
     """
 
     id: str
     units: int
-    resizes: int
+    resizes: int = 0
+    several: Recorded | None = None
+    requeries: int = 0
 
     def resizes_for(self, job: Job) -> bool:
-        """Whether the state has to change for the job's operator."""
+        """Whether the state is of another number of units than the job's operator has."""
         return self.units != len(job.operator.units)
+
+    def requeries_for(self, job: Job) -> bool:
+        """Whether the state is of other queries than the job has."""
+        return self.several is not None and self.several.queries != _recorded_of(job).queries
+
+    def operator(self, job: Job) -> Operator:
+        """The job's operator, with as many units as the state is of."""
+        if not self.resizes_for(job):
+            return job.operator
+        assert isinstance(job.operator, Elastic)
+        return job.operator.with_units(self.units)
 
     def resize(self, job: Job) -> None:
         """Give the state as many units as the operator has; there must be no pending batch.
@@ -75,19 +99,45 @@ class Held:
         Raises:
             StateError: the state is not all there.
         """
-        assert isinstance(job.operator, Elastic) and not pending(job)
+        assert isinstance(job.operator, Elastic)
+        store, version = StateStore(job.state), _version(job)
+        after = rewrite.resized(store, version, self.units, job.operator)
+        self._change(job, job.operator, after, {"units": len(job.operator.units), "resizes": self.resizes + 1})
+
+    def requery(self, job: Job) -> None:
+        """Give the state the job's queries; there must be no pending batch.
+
+        Raises:
+            UnsupportedError: what is stored is not all that a query asks for.
+            StateError: the state is not all there.
+        """
+        assert job.earlier is not None and self.several is not None and isinstance(job.plan, SharedPlan)
+        store, version, operator = StateStore(job.state), _version(job), self.operator(job)
+        before = {unit.number: store.load(unit.number, version) for unit in operator.units}
+        check_starts(job.plan, job.earlier, operator, all_stored(self.several.kept, before[0].clocks))
+        change = Requery(operator, job.earlier, job.plan)
+        after = dict(rewrite.requeried(store, version, self.requeries, change))
+        now = replace(_recorded_of(job), kept=_kept(self.several.kept, before, after))
+        self._change(job, operator, after, {"several": now.to_json(), "requeries": self.requeries + 1})
+
+    def _change(self, job: Job, operator: Operator, after: Mapping[int, UnitState], noted: Mapping[str, Any]) -> None:
+        assert not pending(job)
         store = StateStore(job.state)
-        rescale.begin(store, _version(job), self.units, job.operator)
-        self._complete(job, store)
+        rewrite.begin(store, _version(job), operator.units, after, noted)
+        self.complete(job)
         store.sweep()
 
-    def _complete(self, job: Job, store: StateStore) -> None:
-        """Finish what was begun, now or by a start that was killed."""
-        if (units := rescale.complete(store)) is not None:
-            self.units, self.resizes = units, self.resizes + 1
+    def complete(self, job: Job) -> None:
+        """Finish a change of the state that was begun, now or by a start that was killed."""
+        store = StateStore(job.state)
+        if (noted := rewrite.complete(store)) is not None:
             path = job.checkpoint / IDENTITY_FILE
-            _write(path, {**json.loads(path.read_text()), "units": self.units, "resizes": self.resizes})
-            rescale.forget(store)
+            _write(path, {**json.loads(path.read_text()), **noted})
+            rewrite.forget(store)
+            self.units = noted.get("units", self.units)
+            self.resizes = noted.get("resizes", self.resizes)
+            self.requeries = noted.get("requeries", self.requeries)
+            self.several = recorded(job.checkpoint)
 
 
 def pending(job: Job) -> bool:
@@ -117,9 +167,9 @@ def opened(job: Job) -> Iterator[Held]:
         lock.write(str(os.getpid()))
         lock.flush()
         held = _check_identity(job)
-        store = StateStore(job.state)
-        held._complete(job, store)
-        store.sweep()
+        held.complete(job)
+        _check_queries(job, held)
+        StateStore(job.state).sweep()
         yield held
 
 
@@ -158,13 +208,47 @@ def _check_identity(job: Job) -> Held:
                 "run.checkpoint, or remove that one to start anew",
                 field="run.checkpoint",
             )
-        units = len(job.operator.units)
-        return Held(str(theirs["id"]), theirs.get("units", units), theirs.get("resizes", 0))
+        units = theirs.get("units", len(job.operator.units))
+        return Held(
+            str(theirs["id"]), units, theirs.get("resizes", 0), recorded(job.checkpoint), theirs.get("requeries", 0)
+        )
     if job.offsets.exists() or job.state.exists():
         raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
-    held = Held(uuid.uuid4().hex, len(job.operator.units), 0)
+    several = _recorded_of(job) if isinstance(job.plan, SharedPlan) else None
+    held = Held(uuid.uuid4().hex, len(job.operator.units), several=several)
     _write(path, {**mine, "slots": job.slots, **asdict(held)})
     return held
+
+
+def _check_queries(job: Job, held: Held) -> None:
+    """A job was bound to the queries of its checkpoint before it was held."""
+    if held.requeries_for(job):
+        earlier = queries_of(job.earlier) if job.earlier else ()
+        assert held.several is not None
+        if held.several.queries != earlier:
+            raise InputError(
+                f"the queries of checkpoint {job.checkpoint} have changed since the join file was read; start again",
+                field="run.checkpoint",
+            )
+
+
+def _recorded_of(job: Job) -> Recorded:
+    """What the checkpoint says once its state is of the job's queries."""
+    plan = job.plan
+    assert isinstance(plan, SharedPlan)
+    equalities = tuple(map(key_text, plan.predicate.equalities)) if routes_by_key(job.operator) else ()
+    return Recorded(job.operator.name, plan.lasting or Lasting(plan.names, equalities), queries_of(plan))
+
+
+def _kept(
+    kept: tuple[bool, bool], before: Mapping[int, UnitState], after: Mapping[int, UnitState]
+) -> tuple[bool, bool]:
+    r, s = (was and _rows(before, side) == _rows(after, side) for side, was in enumerate(kept))
+    return r, s
+
+
+def _rows(states: Mapping[int, UnitState], side: int) -> int:
+    return sum(info.rows for state in states.values() for info in (*state.segments.get(side, ()), *sent(state, side)))
 
 
 def _version(job: Job) -> int:

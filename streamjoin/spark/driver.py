@@ -19,8 +19,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streamjoin.errors import RunError, StreamJoinError, UnsupportedError
 from streamjoin.failpoints import failpoint
 from streamjoin.job import Job
-from streamjoin.operators.operator import Elastic
 from streamjoin.results.parts import BatchDone, Sink
+from streamjoin.sharing import SharedPlan
 from streamjoin.spark import checkpoint
 from streamjoin.spark.join import gather, own_sources, routed_dataframe, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
@@ -127,6 +127,11 @@ class Progress:
         for side, latest in report.latest_us.items():
             self.latest_us[side] = max(latest, self.latest_us.get(side, latest))
 
+    def rename(self, before: Sequence[str], after: Sequence[str]) -> None:
+        """There are other queries from now on; whoever stays keeps its counts."""
+        known = dict(zip(before, self.queries, strict=True)) if self.queries else {}
+        self.queries = [known.get(name, {"results": 0, "comparisons": 0}) for name in after]
+
     def _add_queries(self, queries: Sequence[Mapping[str, int]]) -> None:
         self.queries = self.queries or [{} for _ in queries]
         for known, counts in zip(self.queries, queries, strict=True):
@@ -159,6 +164,7 @@ class Driver:
     Args:
         sinks: where each query's results go.
         topics: by side, for the sides that Spark reads from Kafka.
+        ending: where the results go of queries that this start stops, by name.
         on_batch: called after each committed batch, from another thread.
     """
 
@@ -169,12 +175,14 @@ class Driver:
         sinks: Sequence[Sink],
         topics: dict[int, Topic] | None = None,
         on_batch: OnBatch | None = None,
+        ending: Mapping[str, Sink] | None = None,
     ) -> None:
         self.session = session
         self.job = job
         self.sinks = tuple(sinks)
         self.topics = topics or {}
         self.on_batch = on_batch
+        self.ending = ending or {}
         self.progress = Progress()
         self._failure: BaseException | None = None
         self._begun: dict[int, float] = {}
@@ -194,11 +202,10 @@ class Driver:
             )
             resizes = held.resizes_for(self.job)
             self._check_end(until_end, replace(self.job, resizes=held.resizes + resizes))
-            if resizes:
+            if resizes or held.requeries_for(self.job):
                 if not self._done(held, stop):
                     return self.progress
-                held.resize(self.job)
-                self.job = replace(self.job, resizes=held.resizes)
+                self._change(held)
             ended = self._join(held, stop, **({"availableNow": True} if until_end else {}))
             if ended and until_end:
                 for sink in self.sinks:
@@ -214,14 +221,32 @@ class Driver:
             )
 
     def _done(self, held: checkpoint.Held, stop: threading.Event) -> bool:
-        """Do a pending batch as it was begun, by as many units: sinks may have taken its results. False if stopped."""
+        """Do a pending batch as it was begun, by as many units and for the same queries. False if stopped.
+
+        Sinks may have taken its results.
+        """
         if checkpoint.pending(self.job):
-            asked = self.job
-            assert isinstance(asked.operator, Elastic)
-            self.job = replace(asked, operator=asked.operator.with_units(held.units))
+            asked, sinks, earlier = self.job, self.sinks, self.job.earlier
+            self.job = replace(asked, operator=held.operator(asked), plan=earlier or asked.plan)
+            if earlier is not None:
+                by_name = {**self.ending, **dict(zip(_names(asked), sinks, strict=True))}
+                self.sinks = tuple(by_name[name] for name in earlier.names_of_queries)
             self._join(held, stop, once=True)
-            self.job = asked
+            self.job, self.sinks = asked, sinks
+            if earlier is not None:
+                self.progress.rename(earlier.names_of_queries, _names(asked))
         return not checkpoint.pending(self.job)
+
+    def _change(self, held: checkpoint.Held) -> None:
+        """Give the state the job's queries and units."""
+        if held.requeries_for(self.job):
+            for sink in self.ending.values():
+                sink.begin(held.id)
+                sink.finish()
+            held.requery(self.job)
+        if held.resizes_for(self.job):
+            held.resize(self.job)
+        self.job = replace(self.job, resizes=held.resizes, earlier=None)
 
     def _join(self, held: checkpoint.Held, stop: threading.Event, **trigger: bool) -> bool:
         """Run the query until it ends, or until `stop`; whether it ended."""
@@ -307,6 +332,11 @@ class Driver:
             if self.progress.first_begun_s is None:
                 self.progress.first_begun_s = begun
             self.progress.last_done_s = begun + batch["batchDuration"] / 1000
+
+
+def _names(job: Job) -> tuple[str, ...]:
+    assert isinstance(job.plan, SharedPlan)
+    return job.plan.names_of_queries
 
 
 def _epoch_s(timestamp: str) -> float:

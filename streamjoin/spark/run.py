@@ -112,7 +112,7 @@ def run_job(
 ) -> Progress:
     """Run a job in a session that is there already."""
     on_batch = _progress_text(show) if show else None
-    driver = Driver(session, job, sinks, topics_of(bound), on_batch)
+    driver = Driver(session, job, sinks, topics_of(bound), on_batch, bound.ending())
     return driver.run(until_end=until_end, stop=stop)
 
 

@@ -118,8 +118,8 @@ class StateStore:
     def _path(self, unit: int, name: str) -> Path:
         return Path(os.path.normpath(self.directory(unit) / name))
 
-    def writer(self, unit: int, version: int) -> SegmentWriter:
-        """Where the segments that first appear in `version` go."""
+    def writer(self, unit: int, version: int | str) -> SegmentWriter:
+        """Where the segments that first appear in `version` go; names of files begin with it."""
         return SegmentWriter(self, unit, version)
 
     def commit(self, unit: int, state: UnitState, report: UnitReport) -> None:
@@ -190,7 +190,7 @@ class StateStore:
 class SegmentWriter:
     """Writes one unit's new segments of a batch; they are durable once `finish` has returned."""
 
-    def __init__(self, store: StateStore, unit: int, version: int) -> None:
+    def __init__(self, store: StateStore, unit: int, version: int | str) -> None:
         self.store = store
         self.version = version
         self.directory = store.directory(unit)

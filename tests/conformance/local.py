@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,11 +11,12 @@ from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.intake.shedding import Rules
 from streamjoin.operators.operator import Elastic, Operator, drain_batches, drain_punctuation
+from streamjoin.operators.requery import Requery
 from streamjoin.operators.slot import SlotStep, StageJob
-from streamjoin.operators.unit import UnitReport
+from streamjoin.operators.unit import UnitReport, UnitState
 from streamjoin.punctuation import Punctuation
-from streamjoin.sharing import Plan
-from streamjoin.state import rescale
+from streamjoin.sharing import Plan, SharedPlan
+from streamjoin.state import rewrite
 from streamjoin.state.store import StateStore
 
 Batch = tuple[Sequence[pa.RecordBatch], Sequence[pa.RecordBatch]]
@@ -44,6 +45,7 @@ class LocalRun:
         self.dead: list[DeadLetter] = []
         self.counts: dict[str, int] = {}
         self.of_queries: list[int] = []
+        self.requeries = 0
 
     def batch(self, pieces: Batch, *, commit: bool = True, clock_us: int | None = None) -> list[pa.RecordBatch]:
         """Join one batch; with commit=False it counts as not done, and the next call repeats it.
@@ -92,11 +94,24 @@ class LocalRun:
     def resize(self, operator: Elastic) -> None:
         """What a start with another number of units does."""
         store = StateStore(self.state, sync=False)
-        rescale.begin(store, self.version, len(self.operator.units), operator)
-        assert rescale.complete(store) == len(operator.units)
-        rescale.forget(store)
-        store.sweep()
+        after = rewrite.resized(store, self.version, len(self.operator.units), operator)
+        self._rewrite(store, operator, after)
         self.operator = operator
+
+    def requery(self, plan: SharedPlan) -> None:
+        """What a start with other queries does."""
+        assert isinstance(self.plan, SharedPlan)
+        store = StateStore(self.state, sync=False)
+        change = Requery(self.operator, self.plan, plan)
+        self._rewrite(store, self.operator, dict(rewrite.requeried(store, self.version, self.requeries, change)))
+        self.plan = plan
+        self.requeries += 1
+
+    def _rewrite(self, store: StateStore, operator: Operator, after: Mapping[int, UnitState]) -> None:
+        rewrite.begin(store, self.version, operator.units, after, {})
+        assert rewrite.complete(store) == {}
+        rewrite.forget(store)
+        store.sweep()
 
     def drain(self) -> list[Batch]:
         """The batches that the end of both streams asks for."""

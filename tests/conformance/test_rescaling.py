@@ -17,7 +17,7 @@ from streamjoin.operators.splitjoin import SplitJoin, router
 from streamjoin.operators.unit import UnitState
 from streamjoin.ordering import Ordering, in_order
 from streamjoin.plan import JoinPlan
-from streamjoin.state import rescale
+from streamjoin.state import rewrite
 from streamjoin.state.manifest import named
 from streamjoin.state.store import StateStore
 from streamjoin.window import CountWindow, R, S, TimeWindow
@@ -144,10 +144,10 @@ def test_a_start_that_is_killed_while_it_rescales_is_finished_by_the_next(
                 pass
         if killed:
             store = StateStore(folder, sync=False)
-            if rescale.complete(store) is None:
+            if rewrite.complete(store) is None:
                 assert moved == 0, "what was written down is done by whoever comes next"
                 run.resize(SplitJoin(cores, 2))
-            rescale.forget(store)
+            rewrite.forget(store)
             store.sweep()
         assert contents(folder) == want
         moved += 1
@@ -166,14 +166,14 @@ def test_before_the_first_batch_there_is_nothing_to_move(tmp_path: Path) -> None
 
 
 def test_what_was_written_down_and_is_damaged_is_named(tmp_path: Path) -> None:
-    (tmp_path / "rescale.json").write_text('{"version": 3')
-    with pytest.raises(StateError, match=r"rescale\.json is damaged"):
-        rescale.complete(StateStore(tmp_path))
+    (tmp_path / "rewrite.json").write_text('{"version": 3')
+    with pytest.raises(StateError, match=r"rewrite\.json is damaged"):
+        rewrite.complete(StateStore(tmp_path))
 
 
 def test_state_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="unit 0 has no state of version 7"):
-        rescale.begin(StateStore(tmp_path), 7, 3, SplitJoin(2))
+        rewrite.resized(StateStore(tmp_path), 7, 3, SplitJoin(2))
 
 
 def test_a_unit_whose_state_is_lost_is_named(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def test_every_named_place_is_killed_at_least_once() -> None:
     assert sum(len(case.kills) for case in CASES.values()) == 30
 
 
+@pytest.mark.kills
 @pytest.mark.timeout(TEST_S_MAX)
 @pytest.mark.parametrize("name", CASES)
 def test_killed_jobs_go_on_exactly(name: str, tmp_path: Path) -> None:
@@ -176,6 +177,7 @@ def check_state(folder: Path) -> None:
     assert StateStore(state).sweep() == 0
 
 
+@pytest.mark.kills
 @pytest.mark.timeout(TEST_S_MAX)
 def test_each_line_stands_once_in_a_file_of_json_lines(tmp_path: Path) -> None:
     case = CASES["biclique by hash"]

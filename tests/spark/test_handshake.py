@@ -47,6 +47,7 @@ def want(given: History, batches: int) -> Counter[tuple[Any, ...]]:
     return Counter(expected(first, "equality", plan(given, "equality", WINDOW), batches))
 
 
+@pytest.mark.kills
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("ordering", "longer", "shorter", "drained"),
@@ -85,6 +86,7 @@ def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(
     assert store.sweep() == 0
 
 
+@pytest.mark.kills
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("before", "after"), [(4, 1), (2, 4)])
 def test_a_batch_whose_results_a_store_has_is_done_by_the_chain_that_began_it(

@@ -99,6 +99,7 @@ def test_ordered_results_are_gathered_for_each_query(session: SparkSession, tmp_
     check_same(Counter(equal), wanted(given, "equal"))
 
 
+@pytest.mark.kills
 def test_a_driver_killed_between_two_sinks_leaves_every_result_once(tmp_path: Path, given: History) -> None:
     file = tmp_path / "join.yaml"
     file.write_text(text("name: biclique, r_units: 2, s_units: 2"))

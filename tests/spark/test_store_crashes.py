@@ -50,6 +50,7 @@ def rows_of(reader: Reader, question: Question) -> Counter[Any]:
     return Counter(tuple(row.values()) for batch in ask(reader, question) for row in batch.to_pylist())
 
 
+@pytest.mark.kills
 @pytest.mark.timeout(TEST_S_MAX)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_killed_jobs_leave_every_row_once_in_the_store(policy: str, tmp_path: Path) -> None:

@@ -69,6 +69,11 @@ class Biclique:
             f"{words}, in {self.r_groups} and {self.s_groups} subgroups" if self.routing is Routing.CONTRAND else words
         )
 
+    @property
+    def routes_by_key(self) -> bool:
+        """Whether a tuple's equal keys say where it goes."""
+        return self.routing is not Routing.RANDOM and self.bounds is None
+
     @cached_property
     def groups(self) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
         """Unit numbers of R's and of S's subgroups."""

@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.operators.handshake.counted import OPPOSITE
 from streamjoin.operators.handshake.resize import resized
 from streamjoin.operators.handshake.step import ChainStep
 from streamjoin.operators.knobs import Knobs, whole
 from streamjoin.operators.operator import PROBE, STORE, Route, Tuples, UnitSpec
 from streamjoin.operators.unit import UnitState, UnitStep, Work
 from streamjoin.sharing import Plan
-from streamjoin.window import FullHistory, R, S
+from streamjoin.window import CountWindow, FullHistory, R, S
 
 AUTO_BLOCK = "auto"
 _TUPLES_MAX = 1 << 40
@@ -103,6 +104,11 @@ class Handshake:
     def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
         """See the module `resize`."""
         return resized(states, self.workers)
+
+    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+        """See `Relay`."""
+        names = plan.routed_columns(side)
+        return (*names, OPPOSITE) if isinstance(plan.window, CountWindow) else names
 
     def step(self, work: Work) -> UnitStep:
         """See `Relay`."""

@@ -36,6 +36,7 @@ from streamjoin.operators.handshake.counted import OPPOSITE, CountedSegment, ope
 from streamjoin.operators.handshake.forwarding import balancing, idle, outlived
 from streamjoin.operators.handshake.handover import message, sent
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
+from streamjoin.operators.handshake.started import StartedSegment
 from streamjoin.operators.operator import STORE, drains
 from streamjoin.operators.unit import UnitState, UnitStep, Work
 from streamjoin.operators.waiting import Run, Waiting
@@ -101,11 +102,7 @@ class ChainStep(UnitStep):
 
     def _attach(self, side: int, open_segment: Open) -> Chain:
         layouts = tuple(open_ended(query.layout(side)) for query in self.plan.queries)
-        # A tuple that is handed on probes with its own columns, so all that keys are computed from is kept.
-        names = self.plan.routed_columns(side)
-        if isinstance(self.plan.window, CountWindow):
-            names = (*names, OPPOSITE)
-        return Chain(layouts, names, self.plan.archive_period, [])
+        return Chain(layouts, self.operator.stored_columns(self.plan, side), self.plan.archive_period, [])
 
     def _flow(self, side: int) -> Flow:
         chain = self._chains[side]
@@ -184,6 +181,8 @@ class ChainStep(UnitStep):
             ranks = block.positions + self.before.clocks[1 - stored].rows
             counted: list[Segment] = [CountedSegment.over(found, ranks, window.rows) for found in chain.segments]
             chain = replace(chain, segments=counted)
+        if (bit := self.plan.before_bit(self.query)) is not None:
+            chain = replace(chain, segments=[StartedSegment.over(found, bit, block) for found in chain.segments])
         yield from super()._matches(chain, stored, block)
 
     def _numbers(self, side: int, block: Block) -> np.ndarray | None:

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.job import recorded
 from streamjoin.joinfile import parse
-from streamjoin.prepare import bind
-from streamjoin.spark.checkpoint import identity
+from streamjoin.prepare import Bound, bind
+from streamjoin.sharing import key_text
+from streamjoin.spark.checkpoint import identity, opened
 
 FILE = """
 streams:
@@ -30,11 +33,57 @@ def of(folder: Path, text: str = FILE, near: str = STORE, same: str = FOLDER) ->
     ("before", "after"),
     [("near:", "close:"), ("< 5", "< 6"), ("a.x = b.a WITHIN 1", "a.x = b.a WITHIN 2"), ("  same:", "  # same:")],
 )
-def test_queries_of_one_job_belong_to_its_checkpoint(before: str, after: str, tmp_path: Path) -> None:
-    assert of(tmp_path) == of(tmp_path)
-    assert of(tmp_path) != of(tmp_path, FILE.replace(before, after))
+def test_the_queries_of_a_job_may_change(before: str, after: str, tmp_path: Path) -> None:
+    """What becomes of one that is another is said where the join file is bound."""
+    assert of(tmp_path) == of(tmp_path, FILE.replace(before, after))
 
 
-def test_what_each_query_keeps_of_a_tuple_belongs_to_it(tmp_path: Path) -> None:
-    assert of(tmp_path) != of(tmp_path, near=FOLDER, same=STORE)
-    assert of(tmp_path) == of(tmp_path, same="{jsonl: pairs.jsonl}")
+def test_the_only_query_of_a_job_may_not_change(tmp_path: Path) -> None:
+    def alone(text: str) -> dict[str, Any]:
+        streams, _, _ = FILE.partition("queries:")
+        return identity(bind(parse(streams + text, base=tmp_path)).job())
+
+    one = 'query: "SELECT ONLINE a.x FROM a, b WHERE a.x = b.a WITHIN 1 SECOND"'
+    assert alone(one) == alone(one.replace(" FROM", "  FROM")) != alone(one.replace("1 SECOND", "2 SECONDS"))
+    assert alone(one) != of(tmp_path), "several queries share tuples in another way"
+
+
+def test_what_a_checkpoint_was_used_for_goes_on(tmp_path: Path) -> None:
+    def bound(text: str, near: str = STORE, same: str = FOLDER) -> Bound:
+        return bind(parse(text.replace("NEAR", near).replace("SAME", same), base=tmp_path))
+
+    # Routed by hash of an equality that has gone from one query since: that of the first start holds.
+    text = FILE.replace("a.x - b.a) < 5", "a.x - b.a) < 5 AND a.x = b.a AND a.y = b.b").replace(
+        "a.x = b.a WITHIN", "a.x = b.a AND a.y = b.b AND a.x < 9 WITHIN"
+    )
+    first = bound(text).job()
+    with opened(first):
+        found = recorded(first.checkpoint)
+    assert found is not None
+    x, y = found.lasting.equalities
+    assert "a.x" in x and "a.y" in y
+    assert bound(text, same="{jsonl: pairs.jsonl}").earlier is None
+    with pytest.raises(InputError, match="same was another query"):
+        bound(text, same="{store: sqlite, path: other.db}")
+    with pytest.raises(InputError, match="are all stopped"):
+        bound(text.replace("results: ", "stopped: true, results: "))
+    swapped = text.replace("b.a AND a.y = b.b AND a.x < 9", "b.a AND a.x < 9")
+    with pytest.raises(InputError, match="same was another query"):
+        bound(swapped)
+    with pytest.raises(UnsupportedError, match=r"the job routes its tuples by .*a\.y.* = .*b\.b") as refusal:
+        bound(swapped.replace("same:", "new:").replace("SAME", "{discard: true}") + text[text.index("  same:") :])
+    assert refusal.value.field == "queries.new.query"
+
+    # With one query left there are more equalities in common, and in another order; tuples go where they went.
+    alone = bound(text.replace("  same: {", "  same: {stopped: true, ") + """\
+  new: {query: "SELECT ONLINE b.a FROM a, b WHERE a.y = b.b AND a.x = b.a AND a.x < 9 AND a.x = b.b WITHIN 1 SECOND"}
+""")  # fmt: skip
+    assert alone.earlier is not None and alone.earlier.names_of_queries == ("near", "same")
+    assert [key_text(equality) for equality in alone.plan.predicate.equalities] == [x, y]
+    job = alone.job()
+    with opened(job) as held:
+        assert held.requeries_for(job) and not held.resizes_for(job)
+        held.requery(job)
+        assert not held.requeries_for(job)
+    with pytest.raises(InputError, match="have changed since the join file was read"), opened(first):
+        pass

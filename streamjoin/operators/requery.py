@@ -1,0 +1,167 @@
+"""Queries that are started and stopped over stored tuples (ESJ, "Join engine": tasks come and go on a running job).
+
+Between two batches every segment is written anew: with an index for each query that there is from now on, of those
+tuples that it can match anything of, without the indexes of the others, and without tuples that no query is left for.
+
+A query's results are the pairs whose later tuple came after its start. Where only new tuples probe, this is so by
+itself. In a chain two stored tuples may still be on their way to each other, while others have met already; so a stored
+tuple is marked for the query, and two that are marked are no result.
+
+Cost: every stored tuple is read and written once, and indexed for the queries that are started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.block import QUERIES, TS, has_bit
+from streamjoin.index.chain import Open, Save
+from streamjoin.index.segment import Segment, SegmentInfo, build
+from streamjoin.index.shared import index_columns, view_of
+from streamjoin.index.view import CELL, EMPTY, KEY, NUMBER, RANK, View, column_of, coordinate_column
+from streamjoin.intake.selection import bits_of, select
+from streamjoin.operators.handshake.handover import message, sent
+from streamjoin.operators.operator import Operator, stored_columns
+from streamjoin.operators.unit import UnitState
+from streamjoin.operators.waiting import Run
+from streamjoin.sharing import SharedPlan
+from streamjoin.window import R, S
+
+
+@dataclass(frozen=True)
+class Requery:
+    """From the queries that the state is of to those that it is to be of.
+
+    Args:
+        operator: the same for both.
+        earlier: the plan so far.
+        plan: the plan from now on; the queries in it that `earlier` has not are among its `started`.
+    """
+
+    operator: Operator
+    earlier: SharedPlan
+    plan: SharedPlan
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The earlier numbers of queries."""
+        return {name: number for number, name in enumerate(self.earlier.names_of_queries)}
+
+    def state(self, before: UnitState, open_segment: Open, save_segment: Save) -> UnitState:
+        """A unit's state with the new indexes.
+
+        Raises:
+            StateError: a segment cannot be read.
+        """
+        made: dict[tuple[int, str], SegmentInfo | None] = {}
+
+        def anew(side: int, infos: Iterable[SegmentInfo]) -> tuple[SegmentInfo, ...]:
+            for info in infos:
+                if (side, info.file) not in made:
+                    made[side, info.file] = self._segment(side, info, open_segment, save_segment)
+            return tuple(found for info in infos if (found := made[side, info.file]) is not None)
+
+        segments = {side: anew(side, infos) for side, infos in before.segments.items()}
+        outbox = {side: anew(side, sent(before, side)) for side in (R, S)}
+        unmet = [(anew(R, r), anew(S, s)) for r, s in before.unmet]
+        return replace(
+            before,
+            segments=segments,
+            outbox=tuple(message(side, infos) for side, infos in outbox.items() if infos),
+            open_rows=(self._open_rows(before, R, made), self._open_rows(before, S, made)),
+            waiting=tuple(self._waiting(before.waiting)),
+            unmet=tuple((r, s) for r, s in unmet if r and s),
+        )
+
+    def _segment(self, side: int, info: SegmentInfo, open_segment: Open, save_segment: Save) -> SegmentInfo | None:
+        """A segment's tuples as they are wanted from now on; None where nobody wants any."""
+        plan, rows = self.plan, open_segment(info)
+        bits = rows.column(QUERIES).to_numpy() if QUERIES in rows.schema.names else None
+        members = list(self._members(side, rows, bits))
+        wanted = np.nonzero(np.logical_or.reduce(members))[0]
+        if not wanted.size:
+            return None
+        views = list(self._views(side, rows, info, members))
+        queries = None
+        if plan.bits > 1:
+            queries = bits_of([*members, *self._before(rows.num_rows, bits)], plan.bits)[wanted]
+            places = np.cumsum(np.logical_or.reduce(members)) - 1
+            index: dict[str, np.ndarray] = {}
+            for query, view in enumerate(views):
+                layout = plan.queries[query].layout(side)
+                index |= index_columns(query, layout, replace(view, order=places[view.order]), wanted.size)
+        else:
+            (view,) = views
+            wanted = view.order
+            index = {CELL: view.cells, KEY: EMPTY if plan.queries[0].layout(side).window_is_key else view.keys}
+        ts_us, ranks, numbers = (
+            rows.column(name).to_numpy()[wanted] if name in rows.schema.names else None for name in (TS, RANK, NUMBER)
+        )
+        assert ts_us is not None
+        kept = rows.select(list(stored_columns(self.operator, plan, side))).take(pa.array(wanted))
+        sizes = tuple(view.size for view in views) if queries is not None else ()
+        batch, made = build(kept, ts_us, ranks, index, numbers, queries, sizes)
+        return save_segment(batch, replace(made, first=info.first))
+
+    def _views(self, side: int, rows: pa.RecordBatch, info: SegmentInfo, members: list[np.ndarray]) -> Iterator[View]:
+        """For each query, its index over these rows; what a query has indexed before stays in its order."""
+        earlier = Segment.attach(rows, info, [query.layout(side) for query in self.earlier.queries])
+        for name, query, mine in zip(self.plan.names_of_queries, self.plan.queries, members, strict=True):
+            if name in self._numbers:
+                view = earlier.views[self._numbers[name]]
+                yield view if view.order.size else replace(view, order=np.arange(view.size))
+                continue
+            layout = query.layout(side)
+            columns = {
+                (query.names[side], column): rows.column(column)
+                for column in query.streams[side].columns.names
+                if column in rows.schema.names
+            }
+            at = coordinate_column(layout)
+            yield view_of(layout, columns, column_of(rows, at) if at else EMPTY, np.nonzero(mine)[0])
+
+    def _members(self, side: int, rows: pa.RecordBatch, bits: np.ndarray | None) -> Iterator[np.ndarray]:
+        """For each query, which tuples are for it."""
+        for name, query in zip(self.plan.names_of_queries, self.plan.queries, strict=True):
+            if name not in self._numbers:
+                yield select(query, side, rows).joinable
+            elif bits is None:
+                yield np.ones(rows.num_rows, bool)
+            else:
+                yield has_bit(bits, self._numbers[name])
+
+    def _before(self, rows: int, bits: np.ndarray | None) -> Iterator[np.ndarray]:
+        """For each query that was started later, which tuples were there before it."""
+        for number, name in enumerate(self.plan.names_of_queries):
+            if self.plan.before_bit(number) is None:
+                continue
+            if name not in self._numbers:
+                yield np.ones(rows, bool)
+                continue
+            bit = self.earlier.before_bit(self._numbers[name])
+            assert bits is not None and bit is not None
+            yield has_bit(bits, bit)
+
+    def _open_rows(self, before: UnitState, side: int, made: dict[tuple[int, str], SegmentInfo | None]) -> int:
+        """Tuples in the last segments, those that did not fill a block."""
+        left, rows = before.open_rows[side], 0
+        for info in reversed(before.segments.get(side, ())):
+            if left <= 0:
+                break
+            left -= info.rows
+            found = made[side, info.file]
+            rows += found.rows if found is not None else 0
+        return rows
+
+    def _waiting(self, runs: Iterable[Run]) -> Iterator[Run]:
+        """The results that wait, of queries that stay."""
+        numbers = {name: number for number, name in enumerate(self.plan.names_of_queries)}
+        for run in runs:
+            name = self.earlier.names_of_queries[run.query]
+            if name in numbers:
+                yield replace(run, query=numbers[name])

@@ -1,0 +1,112 @@
+"""Another state between two batches, while no task runs: for other units, or for other queries.
+
+First the new manifests are written down together, in one file that is renamed into place, then each goes to its unit,
+and all other manifests are removed. A crash in between is made good by doing the second part again.
+
+    begin -> complete -> (the caller notes what it gave along) -> forget
+
+Segments that are new are durable before `begin`; files that no manifest names any more are swept afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from streamjoin.errors import StateError
+from streamjoin.operators.operator import Elastic, UnitSpec
+from streamjoin.operators.requery import Requery
+from streamjoin.operators.unit import UnitReport, UnitState
+from streamjoin.state import manifest
+from streamjoin.state.store import StateStore
+
+
+def resized(store: StateStore, version: int, before: int, operator: Elastic) -> dict[int, UnitState]:
+    """The state of `version`, of `before` units, as it is of the operator's units; files stay where they are.
+
+    Raises:
+        StateError: the state is not all there.
+    """
+    states = {unit: store.load(unit, version) for unit in range(before)}
+    after = operator.resized(states) if version else {}
+    # Files that a unit let go lie in its folder, whatever it stores from now on.
+    return {
+        unit: replace(state, dropped=states[unit].dropped if unit in states else ()) for unit, state in after.items()
+    }
+
+
+def requeried(store: StateStore, version: int, number: int, change: Requery) -> Iterator[tuple[int, UnitState]]:
+    """The state of `version`, unit by unit, as it is for other queries; its segments are new files.
+
+    Args:
+        number: how many such changes there were before, by which files of two of them differ.
+    Raises:
+        StateError: the state is not all there.
+    """
+    for unit in change.operator.units if version else ():
+        writer = store.writer(unit.number, f"{version}-q{number}")
+        before = store.load(unit.number, version)
+        state = change.state(before, partial(store.open_segment, unit.number), writer.save)
+        writer.finish()
+        store.detach_except(unit.number, state)
+        yield unit.number, state
+
+
+def begin(
+    store: StateStore,
+    version: int,
+    units: tuple[UnitSpec, ...],
+    after: Mapping[int, UnitState],
+    noted: Mapping[str, Any],
+) -> None:
+    """Write down what the state of `version` becomes.
+
+    Args:
+        after: the states, by unit; none where there is no state yet.
+        noted: what `complete` gives back.
+    """
+    labels = {unit.number: unit.label for unit in units}
+    texts = {
+        unit: manifest.dump(state, UnitReport(unit, labels[unit])).decode() for unit, state in sorted(after.items())
+    }
+    store.root.mkdir(parents=True, exist_ok=True)
+    content = {"version": version, "units": len(units), "manifests": texts, "noted": noted}
+    store.write(_path(store), json.dumps(content).encode())
+
+
+def complete(store: StateStore) -> dict[str, Any] | None:
+    """Do what was written down; gives what was noted with it, or None where nothing was.
+
+    Raises:
+        StateError: what was written down is damaged.
+    """
+    try:
+        found = json.loads(_path(store).read_bytes())
+        version, units, manifests, noted = (found[name] for name in ("version", "units", "manifests", "noted"))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        raise StateError(f"{_path(store)} is damaged; restore the checkpoint from a copy") from None
+    for unit, text in manifests.items():
+        store.directory(int(unit)).mkdir(parents=True, exist_ok=True)
+        store.write(store.directory(int(unit)) / f"{version}.json", text.encode())
+    # Older versions are of other units or queries, and would keep files that nobody lets go; no batch before this one
+    # comes again.
+    for unit in store.units():
+        for other in store.versions(unit):
+            if unit >= units or other != version:
+                (store.directory(unit) / f"{other}.json").unlink()
+    return dict(noted)
+
+
+def forget(store: StateStore) -> None:
+    """What was noted stands elsewhere."""
+    _path(store).unlink(missing_ok=True)
+
+
+def _path(store: StateStore) -> Path:
+    return store.root / "rewrite.json"
