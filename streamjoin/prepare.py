@@ -266,8 +266,8 @@ def _continued(
             )
     if missing := [name for name in known if name not in queries]:
         raise InputError(
-            f"the checkpoint has {' and '.join(missing)}; write the query here with stopped: true to end it, so that "
-            "its last results become visible, or use another run.checkpoint",
+            f"the checkpoint's state is of {' and '.join(missing)} too; keep the query here with stopped: true, which "
+            "ends it and completes its results, or use another run.checkpoint",
             field="queries",
         )
     started = frozenset(name for name in plan.names_of_queries if name not in known) | found.started

@@ -14,7 +14,7 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -104,9 +104,11 @@ class Held:
         after = rewrite.resized(store, version, self.units, job.operator)
         self._change(job, job.operator, after, {"units": len(job.operator.units), "resizes": self.resizes + 1})
 
-    def requery(self, job: Job) -> None:
+    def requery(self, job: Job, on_unit: Callable[[int, int], None] | None = None) -> None:
         """Give the state the job's queries; there must be no pending batch.
 
+        Args:
+            on_unit: told how many units are done, of how many.
         Raises:
             UnsupportedError: what is stored is not all that a query asks for.
             StateError: the state is not all there.
@@ -116,7 +118,11 @@ class Held:
         before = {unit.number: store.load(unit.number, version) for unit in operator.units}
         check_starts(job.plan, job.earlier, operator, all_stored(self.several.kept, before[0].clocks))
         change = Requery(operator, job.earlier, job.plan)
-        after = dict(rewrite.requeried(store, version, self.requeries, change))
+        after: dict[int, UnitState] = {}
+        for unit, state in rewrite.requeried(store, version, self.requeries, change):
+            after[unit] = state
+            if on_unit:
+                on_unit(len(after), len(operator.units))
         now = replace(_recorded_of(job), kept=_kept(self.several.kept, before, after))
         self._change(job, operator, after, {"several": now.to_json(), "requeries": self.requeries + 1})
 

@@ -165,6 +165,7 @@ class Driver:
         sinks: where each query's results go.
         topics: by side, for the sides that Spark reads from Kafka.
         ending: where the results go of queries that this start stops, by name.
+        on_unit: told how many units have their tuples stored for other queries, of how many.
         on_batch: called after each committed batch, from another thread.
     """
 
@@ -176,6 +177,7 @@ class Driver:
         topics: dict[int, Topic] | None = None,
         on_batch: OnBatch | None = None,
         ending: Mapping[str, Sink] | None = None,
+        on_unit: Callable[[int, int], None] | None = None,
     ) -> None:
         self.session = session
         self.job = job
@@ -183,6 +185,7 @@ class Driver:
         self.topics = topics or {}
         self.on_batch = on_batch
         self.ending = ending or {}
+        self.on_unit = on_unit
         self.progress = Progress()
         self._failure: BaseException | None = None
         self._begun: dict[int, float] = {}
@@ -243,7 +246,7 @@ class Driver:
             for sink in self.ending.values():
                 sink.begin(held.id)
                 sink.finish()
-            held.requery(self.job)
+            held.requery(self.job, self.on_unit)
         if held.resizes_for(self.job):
             held.resize(self.job)
         self.job = replace(self.job, resizes=held.resizes, earlier=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 from pyspark.sql import SparkSession
 
 from . import KafkaBroker, spark_connector_jars
-from .process import comes_true, free_ports
+from .process import comes_true
 
 pytestmark = pytest.mark.services
 
@@ -24,26 +23,6 @@ SPARK_S_MAX = 60.0
 def broker() -> Iterator[KafkaBroker]:
     with KafkaBroker() as broker:
         yield broker
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    driver_port, block_port = free_ports(2)
-    builder = SparkSession.builder.master("local[2]").appName("test_kafka")
-    for name, value in {
-        "spark.jars": spark_connector_jars(),
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.port": str(driver_port),
-        "spark.blockManager.port": str(block_port),
-    }.items():
-        builder = builder.config(name, value)
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("PYSPARK_PYTHON", sys.executable)
-        session = builder.getOrCreate()
-        yield session
-        session.stop()
 
 
 def records(broker: KafkaBroker, topic: str, count: int, partition: int = 0) -> list[bytes]:
@@ -109,7 +88,7 @@ def test_deleted_topic_is_gone_and_its_name_is_free_again(broker: KafkaBroker) -
     assert records(broker, "deleted", 1) == [b"new"]
 
 
-def test_spark_reads_each_record_once_over_two_runs(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_reads_each_record_once_over_two_runs(broker: KafkaBroker, session: SparkSession, tmp_path: Path) -> None:
     broker.create_topic("spark", partitions=2)
 
     def unchanged(blocks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,7 +96,7 @@ def test_spark_reads_each_record_once_over_two_runs(broker: KafkaBroker, spark: 
 
     def run_over_what_is_there() -> set[tuple[bytes, int, int]]:
         stream = (
-            spark.readStream.format("kafka")
+            session.readStream.format("kafka")
             .option("kafka.bootstrap.servers", broker.servers)
             .option("subscribe", "spark")
             .option("startingOffsets", "earliest")
@@ -139,7 +118,7 @@ def test_spark_reads_each_record_once_over_two_runs(broker: KafkaBroker, spark: 
             query.stop()
         rows = [
             (bytes(row.value), row.partition, row.offset)
-            for row in spark.read.parquet(str(tmp_path / "rows")).collect()
+            for row in session.read.parquet(str(tmp_path / "rows")).collect()
         ]
         assert len(rows) == len(set(rows))
         return set(rows)

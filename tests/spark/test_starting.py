@@ -149,7 +149,7 @@ def test_what_cannot_be_is_said_before_anything_starts(session: SparkSession, tm
     assert isinstance(longer, UnsupportedError) and longer.field == "queries.all.query"
     assert "this is full history, and tuples are stored for within 20 us" in longer.message
     gone = refused(text(operator, "near"))
-    assert "the checkpoint has equal" in gone.message and "stopped: true" in gone.message
+    assert "state is of equal too" in gone.message and "stopped: true" in gone.message
     other = refused(text(operator, "near", "equal").replace("20 MICROSECONDS", "10 MICROSECONDS", 1))
     assert other.field == "queries.near.query" and "another name" in other.message
     unkept = '  more: {query: "SELECT ONLINE r.y FROM r, s WHERE r.k = s.k WITHIN 20 MICROSECONDS"}\n'
