@@ -114,7 +114,7 @@ class Problem(Exception):
 def from_engine(error: StreamJoinError, pointer: str = "") -> Problem:
     """An error of the engine's about a request as a problem, with the place it names."""
     if isinstance(error, QueryError):
-        return Problem("invalid_query", error.message, errors=[place_of(error, pointer or "/query")])
+        return Problem("invalid_query", error.message, errors=[place_of(error, pointer or _pointer(error.place))])
     if isinstance(error, InputError):
         return Problem("invalid", str(error), errors=[place_of(error, pointer)])
     return Problem("unavailable", str(error))
@@ -130,8 +130,12 @@ def place_of(error: InputError, pointer: str = "") -> Place:
     if isinstance(error, QueryError) and error.span is not None:
         return Place(pointer=pointer or None, detail=error.message, span=asdict(error.span))
     if error.field:
-        return Place(pointer=f"{pointer}/{error.field.replace('.', '/')}", detail=error.message)
+        return Place(pointer=pointer + _pointer(error.field), detail=error.message)
     return Place(pointer=pointer or None, detail=error.message)
+
+
+def _pointer(field: str) -> str:
+    return f"/{field.replace('.', '/')}"
 
 
 def install(app: FastAPI) -> None:

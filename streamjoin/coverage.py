@@ -10,31 +10,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamjoin.errors import UnsupportedError
-from streamjoin.expression import Expression, columns_of, conjuncts
 from streamjoin.operators.operator import Operator, stored_columns
 from streamjoin.plan import JoinPlan
-from streamjoin.predicate import never_matches
 from streamjoin.punctuation import StreamClock
-from streamjoin.sharing import SharedPlan, key_text, named, renamed
+from streamjoin.sharing import SharedPlan, key_text, named
+from streamjoin.starting import start_of
 from streamjoin.window import CountWindow, FullHistory, R, S, TimeWindow, Window
 
 _WAY_OUT = "run it as a job of its own, or let the job begin anew with another run.checkpoint"
 
 
-def all_stored(kept: tuple[bool, bool], clocks: Sequence[StreamClock]) -> tuple[bool, bool]:
-    """Whether all tuples of R and of S so far are stored, as long as the window asks for them.
+def all_stored(kept: tuple[bool, bool], clocks: Sequence[StreamClock] | None) -> tuple[bool, bool] | None:
+    """Whether all tuples of R and of S so far are stored, as long as the window asks for them; None where none came.
 
     Args:
         kept: see `Recorded`.
-        clocks: R's and S's; none before the first batch.
+        clocks: R's and S's; None before the first batch.
     """
-    if not clocks:
-        return True, True
+    if clocks is None or not any(clock.rows for clock in clocks):
+        return None
     r, s = (kept[side] and clock.rows == clock.routed + clock.shed for side, clock in enumerate(clocks))
     return r, s
 
 
-def check_starts(plan: SharedPlan, earlier: SharedPlan, operator: Operator, all_stored: tuple[bool, bool]) -> None:
+def check_starts(
+    plan: SharedPlan, earlier: SharedPlan, operator: Operator, all_stored: tuple[bool, bool] | None
+) -> None:
     """Make sure that queries can be started over the tuples that a job stores.
 
     Args:
@@ -49,20 +50,25 @@ def check_starts(plan: SharedPlan, earlier: SharedPlan, operator: Operator, all_
             raise UnsupportedError(f"{reason}; {_WAY_OUT}", field=f"queries.{name}.query")
 
 
-def _refusal(query: JoinPlan, earlier: SharedPlan, operator: Operator, all_stored: tuple[bool, bool]) -> str | None:
+def _refusal(
+    query: JoinPlan, earlier: SharedPlan, operator: Operator, all_stored: tuple[bool, bool] | None
+) -> str | None:
     equalities = {key_text(named(earlier.names, query, found)) for found in query.predicate.equalities}
     for text in earlier.lasting.equalities if earlier.lasting else ():
         if text not in equalities:
             return f"the job routes its tuples by {text}, which is no equality of this query"
+    if all_stored is None:
+        return None
     if not _reaches(query.window, earlier.window):
         return f"this is {query.window}, and tuples are stored for {earlier.window}"
     for side in (R, S):
         stream = query.streams[side].name
         kept = stored_columns(operator, earlier, side)
-        if missing := sorted(_reads(query, side, operator) - set(kept)):
+        start = start_of(query, earlier, side)
+        if missing := sorted({*start.reads, *stored_columns(operator, query, side)} - set(kept)):
             have = ", ".join(kept) or "no column"
             return f"this reads {', '.join(missing)} of {stream}, and of stored tuples there is {have}"
-        if not all_stored[side] and not any(_selects(one, query, side) for one in earlier.queries):
+        if start.base is None and not all_stored[side]:
             return (
                 f"this may ask for tuples of {stream} that no query so far can match anything of, and so are not stored"
             )
@@ -78,24 +84,3 @@ def _reaches(window: Window, kept: Window) -> bool:
         case _, FullHistory():
             return not isinstance(window, CountWindow)
     return False
-
-
-def _reads(query: JoinPlan, side: int, operator: Operator) -> set[str]:
-    """The columns of stored tuples that a query needs to index them and to give results of them."""
-    pairs = columns_of(query.predicate.selections[side]) | query.layout(side).stored_reads
-    if (hopeless := never_matches(query.predicate, side)) is not None:
-        pairs |= columns_of(hopeless)
-    return {name for _, name in pairs} | set(stored_columns(operator, query, side))
-
-
-def _selects(one: JoinPlan, query: JoinPlan, side: int) -> bool:
-    """Whether `one` is for every tuple of a side that `query` is for, as far as their texts tell."""
-    called = {one.names[side]: query.names[side]}
-    return {renamed(part, called) for part in _asked(one, side)} <= _asked(query, side)
-
-
-def _asked(query: JoinPlan, side: int) -> set[Expression]:
-    """What a tuple of a side must be for the query: what must hold, and the keys that must not be NULL."""
-    predicate = query.predicate
-    keys = [found.keys[side] for found in predicate.equalities] + [found.keys[side] for found in predicate.ranges]
-    return {*conjuncts(predicate.selections[side]), *keys}

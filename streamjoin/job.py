@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from streamjoin.errors import InputError
 from streamjoin.expression import columns_of
 from streamjoin.intake.shedding import Shedding
 from streamjoin.operators.operator import Operator, Relay, drain_batches
+from streamjoin.plan import JoinPlan
 from streamjoin.sharing import Lasting, Plan, SharedPlan
 from streamjoin.sources import FileSource, GeneratorSource, Source
 
@@ -127,6 +128,7 @@ class RecordedQuery:
     """A query that a checkpoint's state is of.
 
     Args:
+        name: empty for a job's only query, as `query:` in a join file.
         text: as written, but for white space.
         keyed: its results go into a store.
         started: it was started over stored tuples.
@@ -135,24 +137,30 @@ class RecordedQuery:
     name: str
     text: str
     keyed: bool
-    started: bool
+    started: bool = False
+
+    def is_same(self, other: RecordedQuery) -> bool:
+        """Whether the two ask the same, whatever they are called."""
+        return (self.text, self.keyed) == (other.text, other.keyed)
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a checkpoint says of a job with several queries.
+    """What a checkpoint says of a job's queries.
 
     Args:
         operator: its name.
         lasting: what stays, whatever queries there are.
         queries: those that its state is of, in the order of their numbers.
         kept: of R and of S, whether no stored tuple was let go as its last query was stopped.
+        ended: those that were stopped; their names are theirs, as their results are.
     """
 
     operator: str
     lasting: Lasting
     queries: tuple[RecordedQuery, ...]
     kept: tuple[bool, bool] = (True, True)
+    ended: tuple[RecordedQuery, ...] = ()
 
     @property
     def started(self) -> frozenset[str]:
@@ -163,23 +171,34 @@ class Recorded:
         """A plain mapping; `recorded` reads it back."""
         return asdict(self)
 
+    def called(self, name: str) -> Recorded:
+        """The same, with a name for a query that was the only one and had none."""
+        return replace(self, queries=tuple(replace(query, name=query.name or name) for query in self.queries))
 
-def queries_of(plan: SharedPlan) -> tuple[RecordedQuery, ...]:
+
+def recorded_query(name: str, query: JoinPlan, *, started: bool = False) -> RecordedQuery:
+    """A query as a checkpoint names it."""
+    return RecordedQuery(name, " ".join(query.text.split()), query.keyed, started)
+
+
+def queries_of(plan: Plan) -> tuple[RecordedQuery, ...]:
     """The queries of a plan as a checkpoint names them."""
+    if isinstance(plan, JoinPlan):
+        return (recorded_query("", plan),)
     return tuple(
-        RecordedQuery(name, " ".join(query.text.split()), query.keyed, name in plan.started)
+        recorded_query(name, query, started=name in plan.started)
         for name, query in zip(plan.names_of_queries, plan.queries, strict=True)
     )
 
 
 def recorded(checkpoint: Path) -> Recorded | None:
-    """The queries of a checkpoint; None where it was never used, or by a job with one query."""
+    """The queries of a checkpoint; None where it was never used."""
     try:
-        found = _recorded(checkpoint)["several"]
+        found = _recorded(checkpoint)["queries"]
         names, equalities = found["lasting"]["names"], found["lasting"]["equalities"]
-        queries = tuple(RecordedQuery(**query) for query in found["queries"])
+        queries, ended = (tuple(RecordedQuery(**query) for query in found[which]) for which in ("queries", "ended"))
         lasting, kept = Lasting((names[0], names[1]), tuple(equalities)), found["kept"]
-        return Recorded(found["operator"], lasting, queries, (kept[0], kept[1]))
+        return Recorded(found["operator"], lasting, queries, (kept[0], kept[1]), ended) if queries else None
     except (KeyError, TypeError, IndexError):
         return None  # whoever opens the checkpoint looks closer
 

@@ -289,9 +289,14 @@ def equality_keys(predicate: JoinPredicate, side: int) -> tuple[Expression, ...]
     return tuple(equality.keys[side] for equality in predicate.equalities)
 
 
-def never_matches(predicate: JoinPredicate, side: int) -> Expression | None:
-    """When a tuple of `side` cannot match anything: one of its keys is NULL. None where no key can tell."""
-    keys = [equality.keys[side] for equality in predicate.equalities] + [found.keys[side] for found in predicate.ranges]
+def keys_of(predicate: JoinPredicate, side: int) -> tuple[Expression, ...]:
+    """The expressions of one side that separable conjuncts compare; a tuple with a NULL one matches nothing."""
+    compared = [found.keys for found in predicate.equalities] + [found.keys for found in predicate.ranges]
+    return tuple(keys[side] for keys in compared)
+
+
+def any_null(keys: Sequence[Expression]) -> Expression | None:
+    """Whether one of these is NULL; None where there are none."""
     if not keys:
         return None
     missing: Expression = Call("is_null", (keys[0],), BOOL)

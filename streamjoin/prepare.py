@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,16 @@ from streamjoin.coverage import all_stored, check_starts
 from streamjoin.errors import InputError, QueryError, UnsupportedError
 from streamjoin.generate import generator
 from streamjoin.intake.shedding import Rules, Shedding
-from streamjoin.job import Job, Recorded, SourceSpec, queries_of, recorded, recorded_slots, state_folder
+from streamjoin.job import (
+    Job,
+    Recorded,
+    RecordedQuery,
+    SourceSpec,
+    recorded,
+    recorded_query,
+    recorded_slots,
+    state_folder,
+)
 from streamjoin.joinfile import JoinFile, RelationFile, StreamFile
 from streamjoin.operators import registry
 from streamjoin.ordering import Ordering
@@ -225,9 +234,11 @@ def snapshot_policy(file: JoinFile, plan: JoinPlan) -> Policy:
     )
 
 
-def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = None) -> Bound:
+def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = None, *, anew: bool = False) -> Bound:
     """Look at the streams, and bind the query, or queries, to them.
 
+    Args:
+        anew: whatever the join file's checkpoint has been used for.
     Raises:
         InputError: a stream or a query is wrong, or queries cannot share one job.
     """
@@ -237,32 +248,40 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     every = tuple(_bind_named(file, name, schemas, predicates) for name in file.queries)
     single = tuple(one for one in every if not file.queries[one.name].stopped)
     plan = SharedPlan(tuple(one.name for one in single), tuple(one.query for one in single))
-    name, earlier, found = file.operator.name, None, recorded(file.checkpoint)
-    if found is not None:
-        plan, earlier = _continued(plan, {one.name: one.query for one in every}, found)
+    name, earlier = file.operator.name, None
+    if (found := None if anew else recorded(file.checkpoint)) is not None:
+        single, plan, earlier = _continued(single, {one.name: one.query for one in every}, found)
         name = found.operator if name == registry.AUTO else name
     name = registry.choose(plan) if name == registry.AUTO else name
-    operator = registry.build(name, file.operator.knobs, plan, file.slots)
-    if earlier is not None:
-        clocks = next((state.clocks for _, state in read_manifests(state_folder(file.checkpoint))), ())
-        assert found is not None
+    if earlier is not None and found is not None:
+        # The operator stays, so it is that of the queries so far: what does not fit it is the new query's.
+        operator = registry.build(name, file.operator.knobs, earlier, file.slots)
+        clocks = next((state.clocks for _, state in read_manifests(state_folder(file.checkpoint))), None)
         check_starts(plan, earlier, operator, all_stored(found.kept, clocks))
-    stopped = tuple(one for one in every if one not in single)
+    registry.build(name, file.operator.knobs, plan, file.slots)
+    stopped = tuple(one for one in every if file.queries[one.name].stopped)
     return Bound(file, plan, registry.entry(name).name, single, stopped=stopped, earlier=earlier)
 
 
 def _continued(
-    plan: SharedPlan, queries: Mapping[str, JoinPlan], found: Recorded
-) -> tuple[SharedPlan, SharedPlan | None]:
-    """The plan of a job that has run before, and that of its state if it is of other queries."""
+    single: tuple[Bound, ...], queries: Mapping[str, JoinPlan], found: Recorded
+) -> tuple[tuple[Bound, ...], SharedPlan, SharedPlan | None]:
+    """The queries of a job that has run before, in its order; their plan, and its state's if that is of other queries.
+
+    Args:
+        single: those that are not stopped.
+        queries: all of the join file.
+    """
+    recorded_now = {name: recorded_query(name, query) for name, query in queries.items()}
+    if not found.queries[0].name:
+        found = _adopted(recorded_now.values(), found)
     known = {query.name: query for query in found.queries}
-    for query in queries_of(SharedPlan(tuple(queries), tuple(queries.values()))):
-        before = known.get(query.name)
-        if before is not None and (before.text, before.keyed) != (query.text, query.keyed):
+    for name, query in recorded_now.items():
+        if any(other.name == name and not query.is_same(other) for other in (*found.queries, *found.ended)):
             raise InputError(
-                f"{query.name} was another query when this checkpoint was used last; give the new one another name, "
-                "and results in another place",
-                field=f"queries.{query.name}.query",
+                f"{name} is the name of another query in this checkpoint; give the new one another name, and results "
+                "in another place",
+                field=f"queries.{name}.query",
             )
     if missing := [name for name in known if name not in queries]:
         raise InputError(
@@ -270,11 +289,27 @@ def _continued(
             "ends it and completes its results, or use another run.checkpoint",
             field="queries",
         )
-    started = frozenset(name for name in plan.names_of_queries if name not in known) | found.started
-    after = replace(plan, lasting=found.lasting, started=started & frozenset(plan.names_of_queries))
-    if plan.names_of_queries == tuple(known):
-        return after, None
-    return after, SharedPlan(tuple(known), tuple(queries[name] for name in known), found.lasting, found.started)
+    # In the checkpoint's order, so that another order in the file is no change.
+    single = tuple(sorted(single, key=lambda one: list(known).index(one.name) if one.name in known else len(known)))
+    names = tuple(one.name for one in single)
+    started = (frozenset(names) - known.keys()) | found.started
+    plan = SharedPlan(names, tuple(one.query for one in single), found.lasting, started & frozenset(names))
+    if names == tuple(known):
+        return single, plan, None
+    return single, plan, SharedPlan(tuple(known), tuple(queries[name] for name in known), found.lasting, found.started)
+
+
+def _adopted(queries: Iterable[RecordedQuery], found: Recorded) -> Recorded:
+    """The checkpoint of a job that had one query, without a name; that of the file which is the same gives it one."""
+    (only,) = found.queries
+    for query in queries:
+        if query.is_same(only):
+            return found.called(query.name)
+    raise InputError(
+        "the checkpoint is of one query, and none of these is the same; keep it among them, with stopped: true to end "
+        f"it, or use another run.checkpoint: {only.text[:200]}",
+        field="queries",
+    )
 
 
 def _bind_named(
@@ -416,7 +451,12 @@ def with_operator(bound: Bound, name: str) -> Bound:
             ordering=operator.ordering,
             main=operator.main,
         )
-    return replace(bound, file=bound.file.model_copy(update={"operator": changed}), operator=registry.entry(name).name)
+    plan = bound.plan
+    if isinstance(plan, SharedPlan) and name != bound.operator:
+        plan = replace(plan, lasting=None, started=frozenset())  # what lasts of a job is for its own operator
+    return replace(
+        bound, file=bound.file.model_copy(update={"operator": changed}), operator=registry.entry(name).name, plan=plan
+    )
 
 
 def _span(us: int | None) -> Any:

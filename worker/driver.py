@@ -107,9 +107,12 @@ def run(settings: Settings, catalog: Catalog, keeper: Keeper, job: Job) -> str |
         raise UnsupportedError("Spark's own join keeps no results in a store; take biclique", field="operator.name")
     if keeper.stop.is_set():
         return None
-    sink = store_sink(bound)
-    recent, sink.memory = recent_for(settings, job.results_name)
-    sink.recent = recent
+    sinks = [store_sink(query) for query in bound.queries]
+    recents = []
+    for sink in sinks:
+        recent, sink.memory = recent_for(settings, sink.job)
+        sink.recent = recent
+        recents.append(recent)
     session = engine.open_session(file, settings.spark_master)
     try:
         with Reporter(catalog, job.id, keeper.generation, bound.plan.names) as reporter:
@@ -118,14 +121,16 @@ def run(settings: Settings, catalog: Catalog, keeper: Keeper, job: Job) -> str |
             def on_batch(_: Any, batch: Any) -> None:
                 reporter.add(batch)
 
-            driver = Driver(session, bound.job(heartbeat=not ends), [sink], engine.topics_of(bound), on_batch)
+            topics = engine.topics_of(bound)
+            driver = Driver(session, bound.job(heartbeat=not ends), sinks, topics, on_batch, bound.ending())
             try:
                 driver.run(until_end=ends, stop=keeper.stop)
             except Exception as failure:
                 raise first_cause(failure) from failure
         return None if keeper.stop.is_set() or not ends else "reached the end"
     finally:
-        recent.close()
+        for recent in recents:
+            recent.close()
         session.stop()
 
 

@@ -6,6 +6,7 @@ may be killed at any moment, and what one forgets the next look shows again.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import shutil
 import signal
@@ -271,8 +272,8 @@ def _drop_results(settings: Settings, job: Job) -> None:
         return
     store = spec.open()
     try:
-        for incarnation in range(job.incarnation + 1):
-            store.drop(results_name(job.id, incarnation))
+        for incarnation, query in itertools.product(range(job.incarnation + 1), job.queries):
+            store.drop(results_name(job.id, incarnation, query))
     except StoreDownError:
         raise
     except StoreError as failure:

@@ -73,10 +73,29 @@ class Draft(Body):
     model_config = with_example({"query": _QUERY})
 
 
+class FurtherQuery(Body):
+    """A query beside a job's own, over the same streams and the same stored tuples, with results of its own.
+
+    Args:
+        stopped: it ends: its results are completed and stay, its tuples and its index go.
+    """
+
+    query: str = Field(max_length=65_536)
+    stopped: bool = False
+
+
+Queries = Annotated[dict[Annotated[str, Field(max_length=63)], FurtherQuery], Field(max_length=63)]
+
+
 class JobIn(Draft):
-    """A job to create; it is stopped unless `start` is true."""
+    """A job to create; it is stopped unless `start` is true.
+
+    Args:
+        queries: further ones, by name; their results are those of `job:name`.
+    """
 
     name: str = Field(max_length=200)
+    queries: Queries = Field(default_factory=dict)
     start: bool = False
     model_config = with_example({"name": "bids that win", "query": _QUERY})
 
@@ -85,12 +104,14 @@ class JobChange(Body):
     """What is to change; sections that are not given stay.
 
     Args:
+        queries: each is added, or changed; others stay. A new one begins with the pairs whose later tuple comes then.
         refresh_streams: take over the streams and relations as they are registered now.
         start_anew: agree that the job begins again without its state, where the change needs that. Results kept so
             far stay in the store, under the job's earlier name, until the job is deleted.
     """
 
     query: str | None = Field(default=None, max_length=65_536)
+    queries: Queries | None = None
     operator: dict[str, Any] | None = None
     results: dict[str, Any] | None = None
     run: dict[str, Any] | None = None
@@ -156,6 +177,7 @@ class JobOut(BaseModel):
     name: str
     version: int
     query: str
+    queries: dict[str, FurtherQuery] = Field(default_factory=dict)
     streams: list[str]
     relations: list[str]
     operator: dict[str, Any]
@@ -180,6 +202,7 @@ class Revision(BaseModel):
 
     version: int
     query: str
+    queries: dict[str, FurtherQuery] = Field(default_factory=dict)
     operator: dict[str, Any]
     results: dict[str, Any]
     run: dict[str, Any]
@@ -257,7 +280,8 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
     if not _NAME.fullmatch(body.name):
         raise Problem("invalid", "name: letters, digits, blanks, ., _ and -, 100 at most, a letter or digit first",
                       errors=[Place(pointer="/name", detail="is no name")])  # fmt: skip
-    spec = _spec(body)
+    spec = {**_spec(body), **body.model_dump(include={"queries"}, exclude_defaults=True)}
+    check_spec(spec)
     with context.catalog.read() as session:
         inputs = service.entries(session, body.query, body.streams)
         if session.scalars(select(func.count()).select_from(Job)).one() >= context.settings.jobs_max:
@@ -388,7 +412,8 @@ def list_revisions(context: InContext, actor: Viewer, id: str) -> Page[Revision]
     return Page(
         data=[
             Revision(
-                version=row.version, query=row.spec["query"], operator=row.spec.get("operator") or {},
+                version=row.version, query=row.spec["query"], queries=row.spec.get("queries") or {},
+                operator=row.spec.get("operator") or {},
                 results=row.spec.get("results") or {}, run=row.spec.get("run") or {}, until=iso(row.created_at_us),
             )
             for row in rows
@@ -472,7 +497,11 @@ def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, dict[str,
     with context.catalog.read() as session:
         job = service.find_job(session, id)
         spec, inputs = _definition(session, job, body)
-    draft = Job(id=job.id, spec=spec, streams=inputs.streams, relations=inputs.relations, incarnation=job.incarnation)
+    # What starts anew has nothing to fit.
+    anew = starts_anew(diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs)))
+    draft = Job(
+        id=job.id, spec=spec, streams=inputs.streams, relations=inputs.relations, incarnation=job.incarnation + anew
+    )
     service.bound_job(context.settings, draft)
     return job, spec, inputs
 
@@ -480,6 +509,8 @@ def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, dict[str,
 def _definition(session: Session, job: Job, body: JobChange) -> tuple[dict[str, Any], Inputs]:
     given = body.model_dump(include=set(service.SECTIONS), exclude_none=True)
     spec = {**job.spec, **given}
+    if body.queries is not None:
+        spec["queries"] = {**(job.spec.get("queries") or {}), **given["queries"]}
     if (store := (job.spec.get("results") or {}).get("store")) is not None:
         spec["results"] = {"store": store, **(spec["results"] or {})}
     check_spec(spec)
@@ -506,7 +537,8 @@ def _shape(job: Job, lease: Lease | None) -> JobOut:
         alive_until=iso(lease.expires_at_us), ended=lease.ended,
     )  # fmt: skip
     return JobOut(
-        id=job.id, name=job.name, version=job.version, query=job.spec["query"], streams=sorted(job.streams),
+        id=job.id, name=job.name, version=job.version, query=job.spec["query"],
+        queries=job.spec.get("queries") or {}, streams=sorted(job.streams),
         relations=sorted(job.relations), operator=job.spec.get("operator") or {},
         results=job.spec.get("results") or {}, run=job.spec.get("run") or {},
         wanted=job.wanted, wanted_since=iso(job.wanted_since_us), observed=job.observed,

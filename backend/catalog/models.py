@@ -108,7 +108,7 @@ class Job(Base):
     """A join that is to run.
 
     Args:
-        spec: query, operator, results and run of a join file.
+        spec: query, operator, results and run of a join file, and `queries` beside the query, by name.
         streams, relations: their entries as they were when the job last changed: a later change of theirs is taken
             over by a change of the job only.
         wanted: running, stopped or deleted: what people asked for.
@@ -144,10 +144,20 @@ class Job(Base):
         """What its results are called in the store, since it last started anew."""
         return results_name(self.id, self.incarnation)
 
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """Names of all queries there ever were; that of its own query is empty."""
+        return ("", *(self.spec.get("queries") or {}))
 
-def results_name(job_id: str, incarnation: int) -> str:
-    """What the results of one incarnation of a job are called in the store."""
-    return f"{job_id}-{incarnation}" if incarnation else job_id
+
+def results_name(job_id: str, incarnation: int, query: str = "") -> str:
+    """What the results of one incarnation of a job are called in the store.
+
+    Args:
+        query: the name of one beside the job's own.
+    """
+    name = f"{job_id}-{incarnation}" if incarnation else job_id
+    return f"{name}.{query}" if query else name
 
 
 class JobRevision(Base):

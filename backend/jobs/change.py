@@ -14,7 +14,7 @@ ANEW: Final = "starts_anew"
 
 _KEEPS = re.compile(
     r"run\.\w+|operator\.(cores|turn_tuples|workers|block|balance|threshold)|results\.(retain|snapshot(\..*)?)"
-    r"|streams\.\w+\.(client(\..*)?|rate|punctuate(\..*)?)"
+    r"|streams\.\w+\.(client(\..*)?|rate|punctuate(\..*)?)|queries\.[\w-]+\.stopped"
 )
 _ORDERING, _UNORDERED = "operator.ordering", "none"
 
@@ -33,7 +33,7 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     """What differs between two definitions of a job, by field.
 
     Args:
-        before, after: `{query, streams, relations, operator, results, run}`.
+        before, after: `{query, queries, streams, relations, operator, results, run}`.
     """
     old, new = dict(_fields(before)), dict(_fields(after))
     changes = []
@@ -62,5 +62,7 @@ def _alike(field: str, before: Any, after: Any) -> bool:
     """Whether two values ask the same of the state."""
     if field == "query":
         return str(before).split() == str(after).split()
+    if field.startswith("queries."):
+        return before is None or str(before).split() == str(after).split()
     # Stored tuples have their sequence numbers or have them not; what the order is may change.
     return field == _ORDERING and _UNORDERED not in (before or _UNORDERED, after or _UNORDERED)

@@ -22,6 +22,9 @@ RUN_FIELDS = (
 )  # fmt: skip
 """What a job may set of `run:`; the platform sets the rest."""
 RESULT_FIELDS = ("where", "select", "retain", "snapshot", "store")
+OWN = "main"
+"""What the join file calls a job's own query, where there are others beside it."""
+_FOR_ALL = ("retain", "snapshot")
 
 
 def check_spec(spec: Mapping[str, Any]) -> None:
@@ -36,6 +39,8 @@ def check_spec(spec: Mapping[str, Any]) -> None:
                 raise InputError(
                     f"is set by the platform, or unknown; a job sets {', '.join(allowed)}", field=f"{section}.{field}"
                 )
+    if OWN in (spec.get("queries") or {}):
+        raise InputError(f"is what the job's own query is called; take another name than {OWN}", field=f"queries.{OWN}")
     if not isinstance((spec.get("run") or {}).get("until_end", False), bool):
         raise InputError("is true or false", field="run.until_end")
 
@@ -77,7 +82,8 @@ def draft_file(settings: Settings, spec: Mapping[str, Any], inputs: Inputs) -> J
 
 def result_spec(settings: Settings, job: models.Job) -> StoreSpec:
     """How to open the store of a job's results."""
-    return store_spec(join_file(settings, job, {}))
+    file = join_file(settings, job, {})
+    return store_spec(file.of(OWN) if file.queries else file)
 
 
 def with_store(settings: Settings, job: models.Job) -> dict[str, Any]:
@@ -111,12 +117,18 @@ def _parse(
     results: dict[str, Any] = {"discard": True}
     if store is not None:
         results = {**_store(settings, store), "job": results_name(job_id, incarnation), **kept}
+    asked: dict[str, Any] = {"query": spec.get("query"), "results": results}
+    if others := spec.get("queries"):
+        asked = {"queries": {OWN: asked}}
+        shared = {name: value for name, value in results.items() if name not in kept or name in _FOR_ALL}
+        for name, query in others.items():
+            place = {"job": results_name(job_id, incarnation, name)} if store is not None else {}
+            asked["queries"][name] = {**query, "results": {**shared, **place}}
     content = {
         "streams": {name: _with_secrets(entry, secrets.get(name, {})) for name, entry in inputs.streams.items()},
         "relations": dict(inputs.relations),
-        "query": spec.get("query"),
+        **asked,
         "operator": spec.get("operator") or {"name": "auto"},
-        "results": results,
         "run": {
             "slots": settings.job_slots,
             "driver_memory": settings.driver_memory_mib,

@@ -23,7 +23,7 @@ from streamjoin.operators import registry
 from streamjoin.prepare import Bound, bind
 from streamjoin.query import parse as parse_query
 
-SECTIONS = ("query", "operator", "results", "run")
+SECTIONS = ("query", "queries", "operator", "results", "run")
 
 
 def find_job(session: Session, id_or_name: str) -> Job:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from backend.catalog import lifecycle, models
 from backend.catalog.database import Catalog
+from backend.catalog.models import results_name
 from backend.problems import Problem
 from backend.results.feed import Feed
 from backend.results.follower import Follower
@@ -119,7 +120,7 @@ class Hub:
             job = rows.get(feed.place.job_id)
             if job is None or job.wanted == lifecycle.DELETED:
                 feed.end("deleted")
-            elif job.results_name != feed.place.name:
+            elif results_name(job.id, job.incarnation, feed.place.query) != feed.place.name:
                 feed.end("restarted")
             else:
                 feed.phase = lifecycle.phase(job.wanted, job.observed)

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from backend.catalog import models
 from backend.catalog.database import Catalog
+from backend.catalog.models import results_name
 from backend.jobs.joinfile import result_spec
 from backend.jobs.service import find_job
 from backend.problems import Problem
@@ -54,12 +55,14 @@ class Place:
 
     Args:
         name: of the results in the store; it changes when the job is made to start anew.
+        query: whose they are, if not the job's own query's.
     """
 
     job_id: str
     job_name: str
     spec: StoreSpec
     name: str
+    query: str = ""
 
     @property
     def key(self) -> tuple[StoreSpec, str]:
@@ -78,18 +81,24 @@ class Places:
         self._lock = threading.Lock()
 
     def find(self, id_or_name: str) -> Place:
-        """The results of a job.
+        """The results of a job, or as `job:query` those of one of the queries beside its own.
 
         Raises:
-            Problem: there is no such job.
+            Problem: there is no such job, or no such query.
         """
         with self._lock:
             found_s, found = self._found.get(id_or_name, (0.0, None))
         if found is not None and time.monotonic() - found_s < KNOWN_S:
             return found
+        asked, _, query = id_or_name.partition(":")
         with self._catalog.read() as session:
-            job = find_job(session, id_or_name)
-        place = self._of(job)
+            job = find_job(session, asked)
+        if query not in job.queries:
+            others = ", ".join(job.queries[1:]) or "none"
+            raise Problem(
+                "not_found", f'job {job.name} has no query "{query[:100]}" beside its own; there are: {others}'
+            )
+        place = self._of(job, query)
         with self._lock:
             self._found[id_or_name] = time.monotonic(), place
             self._found.move_to_end(id_or_name)
@@ -97,7 +106,7 @@ class Places:
                 self._found.popitem(last=False)
         return place
 
-    def _of(self, job: models.Job) -> Place:
+    def _of(self, job: models.Job, query: str) -> Place:
         version = (job.id, job.version, job.results_name)
         with self._lock:
             spec = self._specs.get(version)
@@ -107,7 +116,7 @@ class Places:
                 self._specs[version] = spec
                 while len(self._specs) > KNOWN_MAX:
                     self._specs.popitem(last=False)
-        return Place(job.id, job.name, spec, job.results_name)
+        return Place(job.id, job.name, spec, results_name(job.id, job.incarnation, query), query)
 
 
 @dataclass

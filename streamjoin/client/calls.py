@@ -194,6 +194,7 @@ def create_job(
     query: str,
     *,
     streams: Iterable[str] | None = None,
+    queries: Mapping[str, Mapping[str, Any]] | None = None,
     operator: Mapping[str, Any] | None = None,
     results: Mapping[str, Any] | None = None,
     run: Mapping[str, Any] | None = None,
@@ -203,11 +204,13 @@ def create_job(
 
     Args:
         streams: names; those that the query names unless given.
+        queries: others beside it by name, such as `{"cheap": {"query": "SELECT ONLINE ..."}}`; their results are those
+            of `job:name`.
         operator, results, run: as in a join file.
     """
     body = _given(
-        name=name, query=query, streams=None if streams is None else list(streams), operator=operator,
-        results=results, run=run, start=start or None,
+        name=name, query=query, queries=queries, streams=None if streams is None else list(streams),
+        operator=operator, results=results, run=run, start=start or None,
     )  # fmt: skip
     return (yield from ask(patience, keyed(Request("POST", f"{API}/jobs", json=body))))
 
@@ -217,7 +220,7 @@ def change_job(patience: Patience, /, job: str, *, version: int | None = None, *
 
     Args:
         version: which one is changed; refused if it is not the newest. Whatever is there, if not given.
-        change: query, operator, results, run, refresh_streams, start_anew.
+        change: query, queries, operator, results, run, refresh_streams, start_anew.
     """
     request = Request("PATCH", _path("jobs", job), json=_given(**change), headers=_match(version))
     return (yield from ask(patience, request))

@@ -100,6 +100,7 @@ class Job(TypedDict):
     name: str
     version: int
     query: str
+    queries: dict[str, dict[str, Any]]
     streams: list[str]
     relations: list[str]
     operator: dict[str, Any]

@@ -122,6 +122,16 @@ class IndexLayout:
         values = [evaluate(pair[face], columns, rows) for pair in self.equal]
         return equality_cells(values)
 
+    def stored_cells(self, columns: Columns, rows: int) -> np.ndarray:
+        """Cells of stored rows, int64 of shape (rows,); empty where there are none."""
+        if self.equal:
+            return self.cells_of(columns, rows, 0)
+        return self.grid.cells(evaluate(self.grid.band.keys[0], columns, rows)) if self.grid else _EMPTY
+
+    def stored_keys(self, columns: Columns, rows: int) -> np.ndarray:
+        """Keys of stored rows, int64 of shape (rows,); empty where there are none, or where the window is the key."""
+        return order_key(evaluate(self.key.keys[0], columns, rows)) if self.key else _EMPTY
+
     def arrange(
         self, columns: Columns, coordinates: np.ndarray, rows: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -131,12 +141,7 @@ class IndexLayout:
             (order, cells, keys): row numbers sorted by (cell, key), then cells and keys in that order; either is
             empty where the layout has none, and keys are empty too where the window is the key.
         """
-        cells = _EMPTY
-        if self.equal:
-            cells = self.cells_of(columns, rows, 0)
-        elif self.grid:
-            cells = self.grid.cells(evaluate(self.grid.band.keys[0], columns, rows))
-        keys = order_key(evaluate(self.key.keys[0], columns, rows)) if self.key else _EMPTY
+        cells, keys = self.stored_cells(columns, rows), self.stored_keys(columns, rows)
         order = sorted_by(cells, coordinates if self.window_is_key else keys, rows)
         return order, cells[order] if cells.size else _EMPTY, keys[order] if keys.size else _EMPTY
 

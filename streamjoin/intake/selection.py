@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.expression import TRUE, columns_of, filter_mask
+from streamjoin.expression import TRUE, Expression, columns_of, filter_mask
 from streamjoin.plan import JoinPlan
-from streamjoin.predicate import never_matches
+from streamjoin.predicate import any_null, keys_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,22 @@ class Selected:
 
 def select(query: JoinPlan, side: int, rows: pa.RecordBatch) -> Selected:
     """Apply a query's selection of `side`, and look for NULL keys in what is left."""
+    return select_by(query, side, rows, query.predicate.selections[side], any_null(keys_of(query.predicate, side)))
+
+
+def select_by(
+    query: JoinPlan, side: int, rows: pa.RecordBatch, selection: Expression, hopeless: Expression | None
+) -> Selected:
+    """The same with a part of what a query asks of a side.
+
+    Args:
+        hopeless: where this holds a key is NULL; None where none is looked at.
+    """
     name, count = query.names[side], rows.num_rows
     columns = {(name, column): rows.column(column) for column in rows.schema.names}
     selected = np.ones(count, bool)
-    selection = query.predicate.selections[side]
     if selection != TRUE:
         selected = filter_mask(selection, columns, count, query.predicates)
-    hopeless = never_matches(query.predicate, side)
     if hopeless is None:
         return Selected(selected, selected)
     # What was not selected is not looked at: its keys may be none that can be computed.

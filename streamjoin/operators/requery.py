@@ -12,7 +12,7 @@ Cost: every stored tuple is read and written once, and indexed for the queries t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,16 +20,21 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import QUERIES, TS, has_bit
+from streamjoin.expression import conjunction
 from streamjoin.index.chain import Open, Save
+from streamjoin.index.layout import sorted_by
 from streamjoin.index.segment import Segment, SegmentInfo, build
-from streamjoin.index.shared import index_columns, view_of
+from streamjoin.index.shared import index_columns
 from streamjoin.index.view import CELL, EMPTY, KEY, NUMBER, RANK, View, column_of, coordinate_column
-from streamjoin.intake.selection import bits_of, select
+from streamjoin.intake.selection import bits_of, select_by
 from streamjoin.operators.handshake.handover import message, sent
 from streamjoin.operators.operator import Operator, stored_columns
 from streamjoin.operators.unit import UnitState
 from streamjoin.operators.waiting import Run
+from streamjoin.plan import JoinPlan
+from streamjoin.predicate import any_null
 from streamjoin.sharing import SharedPlan
+from streamjoin.starting import start_of
 from streamjoin.window import R, S
 
 
@@ -83,14 +88,15 @@ class Requery:
         plan, rows = self.plan, open_segment(info)
         bits = rows.column(QUERIES).to_numpy() if QUERIES in rows.schema.names else None
         members = list(self._members(side, rows, bits))
-        wanted = np.nonzero(np.logical_or.reduce(members))[0]
+        by_any = np.logical_or.reduce(members)
+        wanted = np.nonzero(by_any)[0]
         if not wanted.size:
             return None
         views = list(self._views(side, rows, info, members))
         queries = None
         if plan.bits > 1:
             queries = bits_of([*members, *self._before(rows.num_rows, bits)], plan.bits)[wanted]
-            places = np.cumsum(np.logical_or.reduce(members)) - 1
+            places = np.cumsum(by_any) - 1
             index: dict[str, np.ndarray] = {}
             for query, view in enumerate(views):
                 layout = plan.queries[query].layout(side)
@@ -116,24 +122,42 @@ class Requery:
                 view = earlier.views[self._numbers[name]]
                 yield view if view.order.size else replace(view, order=np.arange(view.size))
                 continue
-            layout = query.layout(side)
-            columns = {
-                (query.names[side], column): rows.column(column)
-                for column in query.streams[side].columns.names
-                if column in rows.schema.names
-            }
-            at = coordinate_column(layout)
-            yield view_of(layout, columns, column_of(rows, at) if at else EMPTY, np.nonzero(mine)[0])
+            yield self._started(query, side, rows, np.nonzero(mine)[0], earlier.views)
+
+    def _started(
+        self, query: JoinPlan, side: int, rows: pa.RecordBatch, chosen: np.ndarray, views: Sequence[View]
+    ) -> View:
+        """The index of a new query over some rows; what an earlier one has computed is taken from it."""
+        layout, start = query.layout(side), start_of(query, self.earlier, side)
+        taken = pa.array(chosen)
+        columns = {(query.names[side], name): rows.column(name).take(taken) for name in start.reads}
+        cells, keys = (
+            _by_row(views[donor], values, rows.num_rows)[chosen] if donor is not None else compute(columns, chosen.size)
+            for donor, values, compute in (
+                (start.cells, "cells", layout.stored_cells),
+                (start.order, "keys", layout.stored_keys),
+            )
+        )
+        name = coordinate_column(layout)
+        at = column_of(rows, name)[chosen] if name else EMPTY
+        keys = at if layout.window_is_key else keys
+        order = sorted_by(cells, keys, chosen.size)
+        cells, keys, at = (values[order] if values.size else values for values in (cells, keys, at))
+        return View(cells, keys, at, chosen[order], chosen.size)
 
     def _members(self, side: int, rows: pa.RecordBatch, bits: np.ndarray | None) -> Iterator[np.ndarray]:
         """For each query, which tuples are for it."""
         for name, query in zip(self.plan.names_of_queries, self.plan.queries, strict=True):
-            if name not in self._numbers:
-                yield select(query, side, rows).joinable
-            elif bits is None:
-                yield np.ones(rows.num_rows, bool)
-            else:
-                yield has_bit(bits, self._numbers[name])
+            if name in self._numbers:
+                yield _members(rows, bits, self._numbers[name])
+                continue
+            start = start_of(query, self.earlier, side)
+            base = _members(rows, bits, start.base)
+            chosen = np.nonzero(base)[0]
+            some = rows if chosen.size == rows.num_rows else rows.take(pa.array(chosen))
+            selection = conjunction(start.selection)
+            base[chosen] = select_by(query, side, some, selection, any_null(start.keys)).joinable
+            yield base
 
     def _before(self, rows: int, bits: np.ndarray | None) -> Iterator[np.ndarray]:
         """For each query that was started later, which tuples were there before it."""
@@ -165,3 +189,15 @@ class Requery:
             name = self.earlier.names_of_queries[run.query]
             if name in numbers:
                 yield replace(run, query=numbers[name])
+
+
+def _members(rows: pa.RecordBatch, bits: np.ndarray | None, query: int | None) -> np.ndarray:
+    """The tuples of an earlier query, bool; all of them where there was one query, or where none is asked for."""
+    return np.ones(rows.num_rows, bool) if bits is None or query is None else has_bit(bits, query)
+
+
+def _by_row(view: View, name: str, rows: int) -> np.ndarray:
+    """Cells or keys of an index, by row; zeros for rows that are not in it."""
+    values = np.zeros(rows, np.int64)
+    values[view.order if view.order.size else slice(None)] = getattr(view, name)
+    return values

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = cyclopts.App(name="jobs", help="Jobs of the platform: joins that run, or are to.")
 COLUMNS = ("name", "phase", "wanted", "streams", "operator.name", "generation", "version", "reason", "id")
 EVENTS = ("at", "severity", "kind", "message")
-DRAFT = ("query", "operator", "results", "run")
+DRAFT = ("query", "queries", "operator", "results", "run")
 CHANGE = (*DRAFT, "refresh_streams", "start_anew")
 CHANGES = ("field", "before", "after", "effect")
 LOOK_S = 1.0
@@ -77,7 +77,7 @@ def create(
     name: str | None = None, *, file: File, start: Annotated[bool, cyclopts.Parameter(negative=())] = False,
     wait: Wait = False, timeout: WaitS = 120.0, output: Output = "yaml", where: Where = HERE,
 ) -> None:  # fmt: skip
-    """Create a job from a file: query, and operator, results and run as in a join file.
+    """Create a job from a file: query, others beside it as queries, and operator, results and run as in a join file.
 
     Where the file has whole sections `streams:` and `relations:`, those that are not there yet are registered first.
 
@@ -155,8 +155,9 @@ def update(
 ) -> None:  # fmt: skip
     """Change a job; a running one goes on with the change at a batch boundary.
 
-    The file has the sections that change: query, operator, results, run. `refresh_streams: true` takes the streams over
-    as they are registered now; `start_anew: true` agrees that the job begins again without its state, where it must.
+    The file has the sections that change: query, queries, operator, results, run. `refresh_streams: true` takes the
+    streams over as they are registered now; `start_anew: true` agrees that the job begins again without its state,
+    where it must.
 
     Parameters
     ----------

@@ -301,9 +301,9 @@ class Ledger:
         shed = self._head.shed + collected.shed
         return self._apply(out, collected.blocks, collected.batch, collected.marks_us, collected.clock_us, shed)
 
-    def finish(self) -> list[Snapshot]:
-        """The streams have ended: what waits becomes visible, if the policy says so."""
-        out = self.policy.finish(self._head.state, self._waiting)
+    def finish(self, *, for_good: bool = False) -> list[Snapshot]:
+        """The streams have ended: what waits becomes visible, if the policy says so, or for good."""
+        out = self.policy.finish(self._head.state, self._waiting, for_good=for_good)
         if not out.cuts:
             return []
         return self._apply(out, (), self._head.batch, self._head.marks_us, self._head.clock_us, self._head.shed)

@@ -70,8 +70,8 @@ class Sink(Protocol):
     def commit(self, batch: BatchDone, parts: Sequence[dict[str, Any]]) -> None:
         """Take a batch: its rows become visible, now or by the sink's own rule. Doing it again changes nothing."""
 
-    def finish(self) -> None:
-        """The streams have ended."""
+    def finish(self, *, for_good: bool = False) -> None:
+        """The streams have ended, or for good: the query has, and what it has given becomes visible."""
 
 
 class _Ready:
@@ -83,7 +83,7 @@ class _Ready:
         """See `Sink`."""
         return self
 
-    def finish(self) -> None:
+    def finish(self, *, for_good: bool = False) -> None:
         """See `Sink`."""
 
 

@@ -111,8 +111,8 @@ class Policy(Protocol):
     def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
         """Add a batch."""
 
-    def finish(self, state: Open, waiting: Sequence[BlockRef]) -> Outcome:
-        """The streams have ended."""
+    def finish(self, state: Open, waiting: Sequence[BlockRef], *, for_good: bool = False) -> Outcome:
+        """The streams have ended, or for good: the query has, and nothing can come after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class EpochPolicy:
             out.cut(running)
         return out
 
-    def finish(self, state: Open, waiting: Sequence[BlockRef]) -> Outcome:
+    def finish(self, state: Open, waiting: Sequence[BlockRef], *, for_good: bool = False) -> Outcome:
         """What waits becomes a snapshot."""
         out = Outcome(state, list(waiting))
         if waiting:
@@ -252,9 +252,12 @@ class PunctuationPolicy:
         out.state = replace(out.state, epoch=first_open)
         return out
 
-    def finish(self, state: Open, waiting: Sequence[BlockRef]) -> Outcome:
-        """Nothing: what no pair has closed waits, and a later run goes on with it."""
-        return Outcome(state, list(waiting))
+    def finish(self, state: Open, waiting: Sequence[BlockRef], *, for_good: bool = False) -> Outcome:
+        """What no pair has closed waits, and a later run goes on with it; if there is none, it is one more snapshot."""
+        out = Outcome(state, list(waiting))
+        if waiting and for_good:
+            out.cut(state.last.epoch + 1)
+        return out
 
 
 def _size(blocks: Sequence[BlockRef]) -> tuple[int, int]:

@@ -214,9 +214,9 @@ class StoreSink:
         self.retries += sum(part["retries"] for part in parts)
         self.ledger.commit(Collected(batch.number, batch.clock_us, batch.marks_us, refs, batch.shed))
 
-    def finish(self) -> None:
-        """What waits becomes visible, if the policy says so."""
-        self.ledger.finish()
+    def finish(self, *, for_good: bool = False) -> None:
+        """What waits becomes visible, if the policy says so, or for good."""
+        self.ledger.finish(for_good=for_good)
 
 
 def _refs(text: str) -> list[BlockRef]:

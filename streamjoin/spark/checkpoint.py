@@ -39,13 +39,11 @@ from streamjoin.state.store import StateStore
 def identity(job: Job) -> dict[str, Any]:
     """What must not change while a checkpoint is used.
 
-    Slots may, units of an operator that is `Elastic`, and the queries of a job that has several.
+    Slots may, units of an operator that is `Elastic`, and queries where the job says what becomes of them.
     """
     plan = job.plan
-    single = plan if isinstance(plan, JoinPlan) else None
     return {
         "format": FORMAT,
-        "query": " ".join(single.text.split()) if single else "several",
         "streams": {
             name: {"columns": str(stream.columns), "time": stream.time, "delay_us": stream.delay_us}
             for name, stream in zip(plan.names, plan.streams, strict=True)
@@ -54,7 +52,6 @@ def identity(job: Job) -> dict[str, Any]:
         "archive_period_us": plan.archive_period_us,
         "main predicate": plan.main,
         "operator": job.operator.lasting if isinstance(job.operator, Elastic) else repr(job.operator),
-        "keyed results": single.keyed if single else None,
         # What the order is may change; stored tuples have their sequence numbers or have them not.
         "ordered results": plan.ordering is not Ordering.NONE,
     }
@@ -68,14 +65,14 @@ class Held:
         id: its own, by which stores tell the results of one from another's.
         units: of which number of units its state is.
         resizes: how often that has changed.
-        several: of which queries its state is, where there are several.
+        queries: of which queries its state is.
         requeries: how often these have changed.
     """
 
     id: str
     units: int
+    queries: Recorded
     resizes: int = 0
-    several: Recorded | None = None
     requeries: int = 0
 
     def resizes_for(self, job: Job) -> bool:
@@ -84,7 +81,7 @@ class Held:
 
     def requeries_for(self, job: Job) -> bool:
         """Whether the state is of other queries than the job has."""
-        return self.several is not None and self.several.queries != _recorded_of(job).queries
+        return self.queries.queries != queries_of(job.plan)
 
     def operator(self, job: Job) -> Operator:
         """The job's operator, with as many units as the state is of."""
@@ -113,18 +110,22 @@ class Held:
             UnsupportedError: what is stored is not all that a query asks for.
             StateError: the state is not all there.
         """
-        assert job.earlier is not None and self.several is not None and isinstance(job.plan, SharedPlan)
+        assert job.earlier is not None and isinstance(job.plan, SharedPlan)
         store, version, operator = StateStore(job.state), _version(job), self.operator(job)
         before = {unit.number: store.load(unit.number, version) for unit in operator.units}
-        check_starts(job.plan, job.earlier, operator, all_stored(self.several.kept, before[0].clocks))
+        check_starts(job.plan, job.earlier, operator, all_stored(self.queries.kept, before[0].clocks))
         change = Requery(operator, job.earlier, job.plan)
         after: dict[int, UnitState] = {}
-        for unit, state in rewrite.requeried(store, version, self.requeries, change):
+        for unit, state in rewrite.requeried(store, version, self.requeries, change, before):
             after[unit] = state
             if on_unit:
                 on_unit(len(after), len(operator.units))
-        now = replace(_recorded_of(job), kept=_kept(self.several.kept, before, after))
-        self._change(job, operator, after, {"several": now.to_json(), "requeries": self.requeries + 1})
+        now = _recorded_of(job)
+        ended = {query.name: query for query in (*self.queries.ended, *queries_of(job.earlier))}
+        for query in now.queries:
+            ended.pop(query.name, None)
+        now = replace(now, kept=_kept(self.queries.kept, before, after), ended=tuple(ended.values()))
+        self._change(job, operator, after, {"queries": now.to_json(), "requeries": self.requeries + 1})
 
     def _change(self, job: Job, operator: Operator, after: Mapping[int, UnitState], noted: Mapping[str, Any]) -> None:
         assert not pending(job)
@@ -143,7 +144,7 @@ class Held:
             self.units = noted.get("units", self.units)
             self.resizes = noted.get("resizes", self.resizes)
             self.requeries = noted.get("requeries", self.requeries)
-            self.several = recorded(job.checkpoint)
+            self.queries = _recorded_in(job.checkpoint)
 
 
 def pending(job: Job) -> bool:
@@ -215,35 +216,59 @@ def _check_identity(job: Job) -> Held:
                 field="run.checkpoint",
             )
         units = theirs.get("units", len(job.operator.units))
-        return Held(
-            str(theirs["id"]), units, theirs.get("resizes", 0), recorded(job.checkpoint), theirs.get("requeries", 0)
-        )
+        queries = _recorded_in(job.checkpoint) if "query" not in theirs else _recorded_before(job, theirs)
+        return Held(str(theirs["id"]), units, queries, theirs.get("resizes", 0), theirs.get("requeries", 0))
     if job.offsets.exists() or job.state.exists():
         raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
-    several = _recorded_of(job) if isinstance(job.plan, SharedPlan) else None
-    held = Held(uuid.uuid4().hex, len(job.operator.units), several=several)
+    held = Held(uuid.uuid4().hex, len(job.operator.units), _recorded_of(job))
     _write(path, {**mine, "slots": job.slots, **asdict(held)})
     return held
 
 
 def _check_queries(job: Job, held: Held) -> None:
     """A job was bound to the queries of its checkpoint before it was held."""
-    if held.requeries_for(job):
-        earlier = queries_of(job.earlier) if job.earlier else ()
-        assert held.several is not None
-        if held.several.queries != earlier:
-            raise InputError(
-                f"the queries of checkpoint {job.checkpoint} have changed since the join file was read; start again",
-                field="run.checkpoint",
-            )
+    if not held.requeries_for(job):
+        return
+    if isinstance(job.plan, JoinPlan):
+        raise _another_query(job)
+    if job.earlier is None or held.queries.called(job.earlier.names_of_queries[0]).queries != queries_of(job.earlier):
+        raise InputError(
+            f"the queries of checkpoint {job.checkpoint} have changed since the join file was read; start again",
+            field="run.checkpoint",
+        )
+
+
+def _another_query(job: Job) -> InputError:
+    return InputError(
+        f"checkpoint {job.checkpoint} belongs to another join, with another query; use another run.checkpoint, or "
+        "remove that one to start anew",
+        field="run.checkpoint",
+    )
+
+
+def _recorded_before(job: Job, theirs: Mapping[str, Any]) -> Recorded:
+    """Of a checkpoint from before queries could be started and stopped: its only one has to be the job's."""
+    mine = _recorded_of(job)
+    (only, *more) = mine.queries
+    if more or only.name or (theirs["query"], theirs.get("keyed results")) != (only.text, only.keyed):
+        raise _another_query(job)
+    return mine
+
+
+def _recorded_in(checkpoint: Path) -> Recorded:
+    if (found := recorded(checkpoint)) is None:
+        raise StateError(
+            f"{checkpoint / IDENTITY_FILE} is damaged; restore the checkpoint from a copy or start with another one"
+        )
+    return found
 
 
 def _recorded_of(job: Job) -> Recorded:
     """What the checkpoint says once its state is of the job's queries."""
     plan = job.plan
-    assert isinstance(plan, SharedPlan)
     equalities = tuple(map(key_text, plan.predicate.equalities)) if routes_by_key(job.operator) else ()
-    return Recorded(job.operator.name, plan.lasting or Lasting(plan.names, equalities), queries_of(plan))
+    known = plan.lasting if isinstance(plan, SharedPlan) else None
+    return Recorded(job.operator.name, known or Lasting(plan.names, equalities), queries_of(plan))
 
 
 def _kept(

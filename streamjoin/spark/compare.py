@@ -42,7 +42,7 @@ def compare_file(
     Raises:
         InputError: the join file or an operator's name is wrong.
     """
-    bound = bind(_discarding(file))
+    bound = bind(_discarding(file), anew=True)
     for name in operators:
         registry.entry(name)
     stop = stop or threading.Event()

@@ -203,6 +203,8 @@ class Driver:
             self.job = replace(
                 self.job, resizes=held.resizes, shedding=checkpoint.shedding(self.job, self.job.shedding.rules)
             )
+            if not held.requeries_for(self.job):
+                self.job = replace(self.job, earlier=None)
             resizes = held.resizes_for(self.job)
             self._check_end(until_end, replace(self.job, resizes=held.resizes + resizes))
             if resizes or held.requeries_for(self.job):
@@ -245,7 +247,7 @@ class Driver:
         if held.requeries_for(self.job):
             for sink in self.ending.values():
                 sink.begin(held.id)
-                sink.finish()
+                sink.finish(for_good=True)
             held.requery(self.job, self.on_unit)
         if held.resizes_for(self.job):
             held.resize(self.job)

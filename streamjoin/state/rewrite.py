@@ -39,21 +39,23 @@ def resized(store: StateStore, version: int, before: int, operator: Elastic) -> 
     }
 
 
-def requeried(store: StateStore, version: int, number: int, change: Requery) -> Iterator[tuple[int, UnitState]]:
+def requeried(
+    store: StateStore, version: int, number: int, change: Requery, before: Mapping[int, UnitState]
+) -> Iterator[tuple[int, UnitState]]:
     """The state of `version`, unit by unit, as it is for other queries; its segments are new files.
 
     Args:
         number: how many such changes there were before, by which files of two of them differ.
+        before: the state of `version`, by unit.
     Raises:
-        StateError: the state is not all there.
+        StateError: a segment cannot be read.
     """
-    for unit in change.operator.units if version else ():
-        writer = store.writer(unit.number, f"{version}-q{number}")
-        before = store.load(unit.number, version)
-        state = change.state(before, partial(store.open_segment, unit.number), writer.save)
+    for unit in before if version else ():
+        writer = store.writer(unit, f"{version}-q{number}")
+        state = change.state(before[unit], partial(store.open_segment, unit), writer.save)
         writer.finish()
-        store.detach_except(unit.number, state)
-        yield unit.number, state
+        store.detach_except(unit, state)
+        yield unit, state
 
 
 def begin(

@@ -27,6 +27,7 @@ from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.unit import UnitReport, UnitState
 from streamjoin.state import manifest
 
+_SYNCS = 32
 KEPT_VERSIONS = 10
 """Versions kept, the newest one included; Spark never replays further back than the last batch."""
 
@@ -212,7 +213,7 @@ class SegmentWriter:
         failpoint("unit.before_segments")
         temporaries = [path.with_name(f".{path.name}.{os.getpid()}") for path in self._written]
         if self.store.sync and temporaries:
-            with ThreadPoolExecutor(len(temporaries)) as pool:  # the disk orders them better than we do
+            with ThreadPoolExecutor(min(len(temporaries), _SYNCS)) as pool:  # the disk orders them better than we do
                 list(pool.map(_sync_file, temporaries))
         for temporary, path in zip(temporaries, self._written, strict=True):
             os.replace(temporary, path)

@@ -192,6 +192,62 @@ def test_rescaling_keeps_state(api: TestClient, app: FastAPI) -> None:
     assert (job.incarnation, job.restart_version) == (0, 2)
 
 
+CHEAP = f"{QUERY} ".replace(" WITHIN", " AND bids.price < 1000 WITHIN")
+
+
+def test_queries_beside_a_jobs_own_come_and_go(api: TestClient, app: FastAPI, settings: Settings) -> None:
+    made = created(api)
+    assert made["queries"] == {}
+    has_begun(app, made["id"])
+    change = {"queries": {"cheap": {"query": CHEAP}}}
+    seen = api.post("/api/v1/jobs/wins/diff", json=change).json()
+    assert [(item["field"], item["effect"]) for item in seen["changes"]] == [
+        ("queries.cheap.query", KEEPS), ("queries.cheap.stopped", KEEPS),
+    ]  # fmt: skip
+    done = api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'})
+    assert (done.status_code, done.json()["queries"]) == (200, {"cheap": {"query": CHEAP, "stopped": False}})
+    more = {"queries": {"other": {"query": QUERY}, "cheap": {"query": CHEAP, "stopped": True}}}
+    assert not api.post("/api/v1/jobs/wins/diff", json=more).json()["starts_anew"]
+    assert api.patch("/api/v1/jobs/wins", json=more, headers={"If-Match": '"2"'}).status_code == 200
+    with context_of(app).catalog.read() as session:
+        job = session.get(Job, made["id"])
+    assert job is not None and job.incarnation == 0
+    file = join_file(settings, job, {})
+    assert file.queries is not None and {
+        name: (query.stopped, query.results.job) for name, query in file.queries.items()
+    } == {"main": (False, job.id), "cheap": (True, f"{job.id}.cheap"), "other": (False, f"{job.id}.other")}
+    assert list(api.get("/api/v1/jobs/wins/revisions").json()["data"][0]["queries"]) == ["cheap"]
+    # Another query under its name belongs to other results.
+    other = {"queries": {"cheap": {"query": CHEAP.replace("1000", "900")}}}
+    refused = api.patch("/api/v1/jobs/wins", json=other, headers={"If-Match": '"3"'})
+    assert (refused.status_code, "queries.cheap.query" in refused.text) == (409, True)
+
+
+def test_a_wrong_query_beside_a_jobs_own_is_named(api: TestClient) -> None:
+    created(api)
+    for queries, pointer in (
+        ({"main": {"query": CHEAP}}, "/queries/main"),
+        ({"a b": {"query": CHEAP}}, "/queries/a b"),
+        ({"cheap": {"query": CHEAP.replace("bids.price <", "bids.prize <")}}, "/queries/cheap/query"),
+        ({"cheap": {"query": CHEAP.replace("10 SECONDS", "10 ROWS")}}, "/queries/cheap/query"),
+    ):
+        for answer in (
+            api.patch("/api/v1/jobs/wins", json={"queries": queries}, headers={"If-Match": '"1"'}),
+            api.post("/api/v1/jobs", json={"name": "other", "query": QUERY, "queries": queries}),
+        ):
+            assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer), answer.text
+
+
+def test_results_of_a_query_beside_are_asked_by_its_name(api: TestClient) -> None:
+    created(api, "two", queries={"cheap": {"query": CHEAP}})
+    missing = api.post("/api/v1/queries", json={"job": "two:dear"})
+    assert missing.status_code == 404
+    assert missing.json()["detail"] == 'job two has no query "dear" beside its own; there are: cheap'
+    # No driver has run, so neither has results yet.
+    own, beside = (api.post("/api/v1/queries", json={"job": name}) for name in ("two", "two:cheap"))
+    assert own.status_code == beside.status_code
+
+
 def test_a_stream_changed_later_is_taken_over_when_asked(api: TestClient) -> None:
     created(api)
     api.patch("/api/v1/streams/bids", json={"spec": {**BIDS, "rate": "7/s"}}, headers={"If-Match": '"1"'})

@@ -103,7 +103,9 @@ class LocalRun:
         assert isinstance(self.plan, SharedPlan)
         store = StateStore(self.state, sync=False)
         change = Requery(self.operator, self.plan, plan)
-        self._rewrite(store, self.operator, dict(rewrite.requeried(store, self.version, self.requeries, change)))
+        before = {unit.number: store.load(unit.number, self.version) for unit in self.operator.units}
+        after = rewrite.requeried(store, self.version, self.requeries, change, before)
+        self._rewrite(store, self.operator, dict(after))
         self.plan = plan
         self.requeries += 1
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamjoin.coverage import check_starts
 from streamjoin.operators import requery
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
@@ -22,12 +23,12 @@ from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.ordering import Ordering, in_order
 from streamjoin.plan import JoinPlan
 from streamjoin.query import plan_query
-from streamjoin.sharing import SharedPlan
+from streamjoin.sharing import Lasting, SharedPlan
 from streamjoin.state import rewrite
 from streamjoin.state.manifest import named, tuples
 from streamjoin.state.store import StateStore
 
-from .check import ANY, KEYED, NAMES, OPERATORS, WINDOWS, expected, pairs_of
+from .check import ANY, KEYED, NAMES, OPERATORS, WINDOWS, expected, pairs_of, plan
 from .conditions import CONDITIONS
 from .histories import COLUMNS, History, history
 from .local import DRAIN, LocalRun
@@ -124,6 +125,7 @@ def check(
     found: Mapping[str, list[tuple[int, int]]],
     queries: Mapping[str, Query] = ALL,
     times: Mapping[int, Sequence[str]] = TIMES,
+    least: int = 100,
 ) -> None:
     last = times[max(times)]
     for name, pairs in found.items():
@@ -132,7 +134,7 @@ def check(
         # Pairs that a chain has on their way to each other when their query is stopped are not found any more.
         if name in last or not isinstance(operator, Handshake):
             assert got == want, f"{name}: {len(want - got)} missing"
-    assert sum(map(len, found.values())) > 100
+    assert sum(map(len, found.values())) > least
 
 
 def check_files(run: LocalRun) -> None:
@@ -160,6 +162,40 @@ def test_queries_of_one_key_come_and_go(operator: str, tmp_path: Path) -> None:
     given = history(42, r=150, s=140)
     run, found = run_all(given, KEYED[operator], tmp_path, BY_KEY)
     check(given, run.operator, found, BY_KEY)
+
+
+SLIM = {
+    "cells": {"base": ("equality", "full history"), "near": ("equality", "20 us")},
+    "keys": {"base": ("band", "full history"), "near": ("band", "20 us")},
+    "a grid": {"base": ("two bands", "full history"), "near": ("two bands", "only after")},
+    "cells and keys": {"base": ("equality, then band", "full history"), "near": ("equality, then band", "only after")},
+    "by rows": {"base": ("equality", "7 rows"), "near": ("equality", "1 row")},
+}
+
+
+@pytest.mark.parametrize("operator", ["biclique 1+1", "biclique 2+3", "matrix 2x3", "handshake 3"])
+@pytest.mark.parametrize("case", SLIM)
+def test_an_index_is_taken_from_another_where_its_columns_are_not_stored(
+    operator: str, case: str, tmp_path: Path
+) -> None:
+    given = history(53, r=150, s=140, time_shape="disordered", delay_us=15)
+    base, near = (plan(given, *SLIM[case][name]) for name in ("base", "near"))
+    before = SharedPlan(("base",), (base,), Lasting(base.names))
+    after = SharedPlan(("near", "base"), (near, base), before.lasting, frozenset({"near"}))
+    check_starts(after, before, OPERATORS[operator], (False, False))
+    times = {0: ("base",), 5: ("near", "base"), 9: ("near",)}
+    run = LocalRun(before, OPERATORS[operator], tmp_path)
+    found: dict[str, list[tuple[int, int]]] = {"base": [], "near": []}
+    for number, batch in enumerate([*given.cuts(BATCHES), *run.drain()]):
+        if number == 5:
+            run.requery(after)
+        if number == 9:
+            run.requery(SharedPlan(("near",), (near,), before.lasting, after.started))
+        results = run.batch(batch)
+        for query, name in enumerate(run.plan.names_of_queries):
+            found[name] += pairs_of([rows for of, rows in zip(run.of_queries, results, strict=True) if of == query])
+    assert found["near"]
+    check(given, run.operator, found, SLIM[case], times, least=20)
 
 
 @pytest.mark.parametrize("operator", ["biclique 2+3", "handshake 3"])
@@ -194,13 +230,13 @@ def test_a_chain_that_does_not_mark_stored_tuples_finds_pairs_of_them(
 def test_a_query_that_sees_no_stored_tuples_is_caught(
     operator: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    real = requery.select
+    real = requery.select_by
 
     def none(*given: Any) -> Any:
         found = real(*given)
         return replace(found, joinable=np.zeros_like(found.joinable))
 
-    monkeypatch.setattr(requery, "select", none)
+    monkeypatch.setattr(requery, "select_by", none)
     given = history(41, r=150, s=140)
     times = {0: ("base",), 5: ("base", "both")}
     _, found = run_all(given, OPERATORS[operator], tmp_path, times=times)

@@ -18,7 +18,9 @@ from streamjoin.query import plan_query
 from streamjoin.schema import StreamSchema
 from streamjoin.sharing import Lasting, SharedPlan
 
-COLUMNS = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("y", pa.int64()), ("ts", pa.timestamp("us", tz="UTC"))])
+COLUMNS = pa.schema(
+    [("f", pa.bool_()), ("k", pa.int64()), ("x", pa.int64()), ("y", pa.int64()), ("ts", pa.timestamp("us", tz="UTC"))]
+)
 STREAMS = {name: StreamSchema(name, COLUMNS, "ts") for name in ("r", "s")}
 BICLIQUE = Biclique(2, 2)
 BASE = "SELECT ONLINE r.k, r.x, s.k AS sk, s.x AS sx FROM r, s WHERE r.k = s.k AND r.x > 3 WITHIN 10 SECONDS"
@@ -29,7 +31,7 @@ def planned(text: str) -> JoinPlan:
 
 
 def check(
-    text: str, base: str = BASE, operator: Operator = BICLIQUE, stored: tuple[bool, bool] = (False, False),
+    text: str, base: str = BASE, operator: Operator = BICLIQUE, stored: tuple[bool, bool] | None = (False, False),
     equalities: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
     before = planned(base)
@@ -77,6 +79,25 @@ def test_who_asks_for_what_was_not_kept_cannot(text: str, reason: str) -> None:
         assert "a job of its own" in refusal.value.message
 
 
+def test_what_must_be_true_is_more_than_what_must_be_there() -> None:
+    base = "SELECT ONLINE r.f, s.f AS sf FROM r, s WHERE r.f AND s.f WITHIN 10 SECONDS"
+    with pytest.raises(UnsupportedError, match="may ask for tuples of r"):
+        check("SELECT ONLINE r.f FROM r, s WHERE r.f = s.f WITHIN 1 SECOND", base=base)
+    check("SELECT ONLINE r.f FROM r, s WHERE r.f = s.f AND r.f AND s.f WITHIN 1 SECOND", base=base)
+    with pytest.raises(UnsupportedError, match="may ask for tuples of r"):
+        check(
+            "SELECT ONLINE r.f FROM r, s WHERE r.f AND s.f WITHIN 1 SECOND",
+            base=base.replace("r.f AND s.f", "r.f = s.f"),
+        )
+
+
+def test_before_the_first_tuple_anything_can_start() -> None:
+    check(ASKS, stored=None)
+    assert all_stored((True, True), (StreamClock(), StreamClock())) is None
+    with pytest.raises(UnsupportedError, match="routes its tuples by"):
+        check("SELECT ONLINE r.k FROM r, s WHERE r.x = s.x", stored=None, equalities=("r.k = s.k",))
+
+
 def test_where_nothing_was_left_out_selections_do_not_matter() -> None:
     text = "SELECT ONLINE r.k FROM r, s WHERE ABS(r.x - s.x) < 2 WITHIN 1 SECOND"
     check(text, stored=(True, True))
@@ -114,7 +135,7 @@ def test_full_history_has_all_windows() -> None:
 
 def test_what_is_stored_follows_from_the_clocks_and_from_what_stops_let_go() -> None:
     whole, left_out = StreamClock(10, routed=7, shed=3), StreamClock(10, routed=9)
-    assert all_stored((True, True), ()) == (True, True)
+    assert all_stored((True, True), None) is None
     assert all_stored((True, True), (whole, left_out)) == (True, False)
     assert all_stored((False, True), (whole, whole)) == (False, True)
 

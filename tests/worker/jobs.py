@@ -12,9 +12,10 @@ from sqlalchemy import select
 
 from backend.catalog.database import Catalog
 from backend.catalog.ids import new_id, now_us
-from backend.catalog.models import Event, Job, Lease, Report
+from backend.catalog.models import Event, Job, Lease, Report, results_name
 from backend.jobs.joinfile import result_spec
 from backend.settings import Settings
+from streamjoin.errors import InputError
 from streamjoin.generate import generator
 from streamjoin.results.question import Question, ask
 from streamjoin.results.reader import Reader
@@ -50,14 +51,14 @@ def expected(given: Mapping[str, Any]) -> Counter[tuple[int, int, int]]:
     return Counter(found)
 
 
-def results(settings: Settings, job: Job) -> Counter[tuple[int, int, int]]:
-    """What a job has put into its store so far."""
+def results(settings: Settings, job: Job, query: str = "") -> Counter[tuple[int, int, int]]:
+    """What a job has put into its store so far, by its own query or by one beside it."""
     store = result_spec(settings, job).open()
     try:
-        reader = Reader(store, job.results_name)
+        reader = Reader(store, results_name(job.id, job.incarnation, query))
         reader.refresh()
         return Counter(tuple(row.values()) for batch in ask(reader, Question()) for row in batch.to_pylist())
-    except StoreError:
+    except (StoreError, InputError):
         return Counter()  # it has not begun
     finally:
         store.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from backend.catalog.database import Catalog
 from backend.settings import Settings
 from streamjoin.errors import InputError
+from streamjoin.job import recorded
 from streamjoin.spark.java import find_java
 from tests.servers.process import comes_true
 from tests.spark.command import JAVA_OPTIONS
@@ -98,6 +100,40 @@ def test_a_live_job_stops_when_it_is_asked_and_goes_on_exactly(platform: Workers
     reports = reports_of(platform.catalog, job)
     assert reports[-1].generation == 2
     assert any(report.body["batch_ms"]["max"] for report in reports), reports[-1].body
+
+
+def test_queries_are_started_and_stopped_on_a_running_job(platform: Workers) -> None:
+    """By what the API writes: a new version of the job, which the next driver runs."""
+    given = streams(60)
+    cheap = SPEC["query"].replace(" WITHIN", " AND bid.price < 1000000 WITHIN")
+    job = begin(platform, streams=given)
+    platform.wait_observed(job, "running", within_s=START_S_MAX)
+    assert comes_true(lambda: results(platform.settings, job_of(platform.catalog, job)).total() > 0, 60)
+
+    def next_version(queries: dict[str, Any], generation: int) -> None:
+        (driver,) = platform.drivers()
+        os.kill(driver, signal.SIGTERM)
+        platform.wait_observed(job, "stopped", within_s=60)
+        wait_gone(platform, job)
+        change(platform.catalog, job, spec={**SPEC, "queries": queries}, version=generation)
+        assert launch.launch(platform.settings, platform.catalog, job, generation, host_name())
+        platform.wait_observed(job, "running", within_s=START_S_MAX)
+
+    def rows(query: str = "") -> Counter[tuple[int, int, int]]:
+        return results(platform.settings, job_of(platform.catalog, job), query)
+
+    before = rows()
+    next_version({"cheap": {"query": cheap, "stopped": False}}, 2)
+    assert comes_true(lambda: rows("cheap").total() > 0, 90), platform.tails(job)
+    next_version({"cheap": {"query": cheap, "stopped": True}}, 3)
+    stopped = rows("cheap")
+    want = expected(given)
+    assert comes_true(lambda: rows() == want, START_S_MAX), platform.tails(job)
+    # Cheap ones, of pairs that were found after its start and before its stop.
+    found = Counter({row: count for row, count in (want - before).items() if row[1] < 1_000_000})
+    assert rows("cheap") == stopped and stopped.total() > 0
+    assert not stopped - found and not any(row[1] >= 1_000_000 for row in stopped)
+    assert recorded(platform.settings.job_folder(job) / "checkpoint-0").ended[0].name == "cheap"  # type: ignore[union-attr]
 
 
 def test_a_driver_that_lost_its_lease_ends_at_once_and_leaves_nothing(platform: Workers) -> None:

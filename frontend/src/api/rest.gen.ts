@@ -1199,6 +1199,22 @@ export interface components {
             columns: components["schemas"]["Column"][];
         };
         /**
+         * FurtherQuery
+         * @description A query beside a job's own, over the same streams and the same stored tuples, with results of its own.
+         *
+         *     Args:
+         *         stopped: it ends: its results are completed and stay, its tuples and its index go.
+         */
+        FurtherQuery: {
+            /** Query */
+            query: string;
+            /**
+             * Stopped
+             * @default false
+             */
+            stopped?: boolean;
+        };
+        /**
          * GeneratorOut
          * @description A kind of made-up stream.
          */
@@ -1213,6 +1229,7 @@ export interface components {
          * @description What is to change; sections that are not given stay.
          *
          *     Args:
+         *         queries: each is added, or changed; others stay. A new one begins with the pairs whose later tuple comes then.
          *         refresh_streams: take over the streams and relations as they are registered now.
          *         start_anew: agree that the job begins again without its state, where the change needs that. Results kept so
          *             far stay in the store, under the job's earlier name, until the job is deleted.
@@ -1225,6 +1242,10 @@ export interface components {
         JobChange: {
             /** Query */
             query?: string | null;
+            /** Queries */
+            queries?: {
+                [key: string]: components["schemas"]["FurtherQuery"];
+            } | null;
             /** Operator */
             operator?: {
                 [key: string]: unknown;
@@ -1251,6 +1272,9 @@ export interface components {
         /**
          * JobIn
          * @description A job to create; it is stopped unless `start` is true.
+         *
+         *     Args:
+         *         queries: further ones, by name; their results are those of `job:name`.
          * @example {
          *       "name": "bids that win",
          *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction AND bids.price >= auctions.reserve WITHIN 10 SECONDS"
@@ -1275,6 +1299,10 @@ export interface components {
             } | null;
             /** Name */
             name: string;
+            /** Queries */
+            queries?: {
+                [key: string]: components["schemas"]["FurtherQuery"];
+            };
             /**
              * Start
              * @default false
@@ -1294,6 +1322,10 @@ export interface components {
             version: number;
             /** Query */
             query: string;
+            /** Queries */
+            queries?: {
+                [key: string]: components["schemas"]["FurtherQuery"];
+            };
             /** Streams */
             streams: string[];
             /** Relations */
@@ -1848,6 +1880,10 @@ export interface components {
             version: number;
             /** Query */
             query: string;
+            /** Queries */
+            queries?: {
+                [key: string]: components["schemas"]["FurtherQuery"];
+            };
             /** Operator */
             operator: {
                 [key: string]: unknown;

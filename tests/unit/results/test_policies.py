@@ -56,8 +56,8 @@ class Run:
         self.next += 1
         return self.keep(out)
 
-    def finish(self) -> list[tuple[str, int]]:
-        return self.keep(self.policy.finish(self.state, self.waiting))
+    def finish(self, *, for_good: bool = False) -> list[tuple[str, int]]:
+        return self.keep(self.policy.finish(self.state, self.waiting, for_good=for_good))
 
     def keep(self, out: Outcome) -> list[tuple[str, int]]:
         state = Open.from_json(json.loads(json.dumps(out.state.to_json())))
@@ -296,6 +296,11 @@ def test_nothing_closes_while_only_one_stream_punctuates() -> None:
         assert run.add(block(1, time_us=0), marks_us=(mark * S, None)) == []
         assert run.add(block(1, time_us=0), marks_us=(None, mark * S)) == []
     assert len(run.waiting) == 18 and run.finish() == []
+    # With no later run that could close it, it is one snapshot; and if there is one after all, it goes on behind it.
+    ((last, rows),) = run.finish(for_good=True)
+    assert rows == 18 and run.finish(for_good=True) == []
+    after = run.add(block(1, time_us=0), marks_us=(20 * S, 20 * S))
+    assert sum(rows for _, rows in after) == 1 and all(name > last for name, _ in after)
 
 
 def test_three_of_r_and_one_of_s_are_one_pair_and_the_next_of_s_is_the_second() -> None:

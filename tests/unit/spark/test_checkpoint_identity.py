@@ -38,14 +38,32 @@ def test_the_queries_of_a_job_may_change(before: str, after: str, tmp_path: Path
     assert of(tmp_path) == of(tmp_path, FILE.replace(before, after))
 
 
-def test_the_only_query_of_a_job_may_not_change(tmp_path: Path) -> None:
-    def alone(text: str) -> dict[str, Any]:
-        streams, _, _ = FILE.partition("queries:")
-        return identity(bind(parse(streams + text, base=tmp_path)).job())
+def test_the_only_query_of_a_job_may_get_company_and_may_not_change(tmp_path: Path) -> None:
+    streams, _, _ = FILE.partition("queries:")
+    one = 'query: "SELECT ONLINE a.x, b.a FROM a, b WHERE a.x = b.a WITHIN 1 SECOND"'
+    same = one.replace(" FROM", "  FROM").replace("query", "{query")
+    more = """near: {query: "SELECT ONLINE a.x FROM a, b WHERE a.x = b.a AND ABS(a.x - b.a) < 2 WITHIN 1 SECOND"}"""
 
-    one = 'query: "SELECT ONLINE a.x FROM a, b WHERE a.x = b.a WITHIN 1 SECOND"'
-    assert alone(one) == alone(one.replace(" FROM", "  FROM")) != alone(one.replace("1 SECOND", "2 SECONDS"))
-    assert alone(one) != of(tmp_path), "several queries share tuples in another way"
+    def bound(text: str) -> Bound:
+        return bind(parse(streams + text, base=tmp_path))
+
+    with opened(bound(one).job()):
+        pass
+    with opened(bound(one.replace(" FROM", "  FROM")).job()) as held:
+        assert not held.requeries_for(bound(one).job())
+    with pytest.raises(InputError, match="with another query"), opened(bound(one.replace("1 SEC", "2 SEC")).job()):
+        pass
+    with pytest.raises(InputError, match="none of these is the same; keep it among them"):
+        bound(f"queries:\n  {more}")
+    together = bound(f"queries:\n  {more}\n  first: {same}}}")
+    assert together.earlier is not None and together.earlier.names_of_queries == ("first",)
+    assert together.plan.started == {"near"}
+    with opened(together.job()) as held:
+        assert held.requeries_for(together.job())
+        held.requery(together.job())
+    with pytest.raises(InputError, match="with another query"), opened(bound(one).job()):
+        pass
+    assert bound(f"queries:\n  {more}\n  first: {same}}}").earlier is None
 
 
 def test_what_a_checkpoint_was_used_for_goes_on(tmp_path: Path) -> None:
@@ -63,21 +81,25 @@ def test_what_a_checkpoint_was_used_for_goes_on(tmp_path: Path) -> None:
     x, y = found.lasting.equalities
     assert "a.x" in x and "a.y" in y
     assert bound(text, same="{jsonl: pairs.jsonl}").earlier is None
-    with pytest.raises(InputError, match="same was another query"):
+    with pytest.raises(InputError, match="same is the name of another query"):
         bound(text, same="{store: sqlite, path: other.db}")
     with pytest.raises(InputError, match="are all stopped"):
         bound(text.replace("results: ", "stopped: true, results: "))
     swapped = text.replace("b.a AND a.y = b.b AND a.x < 9", "b.a AND a.x < 9")
-    with pytest.raises(InputError, match="same was another query"):
+    with pytest.raises(InputError, match="same is the name of another query"):
         bound(swapped)
     with pytest.raises(UnsupportedError, match=r"the job routes its tuples by .*a\.y.* = .*b\.b") as refusal:
         bound(swapped.replace("same:", "new:").replace("SAME", "{discard: true}") + text[text.index("  same:") :])
     assert refusal.value.field == "queries.new.query"
 
     # With one query left there are more equalities in common, and in another order; tuples go where they went.
-    alone = bound(text.replace("  same: {", "  same: {stopped: true, ") + """\
+    alone_text = (
+        text.replace("  same: {", "  same: {stopped: true, ")
+        + """\
   new: {query: "SELECT ONLINE b.a FROM a, b WHERE a.y = b.b AND a.x = b.a AND a.x < 9 AND a.x = b.b WITHIN 1 SECOND"}
-""")  # fmt: skip
+"""
+    )
+    alone = bound(alone_text)
     assert alone.earlier is not None and alone.earlier.names_of_queries == ("near", "same")
     assert [key_text(equality) for equality in alone.plan.predicate.equalities] == [x, y]
     job = alone.job()
@@ -85,5 +107,15 @@ def test_what_a_checkpoint_was_used_for_goes_on(tmp_path: Path) -> None:
         assert held.requeries_for(job) and not held.resizes_for(job)
         held.requery(job)
         assert not held.requeries_for(job)
+    now, gone = alone_text.partition("queries:\n")[::2]
+    near, same, new = gone.splitlines()[:3]
+    assert bound("\n".join([now + "queries:", new, near])).earlier is None, "another order is no change"
+    many = [same.replace("same:", f"s{number}:").replace("SAME", "{discard: true}") for number in range(70)]
+    assert bound("\n".join([now + "queries:", new, near, *many])).earlier is None, "who is stopped counts for nothing"
+    other = near + "\n" + new + "\n" + same.replace("stopped: true, ", "").replace("< 9", "< 8")
+    with pytest.raises(InputError, match="same is the name of another query in this checkpoint"):
+        bound(f"{now}queries:\n{other}")
+    again = parse(f"{now}queries:\n{other}".replace("NEAR", STORE).replace("SAME", FOLDER), base=tmp_path)
+    assert bind(again, anew=True).earlier is None
     with pytest.raises(InputError, match="have changed since the join file was read"), opened(first):
         pass
