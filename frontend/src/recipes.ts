@@ -1,6 +1,6 @@
 /** Each action of the dashboard as a shell command, a command of streamjoin, and Python. */
 import { queryClient } from './api/queryClient';
-import type { Draft, JobChange, Me, QueryIn, Role, UserChange } from './api/types';
+import type { Draft, Job, JobChange, Me, QueryIn, Role, UserChange } from './api/types';
 import { baseUrl } from './env';
 
 export interface Recipe {
@@ -116,7 +116,7 @@ export const jobLog = (job: string, which: 'driver' | 'spark', isFollowed: boole
   python: python(`print(platform.jobs.logs(${JSON.stringify(job)}, which="${which}"))`),
 });
 
-export const createJob = (name: string, draft: Draft, start: boolean): Recipe => {
+export const createJob = (name: string, draft: Draft & Pick<Job, 'queries'>, start: boolean): Recipe => {
   const { query, ...rest } = draft;
   const body = { name, ...draft, start };
   const options = keywords({ ...rest, start });

@@ -17,6 +17,8 @@ import { CutNote } from '../../results/CutNote';
 import { FORMATS, type FileFormat } from '../../results/formats';
 import { SaveQuery } from '../queries/SaveQuery';
 import classes from './AskPanel.module.css';
+import { OfQuery } from './OfQuery';
+import { OWN, resultsOf } from './furtherQueries';
 import { EMPTY_FORM, LIMIT_AT_FIRST, questionOf, withoutLimit, type AskForm } from './question';
 
 const ROWS_PX = 520;
@@ -24,7 +26,8 @@ const LIMIT_MAX = 10_000;
 
 export function AskPanel({ job }: { job: Job }) {
   const [form, setForm] = useState<AskForm>(EMPTY_FORM);
-  const question = questionOf(job.name, form);
+  const [of, setOf] = useState(OWN);
+  const question = questionOf(resultsOf(job.name, of), form);
   const asked = useMutation({ mutationFn: ask });
   const file = useMutation({
     mutationFn: (format: FileFormat) => exported(withoutLimit(question), format),
@@ -44,6 +47,7 @@ export function AskPanel({ job }: { job: Job }) {
       note="ranges include both ends; empty fields do not restrict"
       actions={
         <>
+          <OfQuery job={job} of={of} onChange={setOf} />
           <SaveQuery question={question} />
           <CopyAs recipe={askJob(question)} what="ask this question" />
         </>

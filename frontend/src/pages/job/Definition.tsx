@@ -6,12 +6,15 @@ import { Panel } from '../../components/Panel';
 import { createJob } from '../../recipes';
 import { CompareLink } from '../compare/CompareLink';
 import classes from './Definition.module.css';
+import { furtherQueries } from './furtherQueries';
 
 export function Definition({ job }: { job: Job }) {
-  const { query, operator, results, run } = job;
+  const { query, queries, operator, results, run } = job;
+  const further = furtherQueries(job);
   // A copy gets a store of its own.
   const policy = Object.fromEntries(Object.entries(results).filter(([name]) => name !== 'store'));
-  const recipe = createJob(`${job.name} copy`, { query, operator, results: policy, run }, false);
+  const draft = { query, ...(further.length > 0 && { queries }), operator, results: policy, run };
+  const recipe = createJob(`${job.name} copy`, draft, false);
   return (
     <div className={classes.columns}>
       <Panel
@@ -29,6 +32,18 @@ export function Definition({ job }: { job: Job }) {
           {query}
         </Code>
       </Panel>
+      {further.map(({ name, query: text, stopped }) => (
+        <Panel
+          key={name}
+          title={`Query ${name}`}
+          note={stopped ? 'stopped; its results are kept' : 'beside it, over the same stored tuples'}
+          flush
+        >
+          <Code block className={classes.query}>
+            {text}
+          </Code>
+        </Panel>
+      ))}
       {Object.entries({ Operator: operator, Results: results, Run: run }).map(([title, section]) => (
         <Panel key={title} title={title} flush>
           <Code block className={classes.query}>

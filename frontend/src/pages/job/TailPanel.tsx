@@ -14,13 +14,16 @@ import type { TailView } from '../../live/tail';
 import { useTail } from '../../live/useTail';
 import { tailJob } from '../../recipes';
 import { Approximate } from './Approximate';
+import { OfQuery } from './OfQuery';
+import { OWN, resultsOf } from './furtherQueries';
 import classes from './TailPanel.module.css';
 
 const ROWS_PX = 440;
 
 export function TailPanel({ job, isApproximate }: { job: Job; isApproximate: boolean }) {
   const [where, setWhere] = useState<string | null>(null);
-  const { tail, view } = useTail(job.id, where);
+  const [of, setOf] = useState(OWN);
+  const { tail, view } = useTail(resultsOf(job.id, of), where);
   const rows = useMemo(() => view.rows.map((row) => row.cells), [view.rows]);
   return (
     <Panel
@@ -32,6 +35,7 @@ export function TailPanel({ job, isApproximate }: { job: Job; isApproximate: boo
       }
       actions={
         <>
+          <OfQuery job={job} of={of} onChange={setOf} />
           <Condition onAsk={setWhere} />
           <Button
             variant="default"
@@ -43,7 +47,7 @@ export function TailPanel({ job, isApproximate }: { job: Job; isApproximate: boo
           <Button variant="default" onClick={() => tail.clear()}>
             Clear
           </Button>
-          <CopyAs recipe={tailJob(job.name, where)} what="follow these results" />
+          <CopyAs recipe={tailJob(resultsOf(job.name, of), where)} what="follow these results" />
         </>
       }
       flush

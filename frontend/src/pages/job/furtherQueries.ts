@@ -1,0 +1,15 @@
+/** The queries of a job: its own, and those beside it. */
+import type { Job } from '../../api/types';
+
+/** What stands for a job's own query. */
+export const OWN = '';
+
+export const furtherQueries = ({ queries }: Pick<Job, 'queries'>): { name: string; query: string; stopped: boolean }[] =>
+  Object.entries(queries ?? {}).map(([name, { query, stopped }]) => ({ name, query, stopped: stopped ?? false }));
+
+/**
+ * What the results of a query are asked by.
+ *
+ * @param job its name or id.
+ */
+export const resultsOf = (job: string, of: string): string => (of === OWN ? job : `${job}:${of}`);
