@@ -240,7 +240,7 @@ def _check_queries(job: Job, held: Held) -> None:
 
 def _another_query(job: Job) -> InputError:
     return InputError(
-        f"checkpoint {job.checkpoint} belongs to another join, with another query; use another run.checkpoint, or "
+        f"checkpoint {job.checkpoint} belongs to another join, with other query; use another run.checkpoint, or "
         "remove that one to start anew",
         field="run.checkpoint",
     )

@@ -51,7 +51,7 @@ def test_the_only_query_of_a_job_may_get_company_and_may_not_change(tmp_path: Pa
         pass
     with opened(bound(one.replace(" FROM", "  FROM")).job()) as held:
         assert not held.requeries_for(bound(one).job())
-    with pytest.raises(InputError, match="with another query"), opened(bound(one.replace("1 SEC", "2 SEC")).job()):
+    with pytest.raises(InputError, match="with other query"), opened(bound(one.replace("1 SEC", "2 SEC")).job()):
         pass
     with pytest.raises(InputError, match="none of these is the same; keep it among them"):
         bound(f"queries:\n  {more}")
@@ -61,7 +61,7 @@ def test_the_only_query_of_a_job_may_get_company_and_may_not_change(tmp_path: Pa
     with opened(together.job()) as held:
         assert held.requeries_for(together.job())
         held.requery(together.job())
-    with pytest.raises(InputError, match="with another query"), opened(bound(one).job()):
+    with pytest.raises(InputError, match="with other query"), opened(bound(one).job()):
         pass
     assert bound(f"queries:\n  {more}\n  first: {same}}}").earlier is None
 
