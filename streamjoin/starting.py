@@ -54,7 +54,7 @@ def start_of(query: JoinPlan, earlier: SharedPlan, side: int) -> Start:
     computed = [*selection, *keys]
     donors: list[int | None] = []
     for parts_of in (_cells, _order):
-        parts = parts_of(query.layout(side), {})
+        parts = parts_of(query.layout(side), {query.names[side]: query.names[side]})
         donor = None
         if parts:
             same = (one for one in wider if parts_of(earlier.queries[one].layout(side), called[one]) == parts)
@@ -80,13 +80,9 @@ Parts = tuple[object, tuple[Expression, ...]]
 
 def _cells(layout: IndexLayout, called: Mapping[str, str]) -> Parts | None:
     if layout.equal:
-        return "hash", tuple(_renamed(stored, called) for stored, _ in layout.equal)
-    return (layout.grid.width, (_renamed(layout.grid.band.keys[0], called),)) if layout.grid else None
+        return "hash", tuple(renamed(stored, called) for stored, _ in layout.equal)
+    return (layout.grid.width, (renamed(layout.grid.band.keys[0], called),)) if layout.grid else None
 
 
 def _order(layout: IndexLayout, called: Mapping[str, str]) -> Parts | None:
-    return ("key", (_renamed(layout.key.keys[0], called),)) if layout.key else None
-
-
-def _renamed(expression: Expression, called: Mapping[str, str]) -> Expression:
-    return renamed(expression, called) if called else expression
+    return ("key", (renamed(layout.key.keys[0], called),)) if layout.key else None

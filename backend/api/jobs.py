@@ -280,8 +280,7 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
     if not _NAME.fullmatch(body.name):
         raise Problem("invalid", "name: letters, digits, blanks, ., _ and -, 100 at most, a letter or digit first",
                       errors=[Place(pointer="/name", detail="is no name")])  # fmt: skip
-    spec = {**_spec(body), **body.model_dump(include={"queries"}, exclude_defaults=True)}
-    check_spec(spec)
+    spec = _spec(body)
     with context.catalog.read() as session:
         inputs = service.entries(session, body.query, body.streams)
         if session.scalars(select(func.count()).select_from(Job)).one() >= context.settings.jobs_max:
@@ -487,7 +486,7 @@ def event_shape(event: Event) -> EventOut:
 
 def _spec(body: Draft) -> dict[str, Any]:
     spec = {"query": body.query, "operator": body.operator or {"name": "auto"}, "results": body.results or {},
-            "run": body.run or {}}  # fmt: skip
+            "run": body.run or {}, **body.model_dump(include={"queries"}, exclude_defaults=True)}  # fmt: skip
     check_spec(spec)
     return spec
 

@@ -142,7 +142,11 @@ class Job(Base):
     @property
     def results_name(self) -> str:
         """What its results are called in the store, since it last started anew."""
-        return results_name(self.id, self.incarnation)
+        return self.results_of("")
+
+    def results_of(self, query: str) -> str:
+        """What the results of one of its `queries` are called."""
+        return results_name(self.id, self.incarnation, query)
 
     @property
     def queries(self) -> tuple[str, ...]:

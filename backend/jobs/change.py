@@ -60,9 +60,8 @@ def _fields(value: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, An
 
 def _alike(field: str, before: Any, after: Any) -> bool:
     """Whether two values ask the same of the state."""
-    if field == "query":
-        return str(before).split() == str(after).split()
-    if field.startswith("queries."):
-        return before is None or str(before).split() == str(after).split()
+    further = field.startswith("queries.")
+    if field == "query" or further:
+        return (further and before is None) or str(before).split() == str(after).split()
     # Stored tuples have their sequence numbers or have them not; what the order is may change.
     return field == _ORDERING and _UNORDERED not in (before or _UNORDERED, after or _UNORDERED)

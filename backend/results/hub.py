@@ -13,7 +13,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from backend.catalog import lifecycle, models
 from backend.catalog.database import Catalog
-from backend.catalog.models import results_name
 from backend.problems import Problem
 from backend.results.feed import Feed
 from backend.results.follower import Follower
@@ -120,7 +119,7 @@ class Hub:
             job = rows.get(feed.place.job_id)
             if job is None or job.wanted == lifecycle.DELETED:
                 feed.end("deleted")
-            elif results_name(job.id, job.incarnation, feed.place.query) != feed.place.name:
+            elif job.results_of(feed.place.query) != feed.place.name:
                 feed.end("restarted")
             else:
                 feed.phase = lifecycle.phase(job.wanted, job.observed)

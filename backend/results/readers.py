@@ -19,7 +19,6 @@ from typing import Any, cast
 
 from backend.catalog import models
 from backend.catalog.database import Catalog
-from backend.catalog.models import results_name
 from backend.jobs.joinfile import result_spec
 from backend.jobs.service import find_job
 from backend.problems import Problem
@@ -116,7 +115,7 @@ class Places:
                 self._specs[version] = spec
                 while len(self._specs) > KNOWN_MAX:
                     self._specs.popitem(last=False)
-        return Place(job.id, job.name, spec, results_name(job.id, job.incarnation, query), query)
+        return Place(job.id, job.name, spec, job.results_of(query), query)
 
 
 @dataclass

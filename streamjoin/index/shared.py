@@ -52,24 +52,26 @@ def index_rows(
     for query, (layout, mine) in enumerate(zip(layouts, columns, strict=True)):
         chosen = members_of(queries, query)
         assert chosen is not None
-        index |= index_columns(query, layout, view_of(layout, mine, coordinates, chosen), queries.size)
+        rows = pa.array(chosen)
+        known = {name: values.take(rows) for name, values in mine.items() if name in layout.stored_reads}
+        at = coordinates[chosen] if coordinate_column(layout) else EMPTY
+        keys = at if layout.window_is_key else layout.stored_keys(known, chosen.size)
+        view = view_of(layout.stored_cells(known, chosen.size), keys, at, chosen)
+        index |= index_columns(query, layout, view, queries.size)
         members.append(chosen.size)
     return index, tuple(members)
 
 
-def view_of(layout: IndexLayout, columns: Columns, coordinates: np.ndarray, chosen: np.ndarray) -> View:
-    """An index over some tuples of a block.
+def view_of(cells: np.ndarray, keys: np.ndarray, coordinates: np.ndarray, rows: np.ndarray) -> View:
+    """The index over n tuples, in whatever order they are given.
 
     Args:
-        columns, coordinates: of the whole block; see `index_rows`.
-        chosen: row numbers of the tuples, int64.
+        cells, keys, coordinates: int64 of shape (n,), empty where the layout has none.
+        rows: row numbers, int64 of shape (n,).
     """
-    rows = pa.array(chosen)
-    known = {name: values.take(rows) for name, values in columns.items() if name in layout.stored_reads}
-    at = coordinates[chosen] if coordinate_column(layout) else EMPTY
-    order, cells, keys = layout.arrange(known, at, chosen.size)
-    at = at[order] if at.size else at
-    return View(cells, at if layout.window_is_key else keys, at, chosen[order], chosen.size)
+    order = sorted_by(cells, keys, rows.size)
+    cells, keys, coordinates = (values[order] if values.size else values for values in (cells, keys, coordinates))
+    return View(cells, keys, coordinates, rows[order], rows.size)
 
 
 def merge_indexes(
@@ -85,9 +87,7 @@ def merge_indexes(
         cells = np.concatenate([view.cells for view in views])
         keys = np.concatenate([view.keys for view in views])
         at = np.concatenate([view.coordinates for view in views])
-        order = sorted_by(cells, keys, rows.size)
-        cells, keys, at = (values[order] if values.size else values for values in (cells, keys, at))
-        index |= index_columns(query, layout, View(cells, keys, at, rows[order], rows.size), int(starts[-1]))
+        index |= index_columns(query, layout, view_of(cells, keys, at, rows), int(starts[-1]))
         sizes.append(rows.size)
     return index, tuple(sizes)
 

@@ -22,9 +22,8 @@ import pyarrow as pa
 from streamjoin.block import QUERIES, TS, has_bit
 from streamjoin.expression import conjunction
 from streamjoin.index.chain import Open, Save
-from streamjoin.index.layout import sorted_by
 from streamjoin.index.segment import Segment, SegmentInfo, build
-from streamjoin.index.shared import index_columns
+from streamjoin.index.shared import index_columns, view_of
 from streamjoin.index.view import CELL, EMPTY, KEY, NUMBER, RANK, View, column_of, coordinate_column
 from streamjoin.intake.selection import bits_of, select_by
 from streamjoin.operators.handshake.handover import message, sent
@@ -34,7 +33,7 @@ from streamjoin.operators.waiting import Run
 from streamjoin.plan import JoinPlan
 from streamjoin.predicate import any_null
 from streamjoin.sharing import SharedPlan
-from streamjoin.starting import start_of
+from streamjoin.starting import Start, start_of
 from streamjoin.window import R, S
 
 
@@ -56,6 +55,16 @@ class Requery:
     def _numbers(self) -> dict[str, int]:
         """The earlier numbers of queries."""
         return {name: number for number, name in enumerate(self.earlier.names_of_queries)}
+
+    @cached_property
+    def _starts(self) -> dict[tuple[str, int], Start]:
+        """How new queries start on each side."""
+        return {
+            (name, side): start_of(query, self.earlier, side)
+            for name, query in zip(self.plan.names_of_queries, self.plan.queries, strict=True)
+            if name not in self._numbers
+            for side in (R, S)
+        }
 
     def state(self, before: UnitState, open_segment: Open, save_segment: Save) -> UnitState:
         """A unit's state with the new indexes.
@@ -122,15 +131,15 @@ class Requery:
                 view = earlier.views[self._numbers[name]]
                 yield view if view.order.size else replace(view, order=np.arange(view.size))
                 continue
-            yield self._started(query, side, rows, np.nonzero(mine)[0], earlier.views)
+            yield self._started(name, query, side, rows, np.nonzero(mine)[0], earlier.views)
 
     def _started(
-        self, query: JoinPlan, side: int, rows: pa.RecordBatch, chosen: np.ndarray, views: Sequence[View]
+        self, name: str, query: JoinPlan, side: int, rows: pa.RecordBatch, chosen: np.ndarray, views: Sequence[View]
     ) -> View:
         """The index of a new query over some rows; what an earlier one has computed is taken from it."""
-        layout, start = query.layout(side), start_of(query, self.earlier, side)
+        layout, start = query.layout(side), self._starts[name, side]
         taken = pa.array(chosen)
-        columns = {(query.names[side], name): rows.column(name).take(taken) for name in start.reads}
+        columns = {(query.names[side], read): rows.column(read).take(taken) for read in start.reads}
         cells, keys = (
             _by_row(views[donor], values, rows.num_rows)[chosen] if donor is not None else compute(columns, chosen.size)
             for donor, values, compute in (
@@ -138,12 +147,9 @@ class Requery:
                 (start.order, "keys", layout.stored_keys),
             )
         )
-        name = coordinate_column(layout)
-        at = column_of(rows, name)[chosen] if name else EMPTY
-        keys = at if layout.window_is_key else keys
-        order = sorted_by(cells, keys, chosen.size)
-        cells, keys, at = (values[order] if values.size else values for values in (cells, keys, at))
-        return View(cells, keys, at, chosen[order], chosen.size)
+        coordinate = coordinate_column(layout)
+        at = column_of(rows, coordinate)[chosen] if coordinate else EMPTY
+        return view_of(cells, at if layout.window_is_key else keys, at, chosen)
 
     def _members(self, side: int, rows: pa.RecordBatch, bits: np.ndarray | None) -> Iterator[np.ndarray]:
         """For each query, which tuples are for it."""
@@ -151,7 +157,7 @@ class Requery:
             if name in self._numbers:
                 yield _members(rows, bits, self._numbers[name])
                 continue
-            start = start_of(query, self.earlier, side)
+            start = self._starts[name, side]
             base = _members(rows, bits, start.base)
             chosen = np.nonzero(base)[0]
             some = rows if chosen.size == rows.num_rows else rows.take(pa.array(chosen))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,6 +21,7 @@ from streamjoin.window import CountWindow, R, S, TimeWindow
 
 from .check import expected, pairs_of, plan
 from .histories import History, history
+from .kills import killed_at_every_rename
 from .local import LocalRun
 from .test_ordering import falls, sequence
 
@@ -102,10 +100,6 @@ def test_state_that_is_lost_on_the_way_is_noticed(monkeypatch: pytest.MonkeyPatc
     assert Counter(pairs) != Counter(expected(given, "band", run.plan, BATCHES))
 
 
-class Killed(Exception):
-    """The process ends here."""
-
-
 @pytest.mark.parametrize("cores", [6, 3])
 def test_a_start_that_is_killed_while_it_rescales_is_finished_by_the_next(
     cores: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -119,38 +113,8 @@ def test_a_start_that_is_killed_while_it_rescales_is_finished_by_the_next(
             run.batch(batch)
         return run
 
-    real = os.replace
-    whole = begun(tmp_path / "whole")
-    whole.resize(SplitJoin(cores, 2))
-    want = contents(tmp_path / "whole")
-    moved, killed = 0, True
-    while killed:
-        folder = tmp_path / str(moved)
-        run = begun(folder)
-        left = [moved]
-
-        def stops(source: Any, target: Any, left: list[int] = left) -> None:
-            if left[0] == 0:
-                raise Killed
-            left[0] -= 1
-            real(source, target)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "replace", stops)
-            try:
-                run.resize(SplitJoin(cores, 2))
-                killed = False
-            except Killed:
-                pass
-        if killed:
-            store = StateStore(folder, sync=False)
-            if rewrite.complete(store) is None:
-                assert moved == 0, "what was written down is done by whoever comes next"
-                run.resize(SplitJoin(cores, 2))
-            rewrite.forget(store)
-            store.sweep()
-        assert contents(folder) == want
-        moved += 1
+    moved, again = killed_at_every_rename(begun, lambda run: run.resize(SplitJoin(cores, 2)), tmp_path, monkeypatch)
+    assert again == [0], "what was written down is done by whoever comes next"
     assert moved > cores
 
 
@@ -198,9 +162,3 @@ def test_fewer_units_over_the_state_of_more_are_refused(tmp_path: Path) -> None:
     run.operator = SplitJoin(3)
     with pytest.raises(StateError, match="has units up to 3, and the operator has 3"):
         run.batch(second)
-
-
-def contents(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*.*")
-    }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,16 +22,15 @@ from streamjoin.ordering import Ordering, in_order
 from streamjoin.plan import JoinPlan
 from streamjoin.query import plan_query
 from streamjoin.sharing import Lasting, SharedPlan
-from streamjoin.state import rewrite
 from streamjoin.state.manifest import named, tuples
 from streamjoin.state.store import StateStore
 
 from .check import ANY, KEYED, NAMES, OPERATORS, WINDOWS, expected, pairs_of, plan
 from .conditions import CONDITIONS
 from .histories import COLUMNS, History, history
+from .kills import killed_at_every_rename
 from .local import DRAIN, LocalRun
 from .test_ordering import falls, sequence
-from .test_rescaling import Killed
 
 BATCHES = 12
 Query = tuple[str, str]
@@ -314,45 +311,8 @@ def test_a_start_that_is_killed_while_it_writes_anew_is_finished_or_begun_again(
             run.batch(batch)
         return run
 
-    real = os.replace
-    begun(tmp_path / "whole").requery(second)
-    want = contents(tmp_path / "whole")
-    moved, killed, again = 0, True, 0
-    while killed:
-        folder = tmp_path / str(moved)
-        run = begun(folder)
-        left = [moved]
-
-        def stops(source: Any, target: Any, left: list[int] = left) -> None:
-            if left[0] == 0:
-                raise Killed
-            left[0] -= 1
-            real(source, target)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "replace", stops)
-            try:
-                run.requery(second)
-                killed = False
-            except Killed:
-                pass
-        if killed:
-            store = StateStore(folder, sync=False)
-            if rewrite.complete(store) is None:
-                store.sweep()
-                run.requery(second)
-                again += 1
-            rewrite.forget(store)
-            store.sweep()
-        assert contents(folder) == want
-        moved += 1
-    assert 5 < again < moved - 3
-
-
-def contents(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*.*")
-    }
+    moved, again = killed_at_every_rename(begun, lambda run: run.requery(second), tmp_path, monkeypatch)
+    assert 5 < len(again) < moved - 3
 
 
 def test_before_the_first_batch_there_is_nothing_to_write(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from backend.catalog.database import Catalog
 from backend.catalog.ids import new_id, now_us
-from backend.catalog.models import Event, Job, Lease, Report, results_name
+from backend.catalog.models import Event, Job, Lease, Report
 from backend.jobs.joinfile import result_spec
 from backend.settings import Settings
 from streamjoin.errors import InputError
@@ -55,7 +55,7 @@ def results(settings: Settings, job: Job, query: str = "") -> Counter[tuple[int,
     """What a job has put into its store so far, by its own query or by one beside it."""
     store = result_spec(settings, job).open()
     try:
-        reader = Reader(store, results_name(job.id, job.incarnation, query))
+        reader = Reader(store, job.results_of(query))
         reader.refresh()
         return Counter(tuple(row.values()) for batch in ask(reader, Question()) for row in batch.to_pylist())
     except (StoreError, InputError):
