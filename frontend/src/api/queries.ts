@@ -4,7 +4,8 @@ import { answered, api } from './client';
 import { reportOf } from './figures';
 import { joined, minutesToAsk, type History } from './history';
 import { grown, type FollowedLog } from './log';
-import type { Draft, JobChange } from './types';
+import { asProblem } from './problem';
+import type { Draft, JobChange, Me } from './types';
 
 const LISTS_MS = 5_000;
 const JOB_MS = 2_000;
@@ -16,9 +17,17 @@ const LATEST_MINUTES = 0.2;
 /** The most that a page of a list has. */
 const PAGE = 200;
 
+/** Who is signed in; null for nobody, which is an answer and no failure: a failure's retry would take the page away. */
 export const meQuery = queryOptions({
   queryKey: ['me'],
-  queryFn: () => answered(api.GET('/api/v1/users/me')),
+  queryFn: async (): Promise<Me | null> => {
+    try {
+      return await answered(api.GET('/api/v1/users/me'));
+    } catch (failure) {
+      if (asProblem(failure).status === 401) return null;
+      throw failure;
+    }
+  },
   staleTime: 60_000,
 });
 

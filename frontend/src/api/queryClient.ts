@@ -15,7 +15,7 @@ export const forgetPages = (): void => queryClient.removeQueries({ predicate: ({
 
 /** A login that ended shows itself by any request; then the whole page asks again who is there. */
 function signedOut(error: unknown): void {
-  const wasIn = queryClient.getQueryData(['me']) !== undefined;
+  const wasIn = Boolean(queryClient.getQueryData(['me']));
   if (wasIn && asProblem(error).status === 401) void queryClient.resetQueries({ queryKey: ['me'] });
 }
 

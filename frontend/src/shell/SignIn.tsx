@@ -17,7 +17,9 @@ export function SignIn() {
   const [password, setPassword] = useState('');
   const signIn = useMutation({
     mutationFn: () => answered(api.POST('/api/v1/sessions', { body: { name, password } })),
-    onSuccess: (me) => {
+    onSuccess: async (me) => {
+      // An answer to who was there before would end the login on this page.
+      await client.cancelQueries({ queryKey: meQuery.queryKey });
       forgetPages();
       client.setQueryData(meQuery.queryKey, me);
       live.retry();

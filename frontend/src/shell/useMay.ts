@@ -5,7 +5,7 @@ import type { Me, Role } from '../api/types';
 import { ROLES } from './roles';
 
 /** Who is there; the frame shows no page before that is known. */
-export const useMe = (): Me | undefined => useQuery(meQuery).data;
+export const useMe = (): Me | undefined => useQuery(meQuery).data ?? undefined;
 
 /** Whether they have this role, or one that may more. */
 export function useMay(role: Role): boolean {
