@@ -14,7 +14,7 @@ def main() -> None:
 
     from backend.app import create_app
     from backend.auth.first_user import ensure_admin
-    from backend.catalog.migrate import migrate
+    from backend.catalog.version import is_newest
     from backend.logs import set_up_logs
     from backend.serve import serve
     from backend.settings import read_settings
@@ -24,7 +24,10 @@ def main() -> None:
         settings = read_settings()
         set_up_logs("api")
         try:
-            migrate(settings.catalog)
+            if not is_newest(settings.catalog):
+                from backend.catalog.migrate import migrate
+
+                migrate(settings.catalog)
         except SQLAlchemyError as failure:
             shown = make_url(settings.catalog).render_as_string(hide_password=True)
             raise InputError(f"the catalog {shown} cannot be used: {failure}") from None

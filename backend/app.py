@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 
 from fastapi import FastAPI
 
@@ -22,6 +24,8 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        # Nobody has to wait for the parser of queries until the first query comes.
+        threading.Thread(target=import_module, args=("streamjoin.query",), name="load-parser", daemon=True).start()
         async with routers.background(context):
             yield
         context.catalog.close()

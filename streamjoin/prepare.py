@@ -1,4 +1,7 @@
-"""From a join file to a job: open the sources, bind the query, build the operator."""
+"""From a join file to a job: open the sources, bind the query, build the operator.
+
+The parser of queries is imported where it is called: it is a tenth of what the API loads before it answers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -30,7 +33,6 @@ from streamjoin.joinfile import JoinFile, RelationFile, StreamFile
 from streamjoin.operators import registry
 from streamjoin.ordering import Ordering
 from streamjoin.plan import JoinPlan
-from streamjoin.query import RegisteredPredicate, bind_condition, plan_query
 from streamjoin.results.block import key_code
 from streamjoin.results.ledger import Description
 from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink
@@ -51,6 +53,9 @@ from streamjoin.sources.filelog import list_files
 from streamjoin.sources.files import first_schema
 from streamjoin.sources.relation import Relation
 from streamjoin.state.store import read_manifests
+
+if TYPE_CHECKING:
+    from streamjoin.query import RegisteredPredicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,8 @@ def store_sink(bound: Bound) -> StoreSink:
     results, plan = bound.file.results, bound.query
     where = select = None
     if results.where is not None:
+        from streamjoin.query import bind_condition
+
         try:
             where = bind_condition(results.where, plan.output, RESULTS)
         except InputError as wrong:
@@ -336,6 +343,8 @@ def _bind_one(
 ) -> Bound:
     _check_places(file)
     assert file.query is not None
+    from streamjoin.query import plan_query
+
     plan = plan_query(
         file.query,
         schemas,

@@ -148,6 +148,7 @@ class Platform:
         self.pipe = pipe
         self.show = show
         self.children: list[Child] = []
+        self.asides: list[subprocess.Popen[bytes]] = []
 
     def child(
         self,
@@ -157,12 +158,7 @@ class Platform:
         claimed: socket.socket | None = None,
     ) -> Child:
         """Start one more; it listens at the address that was claimed, if one is given."""
-        environment = {
-            **os.environ,
-            **self.settings.environment(),
-            processes.UP_PIPE: str(self.pipe),
-            "PYTHONUNBUFFERED": "1",
-        }
+        environment = self._environment()
         inherits = () if claimed is None else (claimed.fileno(),)
         if inherits:
             environment[SOCKET] = str(*inherits)
@@ -171,6 +167,19 @@ class Platform:
         child.start()
         self.children.append(child)
         return child
+
+    def aside(self, command: Sequence[str]) -> None:
+        """Start something that ends by itself, soon, and that nothing depends on."""
+        quiet = subprocess.DEVNULL
+        self.asides.append(subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=self._environment()))
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            **self.settings.environment(),
+            processes.UP_PIPE: str(self.pipe),
+            "PYTHONUNBUFFERED": "1",
+        }
 
     def wait(self, children: Sequence[Child], stop: threading.Event) -> None:
         """Wait until children are ready, and say when each was.
@@ -190,6 +199,7 @@ class Platform:
                 elif time.monotonic() - begun_s > READY_S:
                     raise RunError(_with_tail(child, f"{child.name} was not ready within {READY_S:g} s"))
             time.sleep(_PAUSE_S)
+        self.asides = [aside for aside in self.asides if aside.poll() is None]
 
     def end(self) -> None:
         """End all of it: whoever could start a driver first, then drivers, and last what they need."""
@@ -209,6 +219,9 @@ class Platform:
         if left := processes.kill_all(lambda: processes.members(data)):
             self.show(f"processes {left} cannot be ended")
         self._end(last)
+        for aside in self.asides:
+            aside.kill()
+            aside.wait()
 
     @staticmethod
     def _end(children: Sequence[Child]) -> None:
@@ -240,7 +253,9 @@ def up(settings: Settings, stop: threading.Event, show: Show) -> None:
         try:
             if own_redis is not None:
                 _redis(platform, own_redis)
-            # It migrates the catalog, which the others need; and it has both cores while somebody waits for it.
+            # Makes the catalog's tables on the other core while the API loads; where it fails, the API says why.
+            platform.aside([sys.executable, "-m", "backend.catalog.migrate"])
+            # The others need the catalog; and it has the machine for itself while somebody waits for it.
             api = [sys.executable, "-m", "backend"]
             platform.child("api", api, lambda _: _answers(settings), claimed)
             platform.wait(platform.children, stop)

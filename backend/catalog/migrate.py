@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 
 from backend.catalog.database import Catalog
+from backend.catalog.version import MIGRATIONS
 from backend.settings import read_settings
-
-MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 
 
 def migrate(url: str, revision: str = "head") -> None:

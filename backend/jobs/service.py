@@ -21,7 +21,6 @@ from backend.settings import Settings
 from streamjoin.errors import InputError, StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
 from streamjoin.prepare import Bound, bind
-from streamjoin.query import parse as parse_query
 
 SECTIONS = ("query", "queries", "operator", "results", "run")
 
@@ -44,7 +43,9 @@ def entries(session: Session, query: str | None, given: Sequence[str] | None) ->
         QueryError: the query cannot be read.
         Problem: a stream is not registered.
     """
-    named = parse_query(query or "").streams
+    from streamjoin.query import parse
+
+    named = parse(query or "").streams
     relations = _registered(session, Relation, named)
     wanted = list(given) if given is not None else [name for name in named if name.lower() not in relations]
     streams = _registered(session, Stream, wanted)

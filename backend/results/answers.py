@@ -18,7 +18,6 @@ from backend.results.readers import Opened, Place, Places, Readers, Stopped, Wat
 from backend.results.writers import WRITERS, Writer
 from streamjoin.errors import InputError, StateError, StreamJoinError
 from streamjoin.plan import RESULT_KEY
-from streamjoin.query import bind_condition
 from streamjoin.results.aggregate import aggregate, parse_aggregates
 from streamjoin.results.ledger import Description
 from streamjoin.results.question import Answer, Question, ask
@@ -265,6 +264,8 @@ def check_condition(where: str | None, description: Description) -> None:
         Problem: it names the condition, and the place in it if there is one.
     """
     if where is not None:
+        from streamjoin.query import bind_condition
+
         try:
             bind_condition(where, description.schema, RESULTS)
         except InputError as wrong:

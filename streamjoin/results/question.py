@@ -25,7 +25,6 @@ from streamjoin.errors import InputError
 from streamjoin.expression import Expression, filter_mask
 from streamjoin.index.keys import INT64_MAX, INT64_MIN, is_exact, order_key
 from streamjoin.plan import RESULT_KEY, RESULT_TIME
-from streamjoin.query import bind_condition
 from streamjoin.results.block import BlockRef
 from streamjoin.results.reader import Reader
 from streamjoin.results.sink import RESULTS
@@ -234,6 +233,8 @@ class Rows:
         self.schema = pa.schema([stored.field(name) for name in self.names])
         self.where: Expression | None = None
         if question.where is not None:
+            from streamjoin.query import bind_condition  # here, since most ask without a condition
+
             self.where = bind_condition(question.where, stored, RESULTS)
         kind = stored.field(RESULT_KEY).type if RESULT_KEY in stored.names else None
         self.key = _value(question.key, kind)

@@ -21,6 +21,7 @@ from backend.catalog import migrate as migrate_module
 from backend.catalog.database import Catalog
 from backend.catalog.migrate import MIGRATIONS, migrate
 from backend.catalog.models import Base
+from backend.catalog.version import is_newest, newest
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import comes_true
 
@@ -160,6 +161,15 @@ def test_jobs_from_before_there_were_relations_have_none(url: str) -> None:
     found = rows(url)
     assert [row["relations"] for row in found["jobs"] + found["job_revisions"]] == [{}, {}]
     assert found["relations"] == []
+
+
+def test_a_catalog_is_at_the_newest_revision_or_has_to_be_migrated(url: str) -> None:
+    assert newest() == revisions()[0]
+    assert not is_newest(url)
+    migrate(url, revisions()[1])
+    assert not is_newest(url)
+    migrate(url)
+    assert is_newest(url)
 
 
 def test_a_catalog_goes_to_its_base_in_one_step(url: str) -> None:

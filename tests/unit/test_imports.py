@@ -1,4 +1,4 @@
-"""What takes long to import is imported by those who need it: every start of a job would pay for it several times."""
+"""What takes long to import is imported by those who need it: every start of a job or of the API would pay for it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import sys
 
 import pytest
 
-HEAVY = ("duckdb", "numba", "pandas", "pyspark.sql", "sqlglot")
+HEAVY = ("alembic", "duckdb", "numba", "pandas", "pyspark.sql", "sqlglot")
 
 
 @pytest.mark.parametrize(
     ("module", "allowed"),
     [
+        ("backend.app", ()),
         ("streamjoin.cli", ()),
         ("streamjoin.job", ()),
         ("streamjoin.operators.biclique", ()),
-        ("streamjoin.prepare", ("duckdb", "sqlglot")),
+        ("streamjoin.prepare", ()),
         ("streamjoin.spark.source", ("pyspark.sql",)),
     ],
 )
