@@ -6,7 +6,8 @@ import { chromium } from 'playwright-core';
 
 const LOADS = 5;
 const BYTES_MAX = 350_000;
-const INTERACTIVE_MS_MAX = 2_000;
+/** Ten times what it takes where nothing else runs: for a slow machine. */
+const INTERACTIVE_MS_MAX = 6_000;
 /** So long without a long task, and the page has come to rest. */
 const QUIET_MS = 1_500;
 

@@ -1,7 +1,8 @@
-/** What jsdom lacks and Mantine asks for. */
-import { cleanup } from '@testing-library/react';
+/** What jsdom lacks and Mantine asks for; and patience, for machines that do something else beside. */
+import { cleanup, configure } from '@testing-library/react';
 import { afterEach, vi } from 'vitest';
 
+configure({ asyncUtilTimeout: 15_000 });
 afterEach(cleanup);
 
 vi.stubGlobal('matchMedia', (media: string) => ({

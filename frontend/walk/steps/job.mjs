@@ -13,6 +13,8 @@ export async function job(page, walk) {
 
   const results = region(page, 'Results');
   await results.getByRole('button', { name: 'Pause' }).click();
+  // What came before the button is drawn with it.
+  await results.getByRole('button', { name: /^Go on/ }).waitFor({ timeout: SLOW_MS });
   const before = await rows.first().textContent();
   await results.getByRole('button', { name: /^Go on, .+ wait$/ }).waitFor({ timeout: SLOW_MS });
   walk.expect((await rows.first().textContent()) === before, 'a paused tail moves');
@@ -162,8 +164,10 @@ export async function revisions(page, walk) {
 async function downTo(page, walk, item) {
   const focused = () => page.evaluate(() => document.activeElement?.textContent);
   for (let pressed = 0; pressed < 10 && (await focused()) !== item; pressed += 1) {
+    const before = await focused();
     await page.keyboard.press('ArrowDown');
-    await page.waitForTimeout(100);
+    const moved = (was) => document.activeElement?.textContent !== was;
+    await page.waitForFunction(moved, before, { timeout: 5_000 }).catch(() => undefined);
   }
   walk.expect((await focused()) === item, `arrow keys do not reach ${item}`);
 }
@@ -179,6 +183,7 @@ export async function deleteJob(page, walk) {
   await dialog.waitFor({ timeout: SLOW_MS });
   await page.waitForTimeout(500);
   await walk.look(page, 'delete');
+  walk.gone.push(new URL(page.url()).pathname);
   await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
   await heading(page, 'Jobs');
 }

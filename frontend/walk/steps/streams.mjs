@@ -91,8 +91,8 @@ export async function registerStream(page, walk) {
     await page.getByRole('button', { name: 'Register', exact: true }).click();
     await page.getByText(`there is a stream "${called(walk, 's')}" already`).waitFor({ timeout: SLOW_MS });
   });
-  const focused = await page.evaluate(() => document.activeElement.getAttribute('aria-invalid'));
-  walk.expect(focused === 'true', 'the name that is taken has not the focus');
+  // The name that is taken gets the focus.
+  await page.waitForFunction(() => document.activeElement.getAttribute('aria-invalid') === 'true');
   await page.keyboard.press('Control+A');
   await page.keyboard.insertText(called(walk, 'r'));
   await page.keyboard.press('Enter');
@@ -154,6 +154,7 @@ export async function deleteStreams(page, walk) {
   });
   await walk.look(page, 'stream-delete');
   await elsewhere(page, walk, 'DELETE', `jobs/${encodeURIComponent(reader)}`);
+  walk.gone.push(`/streams/${one}`, `/streams/${other}`, `/streams/${called(walk, 'pushed')}`);
   await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
   await heading(page, 'Streams');
   for (const name of [other, called(walk, 'pushed')]) {

@@ -1,0 +1,55 @@
+"""A platform, and a real browser that walks through its dashboard."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+from backend.frontend import BUILT
+from tests.servers.process import ServerProcess, free_ports
+from tests.spark.command import JAVA_OPTIONS
+
+FRONTEND = Path(__file__).parents[2] / "frontend"
+UP_S_MAX = 300.0
+WALK_S_MAX = 1500.0
+TEST_S_MAX = 1800
+END_S_MAX = 120.0
+
+
+@contextmanager
+def platform(folder: Path, module: str, **variables: str) -> Iterator[str]:
+    """`python -m module` in a folder of its own; gives its address."""
+    (port,) = free_ports(1)
+    rest = [f"{name}=" for name in os.environ if name.startswith("STREAMJOIN_")]
+    mine = {"DATA": str(folder / "data"), "PORT": str(port), "FRONTEND": str(BUILT), **variables}
+    given = [f"STREAMJOIN_{name}={value}" for name, value in mine.items()]
+    unset = [word for name in rest for word in ("-u", name.removesuffix("="))]
+    command = ["env", *unset, *given, f"JAVA_TOOL_OPTIONS={JAVA_OPTIONS}", sys.executable, "-m", module]
+    (folder / "data").mkdir()
+    process = ServerProcess("the platform", command, folder / "platform.log")
+    try:
+        process.wait_until(lambda: answers(port), "does not answer", UP_S_MAX)
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.stop(END_S_MAX)
+
+
+def answers(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/livez", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def walk(script: str, browser: tuple[str, str], *arguments: str) -> None:
+    """Run a walk; what it found is the failure."""
+    node, chromium = browser
+    command = [node, f"walk/{script}.mjs", arguments[0], chromium, *arguments[1:]]
+    done = subprocess.run(command, cwd=FRONTEND, capture_output=True, text=True, timeout=WALK_S_MAX, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,15 @@
+"""How much the first page is, and how soon it is there; it runs when nothing else does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .browser import platform, walk
+
+
+@pytest.mark.slow
+def test_the_first_page_is_small_and_soon_there(tmp_path: Path, browser: tuple[str, str]) -> None:
+    with platform(tmp_path, "backend", AUTH="off") as address:
+        walk("first-load", browser, address)
