@@ -44,7 +44,7 @@ LOOK_S = 0.5
 START_S_MAX = 180.0
 QUIET_S_MAX = 60.0
 """A driver that died is back long before."""
-TAIL_S_MAX = 20.0
+TAIL_S_MAX = 120.0
 QUERY_S_MAX = 600.0
 FIRST_ROWS = 5
 INTERRUPTED_STATUS = 130

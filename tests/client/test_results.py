@@ -23,7 +23,7 @@ from tests.client.serve import Server, serve
 pytestmark = pytest.mark.slow
 
 SNAPSHOTS = 60
-FOLLOW_S_MAX = 120.0
+FOLLOW_S_MAX = 300.0
 
 T = TypeVar("T")
 

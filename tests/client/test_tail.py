@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from starlette.websockets import WebSocket
 from streamjoin.client import AsyncClient, Client, Expired, News, NoAnswer, NotFound, Unauthenticated
 from tests.client.serve import Server
 from tests.client.standin import StandIn
+from tests.servers.process import comes_true
 
 pytestmark = pytest.mark.slow
 
@@ -93,6 +95,21 @@ def test_a_tail_survives_a_restart_of_the_server(server: Server, stand_in: Stand
     assert ids(got) == expected(4)
 
 
+@contextmanager
+def once_subscribed(stand_in: StandIn, act: Callable[[], None]) -> Iterator[None]:
+    """Do something in another thread, a moment after somebody has subscribed."""
+
+    def run() -> None:
+        assert comes_true(lambda: bool(stand_in.subscribed), 60)
+        time.sleep(0.2)
+        act()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield
+    thread.join()
+
+
 def test_without_a_place_to_begin_only_what_is_new_comes(patient: Client, stand_in: StandIn) -> None:
     stand_in.snapshots = [1, 2, 3]
     stand_in.cuts = [(0, close_1012)]
@@ -100,20 +117,16 @@ def test_without_a_place_to_begin_only_what_is_new_comes(patient: Client, stand_
     def commit() -> None:
         stand_in.snapshots.append(4)
 
-    timer = threading.Timer(0.2, commit)
-    timer.start()
     tail = patient.tail("j")
-    assert next(tail).snapshot == "4.0"
-    timer.join()
+    with once_subscribed(stand_in, commit):
+        assert next(tail).snapshot == "4.0"
     assert [asked["from"] for asked in stand_in.subscribed] == ["now", "3.0"]
 
 
 def test_of_a_job_without_results_the_first_one_is_new(patient: Client, stand_in: StandIn) -> None:
     tail = patient.tail("j")
-    timer = threading.Timer(0.2, stand_in.snapshots.append, [1])
-    timer.start()
-    assert next(tail).snapshot == "1.0"
-    timer.join()
+    with once_subscribed(stand_in, lambda: stand_in.snapshots.append(1)):
+        assert next(tail).snapshot == "1.0"
 
 
 def test_what_a_slow_reader_was_spared_is_asked_for_again(patient: Client, stand_in: StandIn) -> None:
@@ -203,13 +216,12 @@ def test_a_tail_that_hears_nothing_gives_up_at_the_deadline(stand_in: StandIn, s
 def test_leaving_a_tail_closes_its_connection(server: Server, stand_in: StandIn) -> None:
     stand_in.snapshots = [1]
 
-    async def look() -> int:
+    async def leave() -> None:
         async with AsyncClient(server.host) as client:
             tail = client.tail("j", after="oldest")
             async for _ in tail:
                 break
             await tail.aclose()  # type: ignore[attr-defined]
-        await asyncio.sleep(0.1)
-        return len(server.server.server_state.connections)
 
-    assert asyncio.run(look()) == 0
+    asyncio.run(leave())
+    assert comes_true(lambda: not server.server.server_state.connections, 60)

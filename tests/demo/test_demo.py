@@ -21,9 +21,9 @@ from streamjoin.spark.java import find_java
 from tests.servers.process import comes_true
 
 ROOT = Path(__file__).parents[2]
-CHECK_S_MAX = 240.0
-START_S_MAX = 90.0
-END_S_MAX = 60.0
+CHECK_S_MAX = 800.0
+START_S_MAX = 300.0
+END_S_MAX = 180.0
 
 
 @pytest.fixture
@@ -67,6 +67,7 @@ def left(folder: Path) -> list[psutil.Process]:
 @pytest.mark.services
 @pytest.mark.slow
 @pytest.mark.usefixtures("java")
+@pytest.mark.timeout(1000)
 def test_it_finds_that_the_result_is_exact_and_leaves_nothing(tmp_path: Path) -> None:
     with demo(tmp_path, "--check", "--rate", "5000") as process:
         status = process.wait(CHECK_S_MAX)
@@ -89,8 +90,8 @@ def test_ctrl_c_ends_a_start_and_a_second_one_ends_it_at_once(tmp_path: Path, ti
             process.send_signal(signal.SIGINT)
             time.sleep(0.2)
         assert process.wait(END_S_MAX) == 130, log.read_text()
-        assert times == 1 or time.monotonic() - begun_s < 5
-        assert comes_true(lambda: not left(tmp_path), 15), left(tmp_path)
+        assert times == 1 or time.monotonic() - begun_s < 30
+        assert comes_true(lambda: not left(tmp_path), 60), left(tmp_path)
     assert "Traceback" not in log.read_text()
 
 
@@ -104,7 +105,7 @@ def test_rows_are_fed_with_the_time_of_the_clock_and_kept(tmp_path: Path) -> Non
     begun_s = time.time()
     with feeder:
         feeder.start()
-        time.sleep(0.6)
+        assert comes_true(lambda: any((tmp_path / "out" / "bid").glob("*.parquet")), 60)
         fed = feeder.stop()
     query = f"SELECT count(*), epoch(min(ts)), epoch(max(ts)) FROM '{tmp_path}/out/bid/*.parquet'"
     ((count, first, last),) = duckdb.sql(query).fetchall()

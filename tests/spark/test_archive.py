@@ -27,7 +27,7 @@ session.stop()
 def mapped(prefix: Path | None = None) -> str:
     """What a new process with a session counts, and whether its Java maps an archive of ours."""
     script = MAPPED if prefix is None else f"import sys\nsys.prefix = {str(prefix)!r}\n{MAPPED}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True)
     return done.stdout.strip()
 
 

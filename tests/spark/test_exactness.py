@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from streamjoin.prepare import bind
 from streamjoin.spark.driver import BatchReport, Driver, Progress
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import TIMESTAMP, history, split
+from tests.servers.process import comes_true
 
 from .jobs import (
     STREAMS,
@@ -55,13 +57,13 @@ OPERATORS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """name -> (`operator:` of a join file, the conditions it can route)."""
 
-# The conformance tests run every combination without Spark. Here each operator meets each of its conditions twice, each
-# window and each number of slots.
+# The conformance tests run every combination without Spark. Here each operator meets each of its conditions (twice where
+# it has few), and windows and numbers of slots as they come round.
 CASES = [
     (operator, condition, WINDOWS[(row + 2 * turn) % 4], SLOTS[(row + turn) % 3])
     for operator, (_, conditions) in OPERATORS.items()
     for row, condition in enumerate(conditions)
-    for turn in (0, 1)
+    for turn in range(1 if len(conditions) > 3 else 2)
 ]
 
 
@@ -157,7 +159,6 @@ def test_there_is_one_spark_job_a_batch(session: SparkSession, tmp_path: Path) -
     given = history(1)
     write_history(given, tmp_path, 4)
     bound = bind(parse(join_text(query("equality", "20 us"), OPERATORS["biclique by hash"][0]), base=tmp_path))
-    tracker = session.sparkContext.statusTracker()
     groups: list[str] = []
 
     def on_batch(progress: Progress, batch: BatchReport) -> None:
@@ -165,5 +166,8 @@ def test_there_is_one_spark_job_a_batch(session: SparkSession, tmp_path: Path) -
 
     progress = Driver(session, bound.job(heartbeat=False), bound.sinks(), on_batch=on_batch).run(until_end=True)
     assert progress.batches == 4 and len(set(groups)) == 1
-    # A streaming query's jobs are in the group of its run.
-    assert len(tracker.getJobIdsForGroup(groups[0])) == progress.batches
+    # A streaming query's jobs are in the group of its run; Spark's tracker is told of them a little later.
+    jobs = session.sparkContext.statusTracker().getJobIdsForGroup
+    assert comes_true(lambda: len(jobs(groups[0])) >= progress.batches, 60)
+    time.sleep(1)  # one too many would be told of by now
+    assert len(jobs(groups[0])) == progress.batches

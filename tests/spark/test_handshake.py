@@ -23,7 +23,7 @@ from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history
 from tests.conformance.test_ordering import falls, sequence
 
-from .command import Command
+from .command import KILLS_S_MAX, Command
 from .jobs import check_same, join_text, pairs_in_name_order, query, result_rows, run_text, write_history
 from .test_store_crashes import rows_of
 
@@ -48,7 +48,7 @@ def want(given: History, batches: int) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.mark.kills
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(KILLS_S_MAX)
 @pytest.mark.parametrize(
     ("ordering", "longer", "shorter", "drained"),
     # What was left of the drain, or all of it for a chain of another length, after the batch that is repeated.
@@ -87,7 +87,7 @@ def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(
 
 
 @pytest.mark.kills
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(KILLS_S_MAX)
 @pytest.mark.parametrize(("before", "after"), [(4, 1), (2, 4)])
 def test_a_batch_whose_results_a_store_has_is_done_by_the_chain_that_began_it(
     before: int, after: int, tmp_path: Path, session: SparkSession

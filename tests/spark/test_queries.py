@@ -19,8 +19,8 @@ from streamjoin.spark.run import report, run_job
 from tests.conformance.check import expected, pairs_of, plan
 from tests.conformance.histories import History, history
 
-from .command import Command
-from .jobs import check_same, pairs_in_name_order, query, result_rows, write_history
+from .command import KILLS_S_MAX, Command
+from .jobs import check_same, pairs_in_name_order, query, result_rows, run_to_the_end, write_history
 
 pytestmark = pytest.mark.spark
 
@@ -100,13 +100,15 @@ def test_ordered_results_are_gathered_for_each_query(session: SparkSession, tmp_
 
 
 @pytest.mark.kills
-def test_a_driver_killed_between_two_sinks_leaves_every_result_once(tmp_path: Path, given: History) -> None:
+@pytest.mark.timeout(KILLS_S_MAX)
+def test_a_driver_killed_between_two_sinks_leaves_every_result_once(
+    session: SparkSession, tmp_path: Path, given: History
+) -> None:
     file = tmp_path / "join.yaml"
     file.write_text(text("name: biclique, r_units: 2, s_units: 2"))
     # The first visits are the Parquet sink's, two files a batch; then comes the turn of the lines, then of the store.
     for kill in ("batch.mid_commit:3", "ledger.before_head:2", "unit.mid_results:2"):
         with Command(file, "--until-end", "--quiet", failpoints=f"{kill.replace(':', ':kill:')}") as command:
             assert command.exit_status() == -signal.SIGKILL, file.with_suffix(".log").read_text()[-2000:]
-    with Command(file, "--until-end", "--quiet", "--set", "run.slots=3") as command:
-        assert command.exit_status() == 0, file.with_suffix(".log").read_text()[-2000:]
+    run_to_the_end(session, file, 3)
     check_results(tmp_path, given)

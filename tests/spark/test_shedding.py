@@ -12,8 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from streamjoin.intake.shedding import ShedRule
+from streamjoin.joinfile import load
 from streamjoin.operators.biclique import Biclique, Routing
+from streamjoin.prepare import bind
 from streamjoin.spark.join import Stream, stream_join
+from streamjoin.spark.run import report, run_job
 from streamjoin.state.store import read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history
@@ -66,13 +69,11 @@ def test_a_killed_job_sheds_the_same_tuples_as_one_that_was_not(session: SparkSe
         arguments = ("--until-end", "--set", f"run.slots={slots}")
         with Command(file, *arguments, failpoints=f"{kill.rpartition(':')[0]}:kill:{kill[-1]}") as command:
             assert command.exit_status() == -signal.SIGKILL, command.output()
-    report = killed / "report.json"
-    with Command(file, "--until-end", "--set", "run.slots=1", "--report", str(report)) as command:
-        assert command.exit_status() == 0, command.output()
-        assert "so results are partial" in command.output()
+    bound = bind(load(file, {"run.slots": "1"}))
+    job = bound.job(heartbeat=False)
+    told = report(bound, job, run_job(session, bound, job, bound.sinks(), until_end=True), 1.0, 0)
     check_same(result_rows(killed / "results"), want)
     assert shed_rows(killed / "checkpoint" / "state") == shed
-    told = json.loads(report.read_text())
     assert told["approximate"] is True
     assert 0 < told["shed"]["r"] < shed[0] and told["shed"]["s"] == 0
 

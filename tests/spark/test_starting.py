@@ -20,8 +20,8 @@ from streamjoin.spark.run import report, run_job
 from tests.conformance.check import expected, pairs_of, plan
 from tests.conformance.histories import History, history
 
-from .command import Command
-from .jobs import check_same, query, result_rows, write_history
+from .command import KILLS_S_MAX, Command
+from .jobs import check_same, query, result_rows, run_to_the_end, write_history
 
 pytestmark = pytest.mark.spark
 
@@ -122,7 +122,10 @@ def test_one_query_starts_and_another_stops(
 
 
 @pytest.mark.kills
-def test_a_pending_batch_is_done_for_the_queries_it_was_begun_for(tmp_path: Path, given: History) -> None:
+@pytest.mark.timeout(KILLS_S_MAX)
+def test_a_pending_batch_is_done_for_the_queries_it_was_begun_for(
+    session: SparkSession, tmp_path: Path, given: History
+) -> None:
     """Killed with a batch half in its places, then started with other queries, killed on the way, and started again."""
     file = tmp_path / "join.yaml"
     operator = "name: biclique, r_units: 2, s_units: 2"
@@ -138,8 +141,7 @@ def test_a_pending_batch_is_done_for_the_queries_it_was_begun_for(tmp_path: Path
     file.write_text(text(operator, "all", "near", "equal", stopped="near"))
     killed("batch.before_commit:kill:1")
     killed("batch.after_commit:kill:2")
-    with Command(file, "--until-end", "--quiet", "--set", "run.slots=1") as command:
-        assert command.exit_status() == 0, file.with_suffix(".log").read_text()[-2000:]
+    run_to_the_end(session, file, 1)
     check_same(pairs_in(tmp_path, "all"), wanted(given, "all", range(BATCHES)))
     check_same(pairs_in(tmp_path, "near"), wanted(given, "near", range(done)))
     check_same(pairs_in(tmp_path, "equal"), wanted(given, "equal", range(done, BATCHES)))

@@ -21,8 +21,9 @@ from streamjoin.results.reader import Reader
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import history
 
-from .jobs import check_same, run_text, write_history
-from .test_crashes import BATCHES, CASES, SLOTS, TEST_S_MAX, committed, run_and_kill, run_to_the_end, write_join_file
+from .command import KILLS_S_MAX
+from .jobs import check_same, run_text, run_to_the_end, write_history
+from .test_crashes import BATCHES, CASES, SLOTS, committed, run_and_kill, write_join_file
 
 pytestmark = pytest.mark.spark
 
@@ -51,9 +52,9 @@ def rows_of(reader: Reader, question: Question) -> Counter[Any]:
 
 
 @pytest.mark.kills
-@pytest.mark.timeout(TEST_S_MAX)
+@pytest.mark.timeout(KILLS_S_MAX)
 @pytest.mark.parametrize("policy", POLICIES)
-def test_killed_jobs_leave_every_row_once_in_the_store(policy: str, tmp_path: Path) -> None:
+def test_killed_jobs_leave_every_row_once_in_the_store(policy: str, session: SparkSession, tmp_path: Path) -> None:
     rng = np.random.default_rng(len(policy))
     given = history(31, r=10 * BATCHES, s=9 * BATCHES, time_shape="disordered", delay_us=15)
     write_history(given, tmp_path, BATCHES)
@@ -70,7 +71,7 @@ def test_killed_jobs_leave_every_row_once_in_the_store(policy: str, tmp_path: Pa
         assert now[: len(before)] == before, "a committed snapshot changed"
         assert sum(rows_of(reader, Question()).values()) == sum(found["rows"] for found in now)
         before = now
-    run_to_the_end(file, next(slots))
+    run_to_the_end(session, file, next(slots))
     reader = reader_of(file)
     check_same(
         rows_of(reader, Question()),
@@ -79,7 +80,7 @@ def test_killed_jobs_leave_every_row_once_in_the_store(policy: str, tmp_path: Pa
     ids = [found.id for found in reader.snapshots()]
     assert ids == sorted(set(ids)) and len(ids) > 3
     kept = {ref.key for found in reader.snapshots() for ref in found.blocks}
-    run_to_the_end(file, 2)  # nothing new, but what dead drivers left is swept
+    run_to_the_end(session, file, 2)  # nothing new, but what dead drivers left is swept
     assert set(reader.store.list_blocks(reader.job)) == kept
 
 

@@ -23,7 +23,7 @@ from .jobs import STREAMS, check_same, query, result_rows, write_history
 pytestmark = pytest.mark.spark
 
 BATCHES = 4
-END_S_MAX = 90
+END_S_MAX = 300
 CONDITION, WINDOW = "equality, then band", "20 us"
 COLUMN_TYPES = "id long, ts timestamp, k long, f double, x long, y double, n string, p decimal(9, 2)"
 

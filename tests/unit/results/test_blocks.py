@@ -293,6 +293,7 @@ def test_of_blocks_decoded_together_the_changed_one_is_named() -> None:
     assert decode_all([]) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=5), max_size=6))
 def test_sums_of_parts_are_those_of_each_part(parts: list[list[int]]) -> None:
     values = np.array([value for part in parts for value in part], np.uint64)

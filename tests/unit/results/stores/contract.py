@@ -23,7 +23,7 @@ from streamjoin.results.stores.store import BlockKey, Store, StoreDownError, Sto
 T = TypeVar("T")
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
-STEADY_S_MAX = 60.0
+STEADY_S_MAX = 240.0
 
 NAMES = st.text(st.sampled_from("abs/0129"), min_size=1, max_size=30) | st.integers(0, 10**6).map(
     lambda epoch: f"s/{epoch:020d}/{1:010d}/{epoch % 3:08d}"
