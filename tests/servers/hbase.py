@@ -5,18 +5,21 @@ Data and logs live in a temporary folder that goes when HBase is left; `kill` an
 
 from __future__ import annotations
 
-import socket
 import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import happybase
+from thriftpy2.thrift import TException
 
 from .maven import jars
 from .process import ServerProcess, free_ports
 
 HERE = Path(__file__).parent
 
-START_S_MAX = 90.0
+START_S_MAX = 300.0
+ANSWER_S_MAX = 30.0
 
 # HBase reaches into Java's own packages.
 OPENED = (
@@ -133,16 +136,24 @@ class HbaseServer:
         command = self.java("384m", "thrift.ThriftServer", *where, "start")
         self.gateway = ServerProcess("HBase's Thrift gateway", command, log)
         try:
-            # It writes a line just before it listens, and none after.
-            self.gateway.wait_until(self.gateway_listens, f"does not listen on port {self.port}", START_S_MAX)
+            self.gateway.wait_until(self.gateway_answers, f"does not answer on port {self.port}", START_S_MAX)
         except BaseException:
             self.gateway.kill()
             self.process.kill()
             raise
 
-    def gateway_listens(self) -> bool:
-        with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", self.port)) == 0
+    def gateway_answers(self) -> bool:
+        """Whether it reaches both parts of HBase, which it first tries long after it listens."""
+        try:
+            connection = happybase.Connection("127.0.0.1", self.port, timeout=int(ANSWER_S_MAX * 1000))
+            try:
+                connection.tables()  # known to the master
+                connection.table("hbase:meta").row(b"none")  # of the region server
+            finally:
+                connection.close()
+        except (TException, OSError):
+            return False
+        return True
 
     def kill(self) -> None:
         """Crash HBase (SIGKILL), not the gateway. Its data stays for `restart`."""

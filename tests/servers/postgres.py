@@ -22,7 +22,7 @@ import psutil
 from .maven import ServerUnavailable
 from .process import ServerFailed, ServerProcess, free_ports
 
-START_S_MAX = 30.0
+START_S_MAX = 300.0
 INIT_S_MAX = 60.0
 USER = "postgres"
 

@@ -101,8 +101,9 @@ class Proxy:
             _close(client)
             _close(server)
             return
-        for one in (client, server):
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(OSError):  # cut just now
+            for one in (client, server):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         threading.Thread(target=self._carry, args=(client, server, False), daemon=True).start()
         threading.Thread(target=self._carry, args=(server, client, True), daemon=True).start()
 

@@ -16,7 +16,7 @@ from typing import Self
 from .maven import ServerUnavailable
 from .process import ServerProcess, free_ports
 
-START_S_MAX = 10.0
+START_S_MAX = 300.0
 
 
 class RedisServer:

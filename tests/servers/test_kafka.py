@@ -15,8 +15,8 @@ from .process import comes_true
 
 pytestmark = pytest.mark.services
 
-CONSUME_S_MAX = 20.0
-SPARK_S_MAX = 60.0
+CONSUME_S_MAX = 60.0
+SPARK_S_MAX = 300.0
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +10,6 @@ from redis import Redis
 
 from streamjoin.results.stores.redis import RedisStore
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreSpec, StoreUncertainError
-from tests.servers.process import comes_true
 from tests.servers.redis import RedisServer
 from tests.unit.results.stores.contract import StoreContract, key
 
@@ -47,19 +45,24 @@ class TestRedis(StoreContract):
 
 
 def test_a_head_that_nobody_renews_is_forgotten_and_its_blocks_later(server: RedisServer) -> None:
-    store = RedisStore(server.url, head_ttl_s=0.3)
+    store = RedisStore(server.url, head_ttl_s=60)
     store.put_blocks("gone", [(key(), b"x")])
     store.put_records("gone", [("job", b"y")])
     assert store.swap_head("gone", None, b"1")
-    for _ in range(4):
-        time.sleep(0.1)
-        assert store.renew("gone")
-    assert store.head("gone") == b"1"
-    assert comes_true(lambda: store.head("gone") is None, 5)
+    head, *others = (f"{store.prefix}:gone:{part}" for part in ("head", "blocks", "records", "names"))
+    with Redis.from_url(server.url) as client:
+        for renewed in (False, True):
+            if renewed:
+                assert all(client.expire(name, 25) for name in (head, *others))
+                assert store.renew("gone")
+            assert 30 < client.ttl(head) <= 60
+            assert all(120 < client.ttl(name) <= 240 for name in others)
+        assert store.head("gone") == b"1"
+        client.delete(head)  # as when its time is over
+    assert store.head("gone") is None
     assert list(store.get_blocks("gone", [key()])) == [(key(), b"x")]  # who saw the head finds what it names
     assert not store.renew("gone")
     assert "gone" not in store.jobs()
-    assert comes_true(lambda: not list(store.list_blocks("gone")) and not list(store.get_records("gone", "", "~")), 5)
     store.close()
 
 
