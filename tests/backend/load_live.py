@@ -28,6 +28,7 @@ from tests.backend.live_server import LiveServer, live_settings
 from tests.backend.results_job import Committer, add_job, rows
 
 CONNECTS_AT_ONCE = 50
+RECEIVED_S_MAX = 120.0
 LIMITS = {"sockets_an_actor": 100_000, "sockets": 100_000, "send_s": 300, "queue_snapshots": 16}
 
 
@@ -101,7 +102,11 @@ async def run(server: LiveServer, committer: Committer, job: str, arguments: arg
         sent = pa.array(np.full(arguments.rows, time.time_ns() // 1000))
         await asyncio.to_thread(committer.commit, content=content.set_column(3, "sent_us", sent))
         await asyncio.sleep(max(arguments.pause - (time.monotonic() - begun_s), 0))
-    await asyncio.sleep(3)
+    whole = kinds.count("healthy") * arguments.snapshots
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(RECEIVED_S_MAX):
+            while len(seen.late_ms) + seen.dropped < whole:
+                await asyncio.sleep(0.1)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -121,7 +121,7 @@ def guess_at_once(server: Api) -> None:
         statuses = [guess.result().status_code for guess in guesses]
     assert statuses.count(401) == 10
     assert statuses.count(429) == 190
-    assert max(waits) < 5
+    assert max(waits) < 30
     # Each hash takes 19 MiB while it runs; they do not all run together.
     assert resident_mib(server) - before_mib < 200
     assert httpx2.get(f"{server.url}/api/v1/users/me", headers=server.people["other"].headers).status_code == 200

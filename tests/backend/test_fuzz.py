@@ -44,6 +44,7 @@ def description(tmp_path_factory: pytest.TempPathFactory, empty_catalog: Path) -
     return found.exclude(path=ENDLESS)
 
 
+@pytest.mark.timeout(1800)
 def test_nothing_that_is_sent_makes_the_server_fail(description: Any) -> None:
     operations = [found.ok() for found in description.get_all_operations()]
     assert len(operations) > 40

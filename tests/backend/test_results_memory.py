@@ -134,10 +134,10 @@ def test_a_job_goes_on_without_redis_and_the_memory_begins_anew_with_it(
 def test_the_memory_of_a_driver_that_is_gone_ends_by_itself_and_of_a_quiet_one_stays(
     settings: Settings, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "HEAD_TTL_S", 0.5)
+    monkeypatch.setattr(memory, "HEAD_TTL_S", 3.0)
     committer = Committer(settings, job, memory=True)
     committer.commit()
-    time.sleep(1.5)
+    time.sleep(4.5)
     assert shown(settings, job) is not None
     committer.close()
-    assert comes_true(lambda: shown(settings, job) is None, 10)
+    assert comes_true(lambda: shown(settings, job) is None, 15)

@@ -90,6 +90,7 @@ def test_a_live_job_stops_when_it_is_asked_and_goes_on_exactly(platform: Workers
     assert launch.launch(platform.settings, platform.catalog, job, 2, host_name())
     want = expected(given)
     assert comes_true(lambda: results(platform.settings, job_of(platform.catalog, job)) == want, START_S_MAX)
+    assert comes_true(lambda: any(one.generation == 2 for one in reports_of(platform.catalog, job)), START_S_MAX)
     with platform.catalog.begin() as session:
         from worker import leases
 
@@ -102,6 +103,7 @@ def test_a_live_job_stops_when_it_is_asked_and_goes_on_exactly(platform: Workers
     assert any(report.body["batch_ms"]["max"] for report in reports), reports[-1].body
 
 
+@pytest.mark.timeout(1800)
 def test_queries_are_started_and_stopped_on_a_running_job(platform: Workers) -> None:
     """By what the API writes: a new version of the job, which the next driver runs."""
     given = streams(60)

@@ -25,7 +25,7 @@ from .jobs import add_job, change, events_of, job_of, lease_of
 
 pytestmark = pytest.mark.slow
 
-LEASE_S = 2.0
+LEASE_S = 8.0
 
 
 class Driver:
@@ -68,7 +68,7 @@ def test_it_passes_on_that_the_job_is_to_stop(driver: Driver) -> None:
     driver.keeper.enter()
     with driver.catalog.begin() as session:
         leases.ask_to_stop(session, driver.job, 1)
-    assert driver.stop.wait(LEASE_S)
+    assert driver.stop.wait(30)
     driver.keeper.leave("stopped", "reached the end", at_end=True)
     seen = job_of(driver.catalog, driver.job)
     assert (seen.observed, seen.wanted, seen.reason) == ("stopped", "stopped", "reached the end")
@@ -82,7 +82,7 @@ def test_it_ends_when_the_lease_is_anothers(driver: Driver) -> None:
     change(driver.catalog, driver.job, observed="failed")
     with driver.catalog.begin() as session:
         leases.take(session, driver.job, 2, "there", now_us=now_us(), lease_s=LEASE_S)
-    assert comes_true(lambda: bool(driver.died), LEASE_S)
+    assert comes_true(lambda: bool(driver.died), 30)
     driver.keeper.observe("running")
     driver.keeper.leave("stopped", "too late")
     assert job_of(driver.catalog, driver.job).observed == "starting"
@@ -94,10 +94,12 @@ def test_it_ends_before_its_lease_does_when_the_catalog_does_not_answer(driver: 
     with closing(sqlite3.connect(driver.catalog.url.database or "", isolation_level=None)) as lock:
         lock.execute("BEGIN EXCLUSIVE")
         assert comes_true(lambda: bool(driver.died), 2 * LEASE_S)
+        # Before the lock goes: whoever waits for it renews the lease then.
+        ((expires_at_us,),) = lock.execute("SELECT expires_at_us FROM leases").fetchall()
         lock.execute("ROLLBACK")
     at_s, why = driver.died[0]
-    assert "could not be renewed for 1.6 s" in why
-    left_s = driver.lease().expires_at_us / 1e6 - (time.time() - (time.monotonic() - at_s))
+    assert "could not be renewed for 6.4 s" in why
+    left_s = expires_at_us / 1e6 - (time.time() - (time.monotonic() - at_s))
     assert 0 < left_s < 0.3 * LEASE_S
 
 

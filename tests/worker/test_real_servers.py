@@ -284,7 +284,10 @@ def test_a_job_on_real_servers_from_its_first_request_to_its_removal(servers: Se
 
 def check_there_is_nothing_yet(up: Up) -> None:
     """A job that never ran has no results, which is no failure of the store that nobody has written to."""
-    with Client(f"http://127.0.0.1:{up.port}", deadline_s=1) as client, pytest.raises(Conflict, match="no results yet"):
+    with (
+        Client(f"http://127.0.0.1:{up.port}", deadline_s=30) as client,
+        pytest.raises(Conflict, match="no results yet"),
+    ):
         client.query(JOB)
 
 
@@ -312,4 +315,4 @@ def check_it_is_gone(client: Client, settings: Settings, catalog: Catalog, store
     assert list(store.list_blocks(job)) == []
     assert store.jobs() == []
     assert not settings.job_folder(job).exists()
-    assert not processes.members(settings.data)
+    assert comes_true(lambda: not processes.members(settings.data), 30)

@@ -76,7 +76,7 @@ def desk(settings: Settings, catalog: Catalog) -> Desk:
 @pytest.fixture
 def sleeper() -> Iterator[tuple[int, str]]:
     """A process that lives."""
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sleep", "600"]) as process:
         since = processes.started(process.pid)
         assert since is not None
         yield process.pid, since
@@ -409,12 +409,13 @@ def test_a_driver_that_cannot_be_started_is_a_failure_with_its_reason(
 def test_a_dead_drivers_children_are_killed_before_its_lease_is_freed(
     settings: Settings, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings = settings.model_copy(update={"lease_s": 20.0})
     desk = Desk(settings, catalog)
     job = add_job(catalog, wanted="running")
     monkeypatch.setenv(launch.DRIVER_COMMAND, STAND_IN)
     assert launch.launch(settings, catalog, job, 1, "here")
     assert not launch.launch(settings, catalog, job, 1, "here")
-    assert comes_true(lambda: job_of(catalog, job).observed == "running", 10)
+    assert comes_true(lambda: job_of(catalog, job).observed == "running", 60)
     (leader,) = processes.leaders(settings.data)
     os.kill(leader, 9)
     assert comes_true(lambda: processes.started(leader) is None, 5)
