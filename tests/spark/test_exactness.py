@@ -57,8 +57,8 @@ OPERATORS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """name -> (`operator:` of a join file, the conditions it can route)."""
 
-# The conformance tests run every combination without Spark. Here each operator meets each of its conditions, twice if it
-# has few, and windows and numbers of slots as they come round.
+# The conformance tests run every combination without Spark. Here each operator meets each of its conditions, twice if
+# it has few, and windows and numbers of slots as they come round.
 CASES = [
     (operator, condition, WINDOWS[(row + 2 * turn) % 4], SLOTS[(row + turn) % 3])
     for operator, (_, conditions) in OPERATORS.items()
