@@ -108,3 +108,14 @@ export async function walkInBothThemes(steps) {
 
 export const heading = (page, name) => page.getByRole('heading', { level: 1, name }).waitFor({ timeout: SLOW_MS });
 export const region = (page, name) => page.getByRole('region', { name, exact: true });
+
+/** Something that the platform is to refuse, which browsers write a line about. */
+export async function refused(page, walk, status, act) {
+  const before = walk.findings.length;
+  await act();
+  await page.waitForTimeout(300);
+  const found = walk.findings.splice(before);
+  const others = found.filter((text) => !text.includes(`status of ${status}`) && !text.includes(`: ${status} http`));
+  walk.findings.push(...others);
+  walk.expect(others.length < found.length, `nothing was refused with ${status}`);
+}

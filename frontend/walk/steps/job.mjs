@@ -1,6 +1,6 @@
 // A job that runs: what it shows, and what it is asked.
 import { readFile } from 'node:fs/promises';
-import { SLOW_MS, SPARK_MS, heading, region } from '../walk.mjs';
+import { SLOW_MS, SPARK_MS, heading, refused, region } from '../walk.mjs';
 
 export async function job(page, walk) {
   const rows = page.getByRole('region', { name: 'Newest results' }).locator('tbody tr[aria-rowindex]');
@@ -158,6 +158,34 @@ export async function revisions(page, walk) {
   await apply.focus();
   await page.keyboard.press('Enter');
   await preview.getByText('Version 4 is in place').waitFor({ timeout: SLOW_MS });
+}
+
+/** A query beside the job's own: wrong at first, then started, and stopped. */
+export async function queriesBeside(page, walk) {
+  await page.getByRole('tab', { name: 'Definition' }).click();
+  await region(page, 'Query').getByRole('button', { name: 'Start another beside it…' }).click();
+  const dialog = page.getByRole('dialog');
+  const start = dialog.getByRole('button', { name: 'Start', exact: true });
+  await refused(page, walk, 422, async () => {
+    await dialog.getByRole('textbox', { name: 'Name' }).fill('dear');
+    await dialog.getByRole('textbox', { name: 'Query' }).click();
+    await page.keyboard.press('Control+End');
+    await page.keyboard.insertText('X');
+    await dialog.getByText(/^Line 4, column/).waitFor({ timeout: SLOW_MS });
+  });
+  walk.expect(await start.isDisabled(), 'a query that is wrong can be started');
+  await walk.look(page, 'job-query-wrong');
+  await dialog.getByRole('textbox', { name: 'Query' }).click();
+  await page.keyboard.press('Control+End');
+  await page.keyboard.press('Backspace');
+  await dialog.getByText('it fits what is stored').waitFor({ timeout: SLOW_MS });
+  await start.click();
+  await region(page, 'Query dear').waitFor({ timeout: SLOW_MS });
+  await dialog.waitFor({ state: 'detached', timeout: SLOW_MS });
+  await walk.look(page, 'job-queries');
+  await region(page, 'Query dear').getByRole('button', { name: 'Stop…' }).click();
+  await dialog.getByRole('button', { name: 'Stop it' }).click();
+  await region(page, 'Query dear').getByText('stopped; its results are kept').waitFor({ timeout: SLOW_MS });
 }
 
 /** With the arrow keys to an item of an open menu, which takes the focus a moment after it opened. */

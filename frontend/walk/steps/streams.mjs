@@ -1,5 +1,5 @@
 // The lists of jobs and streams, one stream, and a stream's life: registered, tested, changed, posted into, deleted.
-import { SLOW_MS, heading, region } from '../walk.mjs';
+import { SLOW_MS, heading, refused, region } from '../walk.mjs';
 
 export async function lists(page, walk) {
   await page.getByRole('link', { name: 'Jobs', exact: true }).click();
@@ -17,17 +17,6 @@ export async function lists(page, walk) {
 
 /** What a stream of this walk is called: names have no blanks. */
 const called = (walk, what) => `${walk.walked.replaceAll(' ', '_')}_${walk.scheme}_${what}`;
-
-/** Something that the platform is to refuse, which browsers write a line about. */
-async function refused(page, walk, status, act) {
-  const before = walk.findings.length;
-  await act();
-  await page.waitForTimeout(300);
-  const found = walk.findings.splice(before);
-  const others = found.filter((text) => !text.includes(`status of ${status}`) && !text.includes(`: ${status} http`));
-  walk.findings.push(...others);
-  walk.expect(others.length < found.length, `nothing was refused with ${status}`);
-}
 
 /** What somebody else does to the platform meanwhile. */
 async function elsewhere(page, walk, method, path, data, headers) {

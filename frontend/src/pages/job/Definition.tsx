@@ -1,5 +1,6 @@
 /** What a job is: its query and how it runs. */
-import { Code } from '@mantine/core';
+import { Button, Code } from '@mantine/core';
+import { lazy, Suspense, useState } from 'react';
 import type { Job } from '../../api/types';
 import { CopyAs } from '../../components/CopyAs';
 import { Panel } from '../../components/Panel';
@@ -7,8 +8,16 @@ import { createJob } from '../../recipes';
 import { CompareLink } from '../compare/CompareLink';
 import classes from './Definition.module.css';
 import { furtherQueries } from './furtherQueries';
+import { StopQueryDialog } from './StopQueryDialog';
 
-export function Definition({ job }: { job: Job }) {
+// It has the editor, which is large.
+const StartQueryDialog = lazy(() =>
+  import('./StartQueryDialog').then((dialog) => ({ default: dialog.StartQueryDialog })),
+);
+
+export function Definition({ job, mayChange }: { job: Job; mayChange: boolean }) {
+  const [isStarting, setStarting] = useState(false);
+  const [stopping, setStopping] = useState<ReturnType<typeof furtherQueries>[number] | null>(null);
   const { query, queries, operator, results, run } = job;
   const further = furtherQueries(job);
   // A copy gets a store of its own.
@@ -22,6 +31,11 @@ export function Definition({ job }: { job: Job }) {
         note={`version ${String(job.version)}`}
         actions={
           <>
+            {mayChange && (
+              <Button variant="default" size="xs" onClick={() => setStarting(true)}>
+                Start another beside it…
+              </Button>
+            )}
             <CompareLink of={{ job: job.id }} />
             <CopyAs recipe={recipe} what="make a copy of this job" />
           </>
@@ -32,15 +46,23 @@ export function Definition({ job }: { job: Job }) {
           {query}
         </Code>
       </Panel>
-      {further.map(({ name, query: text, stopped }) => (
+      {further.map((one) => (
         <Panel
-          key={name}
-          title={`Query ${name}`}
-          note={stopped ? 'stopped; its results are kept' : 'beside it, over the same stored tuples'}
+          key={one.name}
+          title={`Query ${one.name}`}
+          note={one.stopped ? 'stopped; its results are kept' : 'beside it, over the same stored tuples'}
+          actions={
+            mayChange &&
+            !one.stopped && (
+              <Button variant="default" size="xs" onClick={() => setStopping(one)}>
+                Stop…
+              </Button>
+            )
+          }
           flush
         >
           <Code block className={classes.query}>
-            {text}
+            {one.query}
           </Code>
         </Panel>
       ))}
@@ -51,6 +73,12 @@ export function Definition({ job }: { job: Job }) {
           </Code>
         </Panel>
       ))}
+      {isStarting && (
+        <Suspense fallback={null}>
+          <StartQueryDialog job={job} onClose={() => setStarting(false)} />
+        </Suspense>
+      )}
+      {stopping !== null && <StopQueryDialog job={job} of={stopping} onClose={() => setStopping(null)} />}
     </div>
   );
 }

@@ -143,7 +143,7 @@ function JobView({ job, error }: { job: Job; error: Error | null }) {
           <Events id={job.id} />
         </Tabs.Panel>
         <Tabs.Panel value="definition">
-          <Definition job={job} />
+          <Definition job={job} mayChange={isMine} />
         </Tabs.Panel>
         <Tabs.Panel value="change">
           <Suspense fallback={<Loading what="the editor" />}>

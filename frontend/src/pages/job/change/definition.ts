@@ -4,7 +4,7 @@ import type { Job } from '../../../api/types';
 export type Section = 'operator' | 'results' | 'run';
 export const SECTIONS: readonly Section[] = ['operator', 'results', 'run'];
 
-export type Definition = Pick<Job, 'query' | Section>;
+export type Definition = Pick<Job, 'query' | 'queries' | Section>;
 
 export interface FieldChange {
   field: string;
@@ -28,9 +28,9 @@ export function fieldsOf(value: Record<string, unknown>, place = ''): Map<string
 }
 
 /** A job stays with the store that it was created with, so that is no part of what changes. */
-export function definitionOf({ query, operator, results, run }: Definition): Definition {
+export function definitionOf({ query, queries, operator, results, run }: Definition): Definition {
   const policy = Object.fromEntries(Object.entries(results).filter(([name]) => name !== 'store'));
-  return { query, operator, results: policy, run };
+  return { query, queries: queries ?? {}, operator, results: policy, run };
 }
 
 export const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);

@@ -67,6 +67,16 @@ test('over a job that was changed meanwhile, what was touched stays and all else
   expect(contested({ base: BASE, form: typed({ 'run.slots': '8' }) }, now)).toEqual([]);
 });
 
+test('a query beside the own one is a field of its own, which the form leaves alone', () => {
+  const now = job({ version: 5, queries: { cheap: { query: 'SELECT ONLINE a.y FROM a, b', stopped: false } } });
+  expect(changesBetween(BASE, now)).toEqual([
+    { field: 'queries.cheap.query', before: undefined, after: 'SELECT ONLINE a.y FROM a, b' },
+    { field: 'queries.cheap.stopped', before: undefined, after: false },
+  ]);
+  const mine = rebased({ base: BASE, form: typed({ 'run.slots': '4' }) }, now);
+  expect(changeOf(now, mine.form)).toEqual({ run: { slots: 4, strict: false } });
+});
+
 test('two definitions differ by field, and the store is no field of them', () => {
   expect(changesBetween(BASE, job({ results: { store: 'hbase' }, run: { slots: 2, strict: true } }))).toEqual([
     { field: 'results.select', before: ['x', 'y'], after: undefined },
