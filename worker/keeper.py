@@ -64,11 +64,11 @@ class Keeper:
         Raises:
             LeaseLostError: it is another's.
         """
-        pid = os.getpid()
+        pid, asked_s = os.getpid(), time.monotonic()
         with self.catalog.begin() as session:
             job = leases.enter(session, self.job_id, self.generation, pid, processes.started(pid) or "")
             leases.renew(session, self.job_id, self.generation, now_us=now_us(), lease_s=self.settings.lease_s)
-        self._renewed_s = time.monotonic()
+        self._renewed_s = asked_s  # a commit may take long, and the lease is counted from before it
         for run in (self._renew, self._watch):
             threading.Thread(target=run, name=run.__name__.strip("_"), daemon=True).start()
         return job

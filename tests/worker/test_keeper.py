@@ -7,10 +7,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy.orm import Session
 
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
@@ -89,8 +90,21 @@ def test_it_ends_when_the_lease_is_anothers(driver: Driver) -> None:
     assert driver.lease().generation == 2 and not driver.lease().ended
 
 
-def test_it_ends_before_its_lease_does_when_the_catalog_does_not_answer(driver: Driver) -> None:
-    driver.keeper.enter()
+@pytest.mark.parametrize("commit_s", [0.0, 2.0])
+def test_it_ends_before_its_lease_does_when_the_catalog_does_not_answer(
+    driver: Driver, commit_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = driver.catalog.begin
+
+    @contextmanager
+    def begin_slowly() -> Iterator[Session]:
+        with begin() as session:
+            yield session
+        time.sleep(commit_s)
+
+    with monkeypatch.context() as slowly:
+        slowly.setattr(driver.catalog, "begin", begin_slowly)
+        driver.keeper.enter()
     with closing(sqlite3.connect(driver.catalog.url.database or "", isolation_level=None)) as lock:
         lock.execute("BEGIN EXCLUSIVE")
         assert comes_true(lambda: bool(driver.died), 2 * LEASE_S)
