@@ -1,0 +1,24 @@
+"""Which of the many combinations `make check` runs; `make test` runs all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ONE_IN = 5
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of each test's combinations every fifth is quick: they take most of the time, and fail by the dozen."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if HERE not in item.path.parents or not hasattr(item, "callspec"):
+            continue
+        test = item.nodeid.partition("[")[0]
+        if seen[test] % ONE_IN:
+            item.add_marker(pytest.mark.slow)
+        seen[test] += 1
