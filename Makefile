@@ -40,7 +40,7 @@ test: setup frontend
 	$(BIN)/python -m pytest -q $(TWO) $(SLOW) tests/unit tests/conformance
 	$(BIN)/python -m pytest $(SLOW) --ignore=tests/unit --ignore=tests/conformance
 	$(BIN)/python -m pytest -q $(TWO) -m kills
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "(spark or services) and not kills"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or services) and not kills"
 
 frontend: setup
 	@sh scripts/frontend.sh
