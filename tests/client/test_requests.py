@@ -113,8 +113,9 @@ def test_the_deadline_ends_all_attempts(server: Server, stand_in: StandIn) -> No
     stand_in.faults = [busy] * 1000
     begun_s = time.monotonic()
     # The last attempt may have no time left to be answered in.
-    with Client(server.host, deadline_s=3) as client, pytest.raises((Unavailable, NoAnswer)):
+    with Client(server.host, deadline_s=3) as client, pytest.raises((Unavailable, NoAnswer)) as ended:
         client.jobs.get("a")
+    assert isinstance(ended.value, NoAnswer) or "catalog" in str(ended.value)
     assert time.monotonic() - begun_s < 60
     assert len(stand_in.seen) > 1
 

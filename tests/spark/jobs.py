@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from streamjoin.joinfile import load, parse
+from streamjoin.joinfile import JoinFile, load, parse
 from streamjoin.prepare import bind
 from streamjoin.spark.baseline import run_baseline
 from streamjoin.spark.driver import Progress
@@ -71,14 +71,17 @@ run: {{checkpoint: checkpoint, files_per_batch: 1, {run}}}
 
 def run_text(session: SparkSession, text: str, folder: Path) -> Progress:
     """Run a join file to the end of its streams."""
-    bound = bind(parse(text, base=folder))
-    return run_job(session, bound, bound.job(heartbeat=False), bound.sinks(), until_end=True)
+    return _run(session, parse(text, base=folder))
 
 
 def run_to_the_end(session: SparkSession, file: Path, slots: int) -> None:
     """The start after the last kill: in a Spark that is there already, for another costs more than the join."""
-    bound = bind(load(file, {"run.slots": str(slots)}))
-    run_job(session, bound, bound.job(heartbeat=False), bound.sinks(), until_end=True)
+    _run(session, load(file, {"run.slots": str(slots)}))
+
+
+def _run(session: SparkSession, file: JoinFile) -> Progress:
+    bound = bind(file)
+    return run_job(session, bound, bound.job(heartbeat=False), bound.sinks(), until_end=True)
 
 
 def run_spark_join(session: SparkSession, text: str, folder: Path) -> dict[str, Any]:

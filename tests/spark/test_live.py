@@ -171,7 +171,7 @@ run:
     assert result_rows(results) == Counter((number, number) for number in range(101))
 
 
-@pytest.mark.parametrize("how", ["the terminal's Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("how", ["the terminal's Ctrl-C", "SIGINT", "SIGTERM"])
 def test_a_signal_ends_the_command_with_a_summary_and_leaves_no_process(
     how: str, session: SparkSession, tmp_path: Path
 ) -> None:
@@ -188,7 +188,7 @@ def test_a_signal_ends_the_command_with_a_summary_and_leaves_no_process(
         if how == "the terminal's Ctrl-C":  # it goes to every process of the group
             os.killpg(command.pid, signal.SIGINT)
         else:
-            os.kill(command.pid, signal.SIGTERM)
+            os.kill(command.pid, getattr(signal, how))
         assert command.exit_status() == 0, command.output()
         said = command.output()
     assert "stopping after the current batch" in said

@@ -32,6 +32,8 @@ from .platform import Workers
 pytestmark = pytest.mark.slow
 UP_S_MAX = 90.0
 END_S_MAX = 40.0
+RECOVERED_S_MAX = 30.0
+"""From the kill of a driver until the next one runs; most of it is Spark's start."""
 
 
 class Up:
@@ -261,8 +263,10 @@ def test_a_job_goes_on_exactly_while_everything_around_it_is_killed(settings: Se
 
         assert comes_true(lambda: rows() > 0, 60), look.tails(job)
         (driver,) = look.drivers()
+        begun_s = time.monotonic()
         os.kill(driver, signal.SIGKILL)
         look.wait_observed(job, "running", generation=2, within_s=120)
+        recovered_s = time.monotonic() - begun_s
         (driver,) = look.drivers()
         reached = rows()
         for part in ("worker.app", "redis-server", "backend"):
@@ -284,6 +288,8 @@ def test_a_job_goes_on_exactly_while_everything_around_it_is_killed(settings: Se
         change_and_run_again(catalog, look, job)
         up.end(signal.SIGINT)
         assert job_of(catalog, job).observed == "stopped"
+        # On a machine that has more to do than it can, it takes so much longer.
+        assert recovered_s < RECOVERED_S_MAX * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), recovered_s
 
 
 def change_and_run_again(catalog: Catalog, look: Workers, job: str) -> None:

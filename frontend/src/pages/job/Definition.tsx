@@ -7,7 +7,7 @@ import { Panel } from '../../components/Panel';
 import { createJob } from '../../recipes';
 import { CompareLink } from '../compare/CompareLink';
 import classes from './Definition.module.css';
-import { furtherQueries } from './furtherQueries';
+import { furtherQueries, type FurtherQuery } from './furtherQueries';
 import { StopQueryDialog } from './StopQueryDialog';
 
 // It has the editor, which is large.
@@ -17,7 +17,7 @@ const StartQueryDialog = lazy(() =>
 
 export function Definition({ job, mayChange }: { job: Job; mayChange: boolean }) {
   const [isStarting, setStarting] = useState(false);
-  const [stopping, setStopping] = useState<ReturnType<typeof furtherQueries>[number] | null>(null);
+  const [stopping, setStopping] = useState<FurtherQuery | null>(null);
   const { query, queries, operator, results, run } = job;
   const further = furtherQueries(job);
   // A copy gets a store of its own.

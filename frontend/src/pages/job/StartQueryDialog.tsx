@@ -4,7 +4,7 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { diffQuery } from '../../api/queries';
-import type { Job, JobChange } from '../../api/types';
+import type { Job } from '../../api/types';
 import { CopyAs } from '../../components/CopyAs';
 import { ProblemView } from '../../components/ProblemView';
 import { squigglesOf } from '../../editor/offsets';
@@ -27,11 +27,11 @@ export function StartQueryDialog({ job, onClose }: { job: Job; onClose: () => vo
   const apply = useApply(job.id, onClose);
   const isTaken = furtherQueries(job).some((other) => other.name === name.trim());
   const isSeen = seen === change;
-  const { ofName, ofQuery, elsewhere } = wrongIn(name, isSeen ? look.error : null);
+  const refusal = isSeen ? look.error : null;
+  const { ofName, ofQuery, elsewhere } = useMemo(() => wrongIn(name, refusal), [name, refusal]);
   const squiggles = useMemo(() => squigglesOf(query, ofQuery), [query, ofQuery]);
   const columns = useColumns(query, job.streams);
   const isRight = isSeen && look.isSuccess && !isTaken;
-  const start = (given: JobChange) => apply.mutate({ change: given, version: job.version });
   return (
     <Modal opened onClose={onClose} title={`Start a query beside that of ${job.name}`} size="lg">
       <Stack>
@@ -51,13 +51,7 @@ export function StartQueryDialog({ job, onClose }: { job: Job; onClose: () => vo
           <Text size="sm" fw={500}>
             Query
           </Text>
-          <SqlEditor
-            label="Query"
-            value={query}
-            onChange={(text) => text !== query && setQuery(text)}
-            squiggles={squiggles}
-            columns={columns}
-          />
+          <SqlEditor label="Query" value={query} onChange={setQuery} squiggles={squiggles} columns={columns} />
           {name.trim() !== '' && (
             <Verdict
               diagnostics={
@@ -76,7 +70,11 @@ export function StartQueryDialog({ job, onClose }: { job: Job; onClose: () => vo
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button disabled={!isRight} loading={apply.isPending} onClick={() => start(change)}>
+          <Button
+            disabled={!isRight}
+            loading={apply.isPending}
+            onClick={() => apply.mutate({ change, version: job.version })}
+          >
             {job.wanted === 'running' ? 'Start and restart the job' : 'Start'}
           </Button>
         </Group>

@@ -3,11 +3,11 @@ import type { Job, JobChange } from '../../api/types';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { changeJob } from '../../recipes';
 import { useApply } from './change/useApply';
-import { resultsOf, type furtherQueries } from './furtherQueries';
+import { resultsOf, type FurtherQuery } from './furtherQueries';
 
 interface StopQueryDialogProps {
   job: Job;
-  of: ReturnType<typeof furtherQueries>[number];
+  of: FurtherQuery;
   onClose: () => void;
 }
 

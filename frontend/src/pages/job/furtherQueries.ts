@@ -4,7 +4,13 @@ import type { Job } from '../../api/types';
 /** What stands for a job's own query. */
 export const OWN = '';
 
-export const furtherQueries = ({ queries }: Pick<Job, 'queries'>): { name: string; query: string; stopped: boolean }[] =>
+export interface FurtherQuery {
+  name: string;
+  query: string;
+  stopped: boolean;
+}
+
+export const furtherQueries = ({ queries }: Pick<Job, 'queries'>): FurtherQuery[] =>
   Object.entries(queries ?? {}).map(([name, { query, stopped }]) => ({ name, query, stopped: stopped ?? false }));
 
 /**
