@@ -59,7 +59,7 @@ class Settings(BaseSettings):
     spark_master: str | None = None
     spark_jars: str | None = None
     job_slots: int = Field(default=2, ge=1, le=1024)
-    starts_max: int = Field(default=4, ge=1)
+    starts_max: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
     driver_memory_mib: int = Field(default=1024, ge=480)
     jobs_max: int = Field(default=100, ge=1)
     body_bytes_max: int = Field(default=4 << 20, ge=1024)

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from streamjoin.silence import Silence
 from streamjoin.spark.wire import ROUTED_SCHEMA
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ DRAINED = "drained"
 """In an offset: how many batches without input have moved tuples on since the last one with input."""
 RESIZES = "resizes"
 """In an offset: how often the state had been given another number of units then."""
+SILENCE = "silence"
+"""In an offset: a `Silence`."""
 
 
 def pack(job: Job) -> str:
@@ -96,7 +99,8 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Before the first row of every stream."""
-        return {"clock_us": 0, "streams": {str(side): source.initial() for side, source in self.sources.items()}}
+        streams = {str(side): source.initial() for side, source in self.sources.items()}
+        return {"clock_us": 0, "streams": streams, RESIZES: self.job.resizes, **self._told(Silence())}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Offer only what is there now, and then drain."""
@@ -110,16 +114,28 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         streams = {
             str(side): source.latest(start["streams"][str(side)], now_us) for side, source in self.sources.items()
         }
-        due = self.job.heartbeat_us and now_us - start["clock_us"] >= self.job.heartbeat_us
-        offset = {"clock_us": now_us, "streams": streams}
-        if streams == start["streams"]:
-            # A chain of another length begins anew: what is under way in it may be further from its end.
-            drained = start.get(DRAINED, 0) if start.get(RESIZES, 0) == self.job.resizes else 0
-            if self._ends and drained < self.job.drain_batches:
-                return {**offset, DRAINED: drained + 1, RESIZES: self.job.resizes}
-            if not due:
-                return start
-        return offset
+        silence = self._silence(start)
+        offset = {"clock_us": now_us, "streams": streams, RESIZES: self.job.resizes}
+        if streams != start["streams"]:
+            return {**offset, **self._told(Silence(now_us))}
+        # A chain of another length begins anew: what is under way in it may be further from its end.
+        drained = start.get(DRAINED, 0) if start.get(RESIZES, 0) == self.job.resizes else 0
+        if self._ends and drained < self.job.drain_batches:
+            return {**offset, DRAINED: drained + 1, **self._told(silence)}
+        pause_us = silence.pause_us(self.job.heartbeat_us, self.job.drain_batches)
+        if pause_us and now_us - start["clock_us"] >= pause_us:
+            return {**offset, **self._told(silence.beat(now_us))}
+        return start
+
+    def _silence(self, start: dict[str, Any]) -> Silence:
+        """What an offset says; what is not known for this job ended with its batch."""
+        if SILENCE not in start or start.get(RESIZES, 0) != self.job.resizes:
+            return Silence(start["clock_us"])
+        return Silence.from_json(start[SILENCE])
+
+    def _told(self, silence: Silence) -> dict[str, Any]:
+        """For an offset; nothing where streams that other sources read may have input meanwhile."""
+        return {SILENCE: silence.to_json()} if len(self.sources) == len(self.job.plan.streams) else {}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The reads of a batch, dealt out to at most as many tasks as there are slots."""

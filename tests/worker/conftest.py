@@ -26,7 +26,7 @@ def settings(tmp_path: Path, template: bytes) -> Settings:
     data = tmp_path / "data"
     data.mkdir()
     (data / "catalog.db").write_bytes(template)
-    return Settings(data=data, auth="off", lease_s=4, reconcile_s=0.2, stop_grace_s=2)
+    return Settings(data=data, auth="off", lease_s=4, reconcile_s=0.2, stop_grace_s=2, starts_max=4)
 
 
 @pytest.fixture

@@ -1,0 +1,55 @@
+"""How long a job has been without input, and how often a batch runs meanwhile all the same.
+
+Such a batch, a heartbeat, lets routers become idle, drops what is due, moves on what is under way in a chain, and ends
+epochs of the results. It costs as much as any small batch: at one a second half a core, for each job. Before the first
+tuple there is nothing of all that to do. Nor is there once routers have been idle for a heartbeat and a chain has been
+drained: marks stand still from then on. A job rests then: heartbeats come less often, for `retain` and for long epochs
+only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from streamjoin.punctuation import IDLE_TIMEOUT_US
+
+REST: Final = 30
+"""While a job rests, it pauses for so many times its heartbeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """What is known after a batch of the input until then.
+
+    Args:
+        since_us: the clock of the last batch with input; None before the first.
+        beats: heartbeats since its routers are idle.
+    """
+
+    since_us: int | None = None
+    beats: int = 0
+
+    def beat(self, now_us: int) -> Silence:
+        """After one more heartbeat."""
+        idle = self.since_us is not None and now_us - self.since_us > IDLE_TIMEOUT_US
+        return replace(self, beats=self.beats + 1) if idle else self
+
+    def pause_us(self, heartbeat_us: int, drain_batches: int) -> int:
+        """So long after the last batch the next heartbeat is due.
+
+        Args:
+            drain_batches: so many heartbeats drain the chain.
+        """
+        rests = self.since_us is None or self.beats > drain_batches
+        return heartbeat_us * REST if rests else heartbeat_us
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; `from_json` reads it back."""
+        return {"since_us": self.since_us, "beats": self.beats}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Silence:
+        """The inverse of `to_json`."""
+        return Silence(**value)
