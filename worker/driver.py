@@ -10,6 +10,8 @@ import logging
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import select
@@ -122,7 +124,8 @@ def run(settings: Settings, catalog: Catalog, keeper: Keeper, job: Job) -> str |
                 reporter.add(batch)
 
             topics = engine.topics_of(bound)
-            driver = Driver(session, bound.job(heartbeat=not ends), sinks, topics, on_batch, bound.ending())
+            join = bound.job(heartbeat=not ends)
+            driver = Driver(session, join, sinks, topics, on_batch, bound.ending(), unit_progress(keeper))
             try:
                 driver.run(until_end=ends, stop=keeper.stop)
             except Exception as failure:
@@ -141,6 +144,19 @@ def _secrets(settings: Settings, catalog: Catalog, job: Job) -> dict[str, dict[s
     with catalog.read() as session:
         streams = session.scalars(select(Stream).where(Stream.name.in_(list(job.streams))))
         return {stream.name: open_sealed(settings, stream.secrets) for stream in streams if stream.secrets}
+
+
+def unit_progress(keeper: Keeper) -> Callable[[int, int], None]:
+    """Writes down how far a start is in storing tuples for other queries, at most once a second."""
+    told_s = 0.0
+
+    def on_unit(done: int, units: int) -> None:
+        nonlocal told_s
+        if time.monotonic() - told_s >= 1 or done == units:
+            told_s = time.monotonic()
+            keeper.observe(lifecycle.STARTING, f"storing tuples for other queries: {done} of {units} units")
+
+    return on_unit
 
 
 def _listener(keeper: Keeper, reporter: Reporter) -> Any:

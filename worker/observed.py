@@ -33,7 +33,7 @@ def observe(
     Nothing is written for a generation that is not the job's last, nor for a move that the life cycle does not have.
 
     Args:
-        reason: one sentence; for a failure its first cause.
+        reason: one sentence; for a failure its first cause, for a start what takes so long.
         own_fault: the failure is a mistake in the job itself, such as a query that its streams do not fit.
         again: it is starting because it should have been running all the time.
     Returns:
@@ -43,6 +43,8 @@ def observe(
     if job is None or job.generation != generation or not lifecycle.may_follow(job.observed, after):
         return False
     if job.observed == after:
+        if after == lifecycle.STARTING and reason:
+            job.reason = reason
         return True
     job.observed, job.observed_since_us = after, now_us
     kind, message = f"job.{after}", f"generation {generation} is {after}"

@@ -27,6 +27,7 @@ from streamjoin.spark.kafka import Topic, decode_records, read_topic
 from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
 
 POLL_S = 0.25
+_OF_SPARK = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|pyspark\.)[A-Za-z_][\w.]*(Error|Exception): \S")
 BATCH_GRACE_S = 60.0
 """How long a stop waits for the running batch; one that is cut off is repeated at the next start."""
@@ -399,4 +400,4 @@ def first_cause(failure: BaseException) -> StreamJoinError:
         if line.strip().startswith(("Caused by:", "org.apache", "pyspark.errors")) and "STREAM_FAILED" not in line:
             return RunError(line.strip().removeprefix("Caused by:").strip()[:500])
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(failure).__name__)
-    return RunError(first[:500])
+    return RunError(_OF_SPARK.sub("", first)[:500])

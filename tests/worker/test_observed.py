@@ -55,6 +55,20 @@ def test_a_failure_that_is_not_the_jobs_fault_is_never_given_up(catalog: Catalog
     assert not given_up(job_of(catalog, job))
 
 
+def test_a_start_that_takes_long_tells_how_far_it_is_without_an_event(catalog: Catalog) -> None:
+    job = add_job(catalog, observed="stopped", generation=1)
+    assert see(catalog, job, "starting")
+    for reason in ("1 of 4 units", "2 of 4 units"):
+        assert see(catalog, job, "starting", reason=reason)
+        assert job_of(catalog, job).reason == reason
+    assert see(catalog, job, "starting") and job_of(catalog, job).reason == "2 of 4 units"
+    assert len(events_of(catalog, job)) == 1
+    assert see(catalog, job, "running") and job_of(catalog, job).reason is None
+    # It runs: what a thread of its start says late does not come back.
+    assert not see(catalog, job, "starting", reason="3 of 4 units")
+    assert job_of(catalog, job).reason is None
+
+
 def test_running_forgets_why_it_was_not(catalog: Catalog) -> None:
     job = add_job(catalog, observed="starting", generation=1, reason="Java ended", failures=2)
     see(catalog, job, "running")
