@@ -17,7 +17,10 @@ from streamjoin.sharing import SharedPlan, key_text, named
 from streamjoin.starting import start_of
 from streamjoin.window import CountWindow, FullHistory, R, S, TimeWindow, Window
 
-_WAY_OUT = "run it as a job of its own, or let the job begin anew with another run.checkpoint"
+_WAY_OUT = (
+    "run it as a job of its own, or let the job begin anew: "
+    "with start_anew on the platform, with another run.checkpoint in a join file"
+)
 
 
 def all_stored(kept: tuple[bool, bool], clocks: Sequence[StreamClock] | None) -> tuple[bool, bool] | None:
