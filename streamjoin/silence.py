@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from streamjoin.punctuation import IDLE_TIMEOUT_US
 
-REST: Final = 30
-"""While a job rests, it pauses for so many times its heartbeat."""
+REST_US: Final = 30_000_000
+"""While a job rests it has a heartbeat so often, if it has not fewer anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Silence:
         return replace(self, beats=self.beats + 1) if idle else self
 
     def pause_us(self, heartbeat_us: int, drain_batches: int) -> int:
-        """So long after the last batch the next heartbeat is due.
+        """So long after the last batch the next heartbeat is due; 0 where there is none.
 
         Args:
             drain_batches: so many heartbeats drain the chain.
         """
         rests = self.since_us is None or self.beats > drain_batches
-        return heartbeat_us * REST if rests else heartbeat_us
+        return max(heartbeat_us, REST_US) if rests and heartbeat_us else heartbeat_us
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""

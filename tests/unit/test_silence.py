@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from streamjoin.punctuation import IDLE_TIMEOUT_US, Punctuation, StreamClock
-from streamjoin.silence import REST, Silence
+from streamjoin.silence import REST_US, Silence
 
 BEAT_US = 1_000_000
 
 
 def test_a_job_rests_until_its_first_tuple() -> None:
     never = Silence()
-    assert never.pause_us(BEAT_US, 0) == never.pause_us(BEAT_US, 9) == REST * BEAT_US
+    assert never.pause_us(BEAT_US, 0) == never.pause_us(BEAT_US, 9) == REST_US > BEAT_US
     assert never.beat(IDLE_TIMEOUT_US * 5) == never
 
 
@@ -36,7 +36,8 @@ def test_marks_stand_still_while_a_job_rests() -> None:
     assert resting.advance([], 0, 100 * IDLE_TIMEOUT_US) == resting
 
 
-def test_no_heartbeat_is_none_at_rest_either() -> None:
+def test_heartbeats_that_are_rare_stay_so_and_none_stay_none() -> None:
+    assert Silence().pause_us(2 * REST_US, 0) == 2 * REST_US
     assert Silence().pause_us(0, 0) == 0
 
 

@@ -14,6 +14,11 @@ test('a pause is a hole, and not a line', () => {
   expect(chart.series[0]?.values).toEqual([5, null, 7]);
 });
 
+test('a job that waited for long was there all the time', () => {
+  const chart = chartOf([report(10, {}), report(60, { seconds: 50, tuples_per_second: 0 })], { in: rate });
+  expect(chart.atS).toEqual([10, 60]);
+});
+
 test('a figure that one report lacks is passed over, and the one before stands for it', () => {
   const batch = (one: Report) => one.batchMs.p50;
   const [series] = chartOf([report(1, { batch_ms: { p50: 7 } }), report(2, {}), report(60, {})], { p50: batch }).series;

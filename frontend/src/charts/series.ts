@@ -17,7 +17,7 @@ export interface ChartData {
 
 type Figure = (report: Report) => number | null;
 
-/** A pause longer than this is no line from one point to the next. */
+/** A pause that is longer than this and of which no report tells is no line from one point to the next. */
 const GAP_S = 12;
 
 /**
@@ -29,7 +29,7 @@ export function chartOf(reports: Report[], figures: Record<string, Figure>): Cha
   const series = Object.keys(figures).map((label): Series => ({ label, values: [] }));
   let before: Report | undefined;
   for (const report of reports) {
-    if (before !== undefined && report.atS - before.atS > GAP_S + report.spanS) {
+    if (before !== undefined && report.atS - before.atS > GAP_S + Math.max(report.spanS, report.seconds)) {
       atS.push(before.atS + report.spanS);
       for (const one of series) one.values.push(null);
     }

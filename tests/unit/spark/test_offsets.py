@@ -17,7 +17,7 @@ from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.operator import Operator
 from streamjoin.punctuation import IDLE_TIMEOUT_US
-from streamjoin.silence import REST
+from streamjoin.silence import REST_US
 from streamjoin.spark.source import StreamJoinReader, Task, pack
 from tests.conformance.check import plan
 from tests.conformance.histories import COLUMNS, history
@@ -127,10 +127,10 @@ class Beats:
 def test_a_live_job_rests_until_its_first_tuple(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     beats = Beats(reader(tmp_path, Biclique(2, 2), ends=False, heartbeat_us=BEAT_US), monkeypatch)
     assert beats.at(BEGUN_US), "the first batch is due at once"
-    assert not beats.at(BEGUN_US + REST * BEAT_US - 1) and beats.at(BEGUN_US + REST * BEAT_US)
+    assert not beats.at(BEGUN_US + REST_US - 1) and beats.at(BEGUN_US + REST_US)
     # What arrives is not waited with.
     write_history(history(0), tmp_path, FILES, [0])
-    now_us = BEGUN_US + REST * BEAT_US + 1
+    now_us = BEGUN_US + REST_US + 1
     assert beats.at(now_us)
     assert not beats.at(now_us + BEAT_US - 1) and beats.at(now_us + BEAT_US)
 
