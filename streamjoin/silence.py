@@ -31,6 +31,10 @@ class Silence:
     since_us: int | None = None
     beats: int = 0
 
+    def until(self, input_us: int | None) -> Silence:
+        """As of a look at when there was input last."""
+        return self if input_us == self.since_us else Silence(input_us)
+
     def beat(self, now_us: int) -> Silence:
         """After one more heartbeat."""
         idle = self.since_us is not None and now_us - self.since_us > IDLE_TIMEOUT_US

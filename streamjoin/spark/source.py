@@ -81,9 +81,11 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.packed = packed
         self._sources: dict[int, Source] | None = None
         self._ends = False
+        self._looked_us = 0
+        self._input_us: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"packed": self.packed, "_sources": None, "_ends": self._ends}
+        return {**vars(self), "_sources": None}
 
     @property
     def job(self) -> Job:
@@ -100,7 +102,7 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Before the first row of every stream."""
         streams = {str(side): source.initial() for side, source in self.sources.items()}
-        return {"clock_us": 0, "streams": streams, RESIZES: self.job.resizes, **self._told(Silence())}
+        return {"clock_us": 0, "streams": streams, RESIZES: self.job.resizes, SILENCE: Silence().to_json()}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Offer only what is there now, and then drain."""
@@ -114,28 +116,33 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         streams = {
             str(side): source.latest(start["streams"][str(side)], now_us) for side, source in self.sources.items()
         }
-        silence = self._silence(start)
         offset = {"clock_us": now_us, "streams": streams, RESIZES: self.job.resizes}
         if streams != start["streams"]:
-            return {**offset, **self._told(Silence(now_us))}
+            return {**offset, SILENCE: Silence(now_us).to_json()}
         # A chain of another length begins anew: what is under way in it may be further from its end.
-        drained = start.get(DRAINED, 0) if start.get(RESIZES, 0) == self.job.resizes else 0
+        same = start.get(RESIZES, 0) == self.job.resizes
+        drained = start.get(DRAINED, 0) if same else 0
         if self._ends and drained < self.job.drain_batches:
-            return {**offset, DRAINED: drained + 1, **self._told(silence)}
-        pause_us = silence.pause_us(self.job.heartbeat_us, self.job.drain_batches)
-        if pause_us and now_us - start["clock_us"] >= pause_us:
-            return {**offset, **self._told(silence.beat(now_us))}
-        return start
+            return {**offset, DRAINED: drained + 1}
+        heartbeat_us, passed_us = self.job.heartbeat_us, now_us - start["clock_us"]
+        if not heartbeat_us or passed_us < heartbeat_us:
+            return start
+        # An offset that does not tell is of a drain, or of before they told: there was input until then.
+        known = Silence.from_json(start[SILENCE]) if SILENCE in start and same else Silence(start["clock_us"])
+        silence = known.until(self._last_input_us(known, now_us))
+        if passed_us < silence.pause_us(heartbeat_us, self.job.drain_batches):
+            return start
+        return {**offset, SILENCE: silence.beat(now_us).to_json()}
 
-    def _silence(self, start: dict[str, Any]) -> Silence:
-        """What an offset says; what is not known for this job ended with its batch."""
-        if SILENCE not in start or start.get(RESIZES, 0) != self.job.resizes:
-            return Silence(start["clock_us"])
-        return Silence.from_json(start[SILENCE])
+    def _last_input_us(self, known: Silence, now_us: int) -> int | None:
+        """When there was input last; of streams that another source reads the state tells, looked at now and then."""
+        if len(self.sources) == len(self.job.plan.streams):
+            return known.since_us
+        if now_us - self._looked_us >= self.job.heartbeat_us:
+            from streamjoin.state.store import last_input_us
 
-    def _told(self, silence: Silence) -> dict[str, Any]:
-        """For an offset; nothing where streams that other sources read may have input meanwhile."""
-        return {SILENCE: silence.to_json()} if len(self.sources) == len(self.job.plan.streams) else {}
+            self._looked_us, self._input_us = now_us, last_input_us(self.job.state)
+        return self._input_us
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The reads of a batch, dealt out to at most as many tasks as there are slots."""

@@ -36,6 +36,12 @@ def test_marks_stand_still_while_a_job_rests() -> None:
     assert resting.advance([], 0, 100 * IDLE_TIMEOUT_US) == resting
 
 
+def test_input_that_was_not_seen_begins_it_anew() -> None:
+    assert Silence(7, 3).until(7) == Silence(7, 3)
+    assert Silence(7, 3).until(8) == Silence(8)
+    assert Silence(None).until(8) == Silence(8)
+
+
 def test_heartbeats_that_are_rare_stay_so_and_none_stay_none() -> None:
     assert Silence().pause_us(2 * REST_US, 0) == 2 * REST_US
     assert Silence().pause_us(0, 0) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from streamjoin.job import Job, SourceSpec
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.operator import Operator
-from streamjoin.punctuation import IDLE_TIMEOUT_US
+from streamjoin.operators.unit import UnitReport, UnitState
+from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock
 from streamjoin.silence import REST_US
 from streamjoin.spark.source import StreamJoinReader, Task, pack
+from streamjoin.state.store import StateStore
 from tests.conformance.check import plan
 from tests.conformance.histories import COLUMNS, history
 from tests.spark.jobs import write_history
@@ -151,12 +154,26 @@ def test_a_live_job_rests_once_its_routers_are_idle_and_its_chain_is_drained(
     assert beats.at(beats.now_us + BEAT_US, resized)
 
 
-def test_a_stream_that_another_source_reads_may_have_input_that_is_not_seen_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    beats = Beats(reader(tmp_path, Biclique(2, 2), ends=False, heartbeat_us=BEAT_US, sides="r"), monkeypatch)
-    with pytest.raises(AssertionError, match="never rests"):
-        beats.until_rest(200)
+def test_input_that_another_source_reads_is_known_by_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = reader(tmp_path, Biclique(2, 2), ends=False, heartbeat_us=BEAT_US, sides="r")
+    store = StateStore(made.job.state, sync=False)
+    versions = itertools.count(1)
+
+    def input_at(*seen_us: int) -> None:
+        clocks = (StreamClock(), StreamClock(len(seen_us), 0, {f"{n}": (0, at_us) for n, at_us in enumerate(seen_us)}))
+        version = next(versions)
+        store.writer(0, version).finish()
+        store.commit(0, UnitState(version, {}, clocks), UnitReport(0, "R0"))
+
+    beats = Beats(made, monkeypatch)
+    assert beats.at(BEGUN_US)
+    input_at()
+    assert beats.until_rest(200) == 0, "it rests until the first tuple"
+    input_at(beats.now_us - 9 * BEAT_US, beats.now_us)
+    until_idle = IDLE_TIMEOUT_US // BEAT_US + 1
+    assert beats.until_rest(200) == until_idle
+    input_at(beats.now_us)
+    assert beats.until_rest(200) == until_idle
 
 
 def test_an_offset_of_a_job_that_did_not_note_it_is_taken_for_input(
