@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -169,6 +170,48 @@ run:
         os.kill(command.pid, signal.SIGTERM)
         assert command.exit_status() == 0
     assert result_rows(results) == Counter((number, number) for number in range(101))
+
+
+@pytest.mark.services
+def test_a_job_of_topics_rests_until_something_arrives(broker: KafkaBroker, tmp_path: Path) -> None:
+    topics = {"r": unique("rest-r"), "s": unique("rest-s")}
+    for topic in topics.values():
+        broker.create_topic(topic, partitions=1)
+    streams = "\n".join(
+        f"  {stream}: {{source: kafka, servers: '{broker.servers}', topic: {topic}, format: json, "
+        "schema: {id: int64, ts: int64}, time: ts}"
+        for stream, topic in topics.items()
+    )
+    file = tmp_path / "join.yaml"
+    file.write_text(
+        f"""
+streams:
+{streams}
+query: SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s WHERE r.id = s.id WITHIN 1 SECOND
+operator: {{{OPERATOR}}}
+results: {{parquet: results}}
+run: {{checkpoint: checkpoint, slots: 1, heartbeat: 200ms, spark: {{spark.jars: '{spark_connector_jars()}'}}}}
+"""
+    )
+    commits = tmp_path / "checkpoint" / "offsets" / "commits"
+
+    def batches() -> int:
+        return max((int(path.name) + 1 for path in commits.glob("[0-9]*")), default=0)
+
+    with Command(file, "--quiet") as command:
+        command.wait_until(lambda: batches() > 0, "commits no batch", RUN_S_MAX)
+        time.sleep(5)
+        # Without rest there would be a batch more for each 200 ms, or as long as one takes.
+        assert batches() <= 2
+        for topic in topics.values():
+            broker.produce(topic, [json.dumps({"id": 7, "ts": 1_000_000}).encode()], 0)
+        command.wait_until(lambda: result_rows(tmp_path / "results").total() == 1, "joins nothing", RUN_S_MAX)
+        # What is stored may be due now, so heartbeats are as often as asked; at rest it would be one in 30 seconds.
+        done = batches()
+        command.wait_until(lambda: batches() >= done + 5, "has no heartbeats", 100)
+        os.kill(command.pid, signal.SIGTERM)
+        assert command.exit_status() == 0
+    assert result_rows(tmp_path / "results") == Counter({(7, 7): 1})
 
 
 @pytest.mark.parametrize("how", ["the terminal's Ctrl-C", "SIGINT", "SIGTERM"])
