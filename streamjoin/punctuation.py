@@ -7,7 +7,7 @@ inside the allowed delay can be older.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,3 +114,8 @@ class StreamClock:
         routers = {k: (v[0], v[1]) for k, v in value["routers"].items()}
         # A manifest written before these were counted says nothing of them.
         return StreamClock(value["rows"], value["mark_us"], routers, value.get("shed", 0), value.get("routed", 0))
+
+
+def last_seen_us(clocks: Iterable[StreamClock]) -> int | None:
+    """The clock of the last batch that brought any of these streams a tuple; None before the first."""
+    return max((seen_us for clock in clocks for _, seen_us in clock.routers.values()), default=None)

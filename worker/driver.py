@@ -148,13 +148,16 @@ def _secrets(settings: Settings, catalog: Catalog, job: Job) -> dict[str, dict[s
 
 def unit_progress(keeper: Keeper) -> Callable[[int, int], None]:
     """Writes down how far a start is in storing tuples for other queries, at most once a second."""
+    from streamjoin.spark.run import change_text
+
+    tell = change_text(lambda text: keeper.observe(lifecycle.STARTING, text))
     told_s = 0.0
 
     def on_unit(done: int, units: int) -> None:
         nonlocal told_s
         if time.monotonic() - told_s >= 1 or done == units:
             told_s = time.monotonic()
-            keeper.observe(lifecycle.STARTING, f"storing tuples for other queries: {done} of {units} units")
+            tell(done, units)
 
     return on_unit
 

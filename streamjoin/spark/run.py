@@ -112,12 +112,13 @@ def run_job(
 ) -> Progress:
     """Run a job in a session that is there already."""
     on_batch = _progress_text(show) if show else None
-    on_unit = _change_text(show) if show else None
+    on_unit = change_text(show) if show else None
     driver = Driver(session, job, sinks, topics_of(bound), on_batch, bound.ending(), on_unit)
     return driver.run(until_end=until_end, stop=stop)
 
 
-def _change_text(show: Show) -> Callable[[int, int], None]:
+def change_text(show: Show) -> Callable[[int, int], None]:
+    """Shows how many units of the state were given the job's queries."""
     return lambda done, units: show(f"storing tuples for other queries: {done} of {units} units")
 
 

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from streamjoin.punctuation import last_seen_us
 from streamjoin.silence import Silence
 from streamjoin.spark.wire import ROUTED_SCHEMA
 
@@ -139,9 +140,11 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if len(self.sources) == len(self.job.plan.streams):
             return known.since_us
         if now_us - self._looked_us >= self.job.heartbeat_us:
-            from streamjoin.state.store import last_input_us
+            from streamjoin.state.store import read_manifests
 
-            self._looked_us, self._input_us = now_us, last_input_us(self.job.state)
+            # Every unit knows it, and one is asked.
+            unit = next(read_manifests(self.job.state), None)
+            self._looked_us, self._input_us = now_us, unit and last_seen_us(unit[1].clocks)
         return self._input_us
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

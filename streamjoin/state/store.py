@@ -188,16 +188,6 @@ class StateStore:
             _sync_directory(path.parent)
 
 
-def last_input_us(root: Path) -> int | None:
-    """The clock of the last batch with tuples; None before the first. Every unit knows it, and one is asked."""
-    store = StateStore(root)
-    for unit in store.units()[:1]:
-        for version in store.versions(unit)[-1:]:
-            clocks = store.load(unit, version).clocks
-            return max((seen_us for clock in clocks for _, seen_us in clock.routers.values()), default=None)
-    return None
-
-
 class SegmentWriter:
     """Writes one unit's new segments of a batch; they are durable once `finish` has returned."""
 

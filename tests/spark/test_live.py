@@ -119,6 +119,28 @@ def test_batches_go_on_while_nothing_arrives_and_change_no_tuple(session: SparkS
     assert sum(job.progress.tuples_in) == 80
 
 
+def topics_file(folder: Path, broker: KafkaBroker, topics: dict[str, str], run: str, *spark: str) -> Path:
+    """A join of the topics of r and s, in a folder."""
+    streams = "\n".join(
+        f"  {stream}: {{source: kafka, servers: '{broker.servers}', topic: {topic}, format: json, "
+        "schema: {id: int64, ts: int64}, time: ts}"
+        for stream, topic in topics.items()
+    )
+    settings = ", ".join([f"spark.jars: '{spark_connector_jars()}'", *spark])
+    file = folder / "join.yaml"
+    file.write_text(
+        f"""
+streams:
+{streams}
+query: SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s WHERE r.id = s.id WITHIN 1 SECOND
+operator: {{{OPERATOR}}}
+results: {{parquet: results}}
+run: {{checkpoint: checkpoint, slots: 1, {run}, spark: {{{settings}}}}}
+"""
+    )
+    return file
+
+
 @pytest.mark.services
 def test_a_silent_partition_does_not_hold_state_for_ever(broker: KafkaBroker, tmp_path: Path) -> None:
     topics = {"r": unique("silent-r"), "s": unique("silent-s")}
@@ -133,27 +155,10 @@ def test_a_silent_partition_does_not_hold_state_for_ever(broker: KafkaBroker, tm
     for stream in topics:
         feed(stream, 1, range(1))
         feed(stream, 0, range(1, 101))
-    streams = [
-        f"  {stream}: {{source: kafka, servers: '{broker.servers}', topic: {topic}, format: json, "
-        "schema: {id: int64, ts: int64}, time: ts}"
-        for stream, topic in topics.items()
-    ]
-    file = tmp_path / "join.yaml"
-    file.write_text(
-        "streams:\n"
-        + "\n".join(streams)
-        + f"""
-query: SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s WHERE r.id = s.id WITHIN 1 SECOND
-operator: {{{OPERATOR}}}
-results: {{parquet: results}}
-run:
-  checkpoint: checkpoint
-  slots: 1
-  offsets_per_batch: 20
-  heartbeat: 500ms
-  spark: {{spark.jars: '{spark_connector_jars()}', spark.python.daemon.module: tests.spark.impatient}}
-"""
-    )
+    file = topics_file(
+        tmp_path, broker, topics,
+        "offsets_per_batch: 20, heartbeat: 500ms", "spark.python.daemon.module: tests.spark.impatient",
+    )  # fmt: skip
 
     def stored() -> list[int]:
         return [
@@ -177,22 +182,7 @@ def test_a_job_of_topics_rests_until_something_arrives(broker: KafkaBroker, tmp_
     topics = {"r": unique("rest-r"), "s": unique("rest-s")}
     for topic in topics.values():
         broker.create_topic(topic, partitions=1)
-    streams = "\n".join(
-        f"  {stream}: {{source: kafka, servers: '{broker.servers}', topic: {topic}, format: json, "
-        "schema: {id: int64, ts: int64}, time: ts}"
-        for stream, topic in topics.items()
-    )
-    file = tmp_path / "join.yaml"
-    file.write_text(
-        f"""
-streams:
-{streams}
-query: SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s WHERE r.id = s.id WITHIN 1 SECOND
-operator: {{{OPERATOR}}}
-results: {{parquet: results}}
-run: {{checkpoint: checkpoint, slots: 1, heartbeat: 200ms, spark: {{spark.jars: '{spark_connector_jars()}'}}}}
-"""
-    )
+    file = topics_file(tmp_path, broker, topics, "heartbeat: 200ms")
     commits = tmp_path / "checkpoint" / "offsets" / "commits"
 
     def batches() -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock
+from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock, last_seen_us
 from streamjoin.sharing import Plan
 from streamjoin.window import CountWindow, FullHistory, TimeWindow
 
@@ -38,8 +38,8 @@ def idle(clocks: tuple[StreamClock, ...], now_us: int) -> bool:
 
     Marks stand still then, so nothing outlives its window, and tuples in different workers would wait for ever.
     """
-    seen = [seen_us for clock in clocks for _, seen_us in clock.routers.values()]
-    return bool(seen) and now_us - max(seen) >= IDLE_TIMEOUT_US
+    seen_us = last_seen_us(clocks)
+    return seen_us is not None and now_us - seen_us >= IDLE_TIMEOUT_US
 
 
 def outlived(

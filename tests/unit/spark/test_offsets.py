@@ -29,6 +29,7 @@ from tests.spark.jobs import write_history
 FILES = 2
 BEGUN_US = 1_700_000_000_000_000
 BEAT_US = 1_000_000
+BEATS_MAX = 200
 
 
 def reader(
@@ -118,9 +119,9 @@ class Beats:
         self.offset = json.loads(json.dumps((made or self.made).latestOffset(self.offset, ReadAllAvailable())))
         return json.dumps(self.offset) != before
 
-    def until_rest(self, limit: int) -> int:
+    def until_rest(self) -> int:
         """How many heartbeats there are a second apart until one is left out."""
-        for count in range(limit):
+        for count in range(BEATS_MAX):
             self.now_us += BEAT_US
             if not self.at(self.now_us):
                 return count
@@ -146,7 +147,7 @@ def test_a_live_job_rests_once_its_routers_are_idle_and_its_chain_is_drained(
     beats = Beats(reader(tmp_path, operator, ends=False, heartbeat_us=BEAT_US), monkeypatch)
     assert beats.at(BEGUN_US)
     until_idle = IDLE_TIMEOUT_US // BEAT_US + 1
-    assert beats.until_rest(200) == until_idle + drained
+    assert beats.until_rest() == until_idle + drained
     # A new start knows it; one with another number of units does not.
     again = reader(tmp_path, operator, ends=False, heartbeat_us=BEAT_US)
     assert not beats.at(beats.now_us + BEAT_US, again)
@@ -168,12 +169,12 @@ def test_input_that_another_source_reads_is_known_by_the_state(tmp_path: Path, m
     beats = Beats(made, monkeypatch)
     assert beats.at(BEGUN_US)
     input_at()
-    assert beats.until_rest(200) == 0, "it rests until the first tuple"
+    assert beats.until_rest() == 0, "it rests until the first tuple"
     input_at(beats.now_us - 9 * BEAT_US, beats.now_us)
     until_idle = IDLE_TIMEOUT_US // BEAT_US + 1
-    assert beats.until_rest(200) == until_idle
+    assert beats.until_rest() == until_idle
     input_at(beats.now_us)
-    assert beats.until_rest(200) == until_idle
+    assert beats.until_rest() == until_idle
 
 
 def test_an_offset_of_a_job_that_did_not_note_it_is_taken_for_input(
@@ -182,4 +183,4 @@ def test_an_offset_of_a_job_that_did_not_note_it_is_taken_for_input(
     beats = Beats(reader(tmp_path, Biclique(2, 2), ends=False, heartbeat_us=BEAT_US), monkeypatch)
     assert beats.at(BEGUN_US)
     del beats.offset["silence"]
-    assert beats.until_rest(200) == IDLE_TIMEOUT_US // BEAT_US + 1
+    assert beats.until_rest() == IDLE_TIMEOUT_US // BEAT_US + 1
