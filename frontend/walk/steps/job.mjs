@@ -155,6 +155,7 @@ export async function revisions(page, walk) {
   const preview = region(page, 'What it would do');
   await preview.getByText('run.heartbeat').waitFor({ timeout: SLOW_MS });
   const apply = preview.getByRole('button', { name: 'Apply', exact: true });
+  await apply.click({ trial: true });
   await apply.focus();
   await page.keyboard.press('Enter');
   await preview.getByText('Version 4 is in place').waitFor({ timeout: SLOW_MS });

@@ -19,13 +19,20 @@ export interface Look {
   error: Error | null;
 }
 
+/**
+ * No answer yet to what is typed. One that is only asked for again stays good meanwhile: coming back to the window asks
+ * again, and what can be applied must not slip away under the hand that does it.
+ */
+const isOpen = (asked: { isPending: boolean; isPlaceholderData: boolean }): boolean =>
+  asked.isPending || asked.isPlaceholderData;
+
 export function useLook(job: Job, { base, form }: Typed): Look {
   const [seen] = useDebouncedValue(form, TYPED_MS);
   const change = useMemo(() => changeOf(base, seen), [base, seen]);
   const draft = useMemo(() => draftOf(base, seen), [base, seen]);
   const isChanged = !isEmpty(change);
   const checked = useQuery({ ...validateQuery(draft), placeholderData: (before) => before });
-  const isRight = checked.data?.valid === true && !checked.isPlaceholderData;
+  const isRight = checked.data?.valid === true && !isOpen(checked);
   const compared = useQuery({
     ...diffQuery(job.id, job.version, change),
     enabled: isChanged && isRight,
@@ -36,7 +43,7 @@ export function useLook(job: Job, { base, form }: Typed): Look {
     change,
     diagnostics: checked.data,
     diff: isChanged && checked.data?.valid === true ? (compared.data ?? null) : null,
-    isLooking: seen !== form || checked.isFetching || compared.isFetching,
+    isLooking: seen !== form || isOpen(checked) || (isChanged && isRight && isOpen(compared)),
     error: checked.error ?? compared.error,
   };
 }
