@@ -78,6 +78,7 @@ def test_every_route_demands_a_role_or_is_known_to_be_open(app: FastAPI) -> None
     assert len(demanded(app)) > 15
 
 
+@pytest.mark.slow
 def test_a_route_that_somebody_forgot_is_found(tmp_path: Path) -> None:
     app = new_app(settings_of(tmp_path))
 

@@ -41,6 +41,7 @@ def test_rate_leaves_out_the_batches_that_begin_within_the_warm_up() -> None:
     assert rate_after(report, 300) is None
 
 
+@pytest.mark.slow
 def test_a_program_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
     child = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
     ended = run([sys.executable, "-c", f"{child}; time.sleep(60)"], limit_s=6.0, log=tmp_path / "log")
@@ -72,6 +73,7 @@ def test_memory_of_a_tree_is_told_apart() -> None:
     assert sums == {}
 
 
+@pytest.mark.slow
 def test_a_page_is_written_whatever_is_missing(tmp_path: Path) -> None:
     assert "Nothing has been measured yet" in page({}, {})
     out = tmp_path / "out"

@@ -54,6 +54,7 @@ def caught(cases: Callable[[], Iterator[tuple[Any, ...]]] = cases) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_the_engine_as_it_is_passes() -> None:
     assert not caught()
     assert not caught(chain_cases)

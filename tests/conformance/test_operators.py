@@ -96,6 +96,7 @@ def test_cutting_into_batches_changes_nothing(batches: int) -> None:
         check(operator, history(19), "two bands", "20 us", batches=batches, pieces=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "operator",
     [Handshake(4, 1), Handshake(4, 3, threshold=5), Handshake(4, 1000), Handshake(4, 3, balance=False), Handshake(5)],

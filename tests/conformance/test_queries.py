@@ -93,6 +93,7 @@ def test_crashes_and_rescaling_change_nothing(operator: str, run: str) -> None:
     check(OPERATORS[operator], history(33, r=120, s=120), MIXED["one window each"], run, batches=6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", ["biclique 2+3", "handshake 3"])
 def test_small_segments_are_merged_with_their_indexes(operator: str) -> None:
     check(OPERATORS[operator], history(34, r=300, s=300), MIXED["with full history"], batches=24)

@@ -205,6 +205,7 @@ def test_results_stay_in_order(operator: str, ordering: Ordering, tmp_path: Path
         assert falls(ordering, pairs, sequence(given, False, BATCHES)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", ["biclique 2+3", "splitjoin 3, runs of 5", "handshake 3"])
 def test_repeated_batches_change_nothing(operator: str, tmp_path: Path) -> None:
     given = history(44, r=150, s=140)
@@ -297,6 +298,7 @@ def test_all_queries_may_be_others_and_what_none_wants_goes(tmp_path: Path) -> N
     assert 0 < stored(run)[0] < rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", ["biclique 2+3", "handshake 3"])
 def test_a_start_that_is_killed_while_it_writes_anew_is_finished_or_begun_again(
     operator: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -101,6 +101,7 @@ def test_wrong_file_is_said_in_one_line_on_stderr(folder: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_output_cut_off_by_its_reader_is_no_failure_to_talk_about(folder: Path) -> None:
     root = Path(__file__).parents[2]
     script = f"{sys.executable} -m streamjoin.cli explain join.yaml --output json | head -c 1"

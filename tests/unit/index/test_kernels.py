@@ -74,6 +74,7 @@ def plain_probe(
 small = st.integers(0, 6)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(small, small, small), min_size=1, max_size=40),
     st.lists(st.tuples(small, small, st.integers(0, 4), small), max_size=30),

@@ -71,6 +71,7 @@ def test_an_order_that_does_not_wait_is_caught(monkeypatch: pytest.MonkeyPatch, 
     assert falls(Ordering.OUTER, hasty, places)
 
 
+@pytest.mark.slow
 def test_results_wait_in_the_state_and_are_counted_when_they_leave(tmp_path: Path) -> None:
     given = steady(20, 20, 30)
     run = ordered_run(tmp_path, Handshake(3, 5), given, "full history")
@@ -115,6 +116,7 @@ def rows_of(results: Sequence[object]) -> list[str]:
     return sorted(str(row) for rows in results for row in rows.to_pylist())  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_files_of_results_are_few_and_go_with_the_last_kept_version(tmp_path: Path) -> None:
     given = steady(12, 12, 60)
     run = ordered_run(tmp_path, Handshake(3, 5), given, "20 us")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ soup = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 anything = st.one_of(st.text(max_size=60), soup, st.tuples(soup, st.text(max_size=5), soup).map(" ".join))
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(frame=st.sampled_from(FRAMES), text=anything)
 def test_random_text_raises_nothing_but_input_errors_and_they_point_into_the_text(plan, frame, text):

@@ -165,6 +165,7 @@ def test_pages_across_the_seam_are_the_whole_answer_even_while_snapshots_leave_m
     assert got == want
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [50, 700])
 def test_pages_of_a_key_range_are_the_whole_answer_while_snapshots_leave_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int

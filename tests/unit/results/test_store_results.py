@@ -337,6 +337,7 @@ def test_query_answers_and_says_what_it_read(filled: Job, streamjoin: Command) -
     assert streamjoin("query", "join.yaml", "-o", "ndjson", "--quiet").err == ""
 
 
+@pytest.mark.slow
 def test_query_takes_keys_times_conditions_and_columns(filled: Job, streamjoin: Command) -> None:
     every = [row for batch in WHOLE for row in batch.to_pylist()]
 

@@ -64,6 +64,7 @@ def mean_imbalance(samples: Iterator[dict[Stream, list[int]]]) -> dict[Stream, f
     return {stream: sum(values) / len(values) for stream, values in figures.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("slow", "slow_us", "size"), [(None, 0, 5), ("w0", 50_000, 1), ("w1", 50_000, 5), ("w1", 100_000, 5)]
 )

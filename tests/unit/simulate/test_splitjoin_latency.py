@@ -173,6 +173,7 @@ def _busy(precision: Precision) -> SplitJoin:
     return SplitJoin(Earliest(), 4, CountWindow(8), always, precision, costs=costs).join(inputs)
 
 
+@pytest.mark.slow
 def test_stages_add_up_and_gathering_dominates_with_stars() -> None:
     measured = {each: stages(_busy(Precision(each)).output) for each in Ordering}
     for each in measured.values():

@@ -314,6 +314,7 @@ def _reference(record: bytes) -> dict[str, object] | None:
     return row if is_right and abs(row["c"] or 0) < float("inf") else None
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_records(), max_size=8))
 def test_block_reads_as_each_record_alone_does(records: list[bytes]) -> None:
@@ -343,6 +344,7 @@ def test_decimal_is_kept_to_the_last_digit(unscaled: int, scale: int) -> None:
     check_good(f'{{"a":{value:E}}}', value, f"decimal(38,{scale})")
 
 
+@pytest.mark.slow
 def test_clean_block_is_read_faster_than_record_by_record() -> None:
     fields = {"id": "int64", "at": "timestamp", "name": "string", "price": "float64"}
     records = [
