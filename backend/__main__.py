@@ -15,11 +15,13 @@ def main() -> None:
     from backend.app import create_app
     from backend.auth.first_user import ensure_admin
     from backend.catalog.version import is_newest
+    from backend.handover import take_over
     from backend.logs import set_up_logs
     from backend.serve import serve
     from backend.settings import read_settings
     from streamjoin.errors import InputError
 
+    take_over()
     try:
         settings = read_settings()
         set_up_logs("api")

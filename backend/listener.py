@@ -33,9 +33,9 @@ def claim(host: str, port: int) -> socket.socket:
     with socket.create_server((host, port), family=family, backlog=BACKLOG) as free:
         address = free.getsockname()
         if not SPREADS:
-            return _kept(free)
+            return above_shell(free)
     with _bound(family, address) as made:
-        return _kept(made)
+        return above_shell(made)
 
 
 def inherited() -> socket.socket | None:
@@ -62,5 +62,6 @@ def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
     return made
 
 
-def _kept(made: socket.socket) -> socket.socket:
+def above_shell(made: socket.socket) -> socket.socket:
+    """The same socket, by a number that the shell leaves alone."""
     return socket.socket(fileno=fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, _LOWEST))

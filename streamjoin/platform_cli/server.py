@@ -18,6 +18,7 @@ def up() -> None:
 
     Set up by STREAMJOIN_ variables; `streamjoin config show` lists them.
     """
+    platform_part("worker.platform")  # what is not installed is told before anything starts
     platform_part("worker.up").main()
 
 

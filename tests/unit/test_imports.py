@@ -8,6 +8,8 @@ import sys
 import pytest
 
 HEAVY = ("alembic", "duckdb", "numba", "pandas", "pyspark.sql", "sqlglot")
+PLATFORM = ("pydantic", "numpy", "cyclopts", "psutil")
+"""Before the API has begun to load, too much for `up`."""
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,15 @@ HEAVY = ("alembic", "duckdb", "numba", "pandas", "pyspark.sql", "sqlglot")
     ],
 )
 def test_an_import_brings_nothing_heavy_that_it_may_not_need(module: str, allowed: tuple[str, ...]) -> None:
-    script = f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
+    assert _brought(module, HEAVY) <= set(allowed)
+
+
+@pytest.mark.parametrize("module", ["worker.up", "streamjoin.__main__"])
+def test_the_api_begins_to_load_before_anything_else_does(module: str) -> None:
+    assert not _brought(module, HEAVY + PLATFORM)
+
+
+def _brought(module: str, names: tuple[str, ...]) -> set[str]:
+    script = f"import sys, {module}; print(*(name for name in {names!r} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) <= set(allowed)
+    return set(done.stdout.split())

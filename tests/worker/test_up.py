@@ -198,6 +198,7 @@ def test_a_port_that_is_taken_and_a_setting_that_is_wrong_are_named(settings: Se
         up = Up(settings, {"STREAMJOIN_PORT": port})
         assert up.process.wait(UP_S_MAX) == 1
         assert f"something listens on port {port} already" in up.output()
+        assert not up.left()  # nor the process that loads meanwhile
     for name, value, said in (
         ("STREAMJOIN_HOST", "0.0.0.0", "STREAMJOIN_SECRET_KEY|auth|password"),
         ("STREAMJOIN_LEASE_S", "soon", "STREAMJOIN_LEASE_S: "),

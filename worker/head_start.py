@@ -1,0 +1,50 @@
+"""The API begins to load before the settings are read, which another core does meanwhile."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO
+
+from backend.handover import CHANNEL, hand_over
+from backend.listener import above_shell
+from worker.guarded import guarded, kill_guarded
+
+
+class HeadStart:
+    """A process of the API that loads, and then waits to be told how to serve.
+
+    What it writes before that goes where our output goes.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs, above_shell(theirs) as given:
+            environment = {**os.environ, CHANNEL: str(given.fileno()), "PYTHONUNBUFFERED": "1"}
+            self._process: subprocess.Popen[bytes] | None = guarded(command, environment, [given.fileno()], None)
+        self._channel = ours
+        self.started_s = time.monotonic()
+
+    def goes_on(self, environment: Mapping[str, str], listener: int, log: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Tell it how to serve; the process is the caller's from now on.
+
+        Args:
+            environment: as a process that is started now would get it.
+        """
+        process, self._process = self._process, None
+        assert process is not None
+        new = {name: value for name, value in environment.items() if os.environ.get(name) != value}
+        with self._channel, suppress(OSError):  # it has ended, which the caller sees as of any process
+            hand_over(self._channel, new, listener, log.fileno())
+        return process
+
+    def give_up(self) -> None:
+        """End it, if it was not told."""
+        if self._process is not None:
+            self._channel.close()
+            kill_guarded(self._process)
+            self._process = None

