@@ -8,6 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 TWO := -n 2 --dist worksteal
 QUICK := $(TWO) -m "not spark and not services and not slow"
 SLOW := -m "slow and not spark and not services"
+# Whatever measures no time bears company.
+SOCIABLE := tests/unit tests/conformance tests/backend/test_fuzz.py tests/bench/test_baselines.py
 
 .PHONY: setup up demo frontend check-frontend test check lint bench soak lock clean help
 
@@ -35,12 +37,12 @@ up: setup
 demo: setup
 	@$(BIN)/python -m demo $(if $(CHECK),--check)
 
-# Two tests at a time, but for the benchmarks. Files stay together, for the servers that their tests share.
+# Two tests at a time, but for those that measure. Files stay together, for the servers that their tests share.
 test: setup frontend
 	@sh scripts/browser.sh
 	$(BIN)/python -m pytest -q $(QUICK)
-	$(BIN)/python -m pytest -q $(TWO) $(SLOW) tests/unit tests/conformance
-	$(BIN)/python -m pytest $(SLOW) --ignore=tests/unit --ignore=tests/conformance
+	$(BIN)/python -m pytest -q $(TWO) $(SLOW) $(SOCIABLE)
+	$(BIN)/python -m pytest $(SLOW) $(SOCIABLE:%=--ignore=%)
 	$(BIN)/python -m pytest -q $(TWO) -m kills
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or services) and not kills"
 

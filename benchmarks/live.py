@@ -64,7 +64,7 @@ def platform(folder: Path) -> Iterator[tuple[ServerProcess, str]]:
     port = free_ports(1)[0]
     others = [word for name in os.environ if name.startswith("STREAMJOIN_") for word in ("-u", name)]
     settings = [f"STREAMJOIN_DATA={folder / 'data'}", f"STREAMJOIN_PORT={port}"]
-    command = ["env", *others, *settings, sys.executable, "-m", "worker.up"]
+    command = ["env", *others, *settings, sys.executable, "-m", "streamjoin", "up"]
     try:
         with ServerProcess("the platform", command, folder / "up.log") as process:
             yield process, f"http://127.0.0.1:{port}"
