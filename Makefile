@@ -19,7 +19,7 @@ help:
 	@echo "make demo    two live streams, joined; make demo CHECK=1 ends by itself"
 	@echo "make frontend builds the dashboard, as make up does"
 	@echo "make test    all tests"
-	@echo "make check   format, lint, types, contracts, unit tests and a fifth of the conformance tests"
+	@echo "make check   format, lint, types, contracts, unit tests and an eighth of the conformance tests"
 	@echo "make check-frontend   lint, types, unit tests and build of the dashboard"
 	@echo "make soak    200 kills of a driver that writes into a store, while readers look"
 	@echo "make bench   the benchmarks, with Spark's own join and Flink beside ours"

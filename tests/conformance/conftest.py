@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-ONE_IN = 5
+ONE_IN = 8
 HERE = Path(__file__).parent
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of each test's combinations every fifth is quick: they take most of the time, and fail by the dozen."""
+    """Of each test's combinations every eighth is quick: they take most of the time, and fail by the dozen."""
     seen: Counter[str] = Counter()
     for item in items:
         if HERE not in item.path.parents or not hasattr(item, "callspec"):
