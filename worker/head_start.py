@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, Final
 
 from backend.handover import CHANNEL, hand_over
 from backend.listener import above_shell
 from worker.guarded import guarded, kill_guarded
+
+API: Final = (sys.executable, "-m", "backend")
 
 
 class HeadStart:
@@ -25,7 +28,7 @@ class HeadStart:
         ours, theirs = socket.socketpair()
         with theirs, above_shell(theirs) as given:
             environment = {**os.environ, CHANNEL: str(given.fileno()), "PYTHONUNBUFFERED": "1"}
-            self._process: subprocess.Popen[bytes] | None = guarded(command, environment, [given.fileno()], None)
+            self.process: subprocess.Popen[bytes] | None = guarded(command, environment, [given.fileno()], None)
         self._channel = ours
         self.started_s = time.monotonic()
 
@@ -35,16 +38,15 @@ class HeadStart:
         Args:
             environment: as a process that is started now would get it.
         """
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         assert process is not None
-        new = {name: value for name, value in environment.items() if os.environ.get(name) != value}
         with self._channel, suppress(OSError):  # it has ended, which the caller sees as of any process
-            hand_over(self._channel, new, listener, log.fileno())
+            hand_over(self._channel, environment, listener, log.fileno())
         return process
 
     def give_up(self) -> None:
         """End it, if it was not told."""
-        if self._process is not None:
+        if self.process is not None:
             self._channel.close()
-            kill_guarded(self._process)
-            self._process = None
+            kill_guarded(self.process)
+            self.process = None

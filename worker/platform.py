@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import shutil
@@ -22,11 +21,11 @@ from typing import Final
 from backend.listener import SOCKET, claim
 from backend.settings import Settings, is_loopback, read_settings
 from streamjoin.errors import InputError, RunError
+from streamjoin.lockfile import locked
 from worker import processes
 from worker.child import Child, Show
-from worker.head_start import HeadStart
+from worker.head_start import API, HeadStart
 
-API: Final = (sys.executable, "-m", "backend")
 READY_S: Final = 60.0
 CHILD_GRACE_S: Final = 6.0
 DRIVER_GRACE_S: Final = 12.0
@@ -191,19 +190,8 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
 @contextmanager
 def _alone(data: Path) -> Iterator[Path]:
     """Hold a data folder, and a pipe whose end tells drivers that this process is gone."""
-    path = data / "up.lock"
-    with open(path, "a+", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            raise InputError(
-                f"process {lock.read().strip()} runs a platform on {data} already; end it first, or set "
-                "STREAMJOIN_DATA to another folder"
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+    way_out = "end it first, or set STREAMJOIN_DATA to another folder"
+    with locked(data / "up.lock", lambda pid: f"process {pid} runs a platform on {data} already; {way_out}"):
         pipe = data / "up.pipe"
         pipe.unlink(missing_ok=True)  # one of an earlier process, whose drivers have seen it end
         os.mkfifo(pipe, 0o600)

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 
-from worker.head_start import HeadStart
+from worker.head_start import API, HeadStart
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, ask)
-    head_start = HeadStart([sys.executable, "-m", "backend"])
+    head_start = HeadStart(API)
     try:
         # Reading settings takes a fifth of what the API needs to load: not before it has begun.
         from streamjoin.errors import InputError, RunError
@@ -34,9 +34,7 @@ def main() -> None:
 
         try:
             run(read_up_settings(), stop, lambda line: print(line, flush=True), head_start)
-        except InputError as wrong:
-            sys.exit(f"streamjoin: {wrong}")
-        except RunError as failure:
+        except (InputError, RunError) as failure:
             sys.exit(f"streamjoin: {failure}")
     finally:
         head_start.give_up()

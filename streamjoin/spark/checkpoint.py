@@ -10,7 +10,6 @@ shedding.json  the rules of load shedding, where there ever were any
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import uuid
@@ -24,6 +23,7 @@ from streamjoin.coverage import all_stored, check_starts
 from streamjoin.errors import InputError, StateError
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
+from streamjoin.lockfile import locked
 from streamjoin.operators.handshake.handover import sent
 from streamjoin.operators.operator import Elastic, Operator, routes_by_key
 from streamjoin.operators.requery import Requery
@@ -161,18 +161,10 @@ def opened(job: Job) -> Iterator[Held]:
         StateError: it belongs to another join.
     """
     job.checkpoint.mkdir(parents=True, exist_ok=True)
-    with open(job.checkpoint / "lock", "a+", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            raise InputError(
-                f"checkpoint {job.checkpoint} is in use by process {lock.read().strip()}; stop that job first, or "
-                "give this one another run.checkpoint"
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+    way_out = "stop that job first, or give this one another run.checkpoint"
+    with locked(
+        job.checkpoint / "lock", lambda pid: f"checkpoint {job.checkpoint} is in use by process {pid}; {way_out}"
+    ):
         held = _check_identity(job)
         held.complete(job)
         _check_queries(job, held)

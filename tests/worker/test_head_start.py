@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from backend.listener import claim
@@ -39,14 +40,6 @@ def child_of(head_start: HeadStart, listener: socket.socket, log: Path) -> Child
     return Child("it", command, environment, log, lambda _: True, [listener.fileno()], head_start)
 
 
-def is_gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
 def test_it_gets_variables_an_address_and_a_log(
     listener: socket.socket, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,21 +55,21 @@ def test_it_gets_variables_an_address_and_a_log(
     pid = child.pid
     child.end(0)
     assert pid is not None
-    assert is_gone(pid)
+    assert not psutil.pid_exists(pid)
 
 
 def test_one_that_is_not_told_ends(listener: socket.socket) -> None:
     head_start = HeadStart([sys.executable, "-c", SHOWS])
-    process = head_start._process
+    process = head_start.process
     assert process is not None
     head_start.give_up()
-    assert is_gone(process.pid)
+    assert not psutil.pid_exists(process.pid)
     head_start.give_up()
 
 
 def test_one_that_has_ended_is_an_end_like_any_other_and_comes_back(listener: socket.socket, tmp_path: Path) -> None:
     head_start = HeadStart([sys.executable, "-c", "raise SystemExit(7)"])
-    process = head_start._process
+    process = head_start.process
     assert process is not None
     process.wait(30)
     child = child_of(head_start, listener, tmp_path / "it.log")
@@ -92,7 +85,7 @@ def test_one_that_has_ended_is_an_end_like_any_other_and_comes_back(listener: so
 
 def test_whoever_waits_for_one_that_is_gone_ends(capfd: pytest.CaptureFixture[str]) -> None:
     head_start = HeadStart([sys.executable, "-c", SHOWS])
-    process = head_start._process
+    process = head_start.process
     assert process is not None
     head_start._channel.close()
     assert process.wait(30) == 1
