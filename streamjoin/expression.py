@@ -4,29 +4,48 @@ An expression is a tree of `Column`, `Literal` and `Call`. What a call may be is
 it can be written in a query, and nothing in it can reach a file, a shell or a class.
 
 Semantics follow SQL's three-valued logic: NULL in, NULL out, except for AND, OR, IS NULL and COALESCE. Numbers are
-computed as int64, decimal or float64. What has no value is NULL and so never matches: a division by zero, or an
-integer result outside int64. NaN equals NaN and is greater than every other number, -0.0 equals 0.0.
+computed as int64, decimal or float64, as `types.py` says. What has no value is NULL and so never matches: a division
+by zero, or an integer result outside int64. NaN equals NaN and is greater than every other number, -0.0 equals 0.0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamjoin.decimals import to_float64
 from streamjoin.errors import InputError, QueryError, RunError
 from streamjoin.schema import type_name
-
-INT64 = pa.int64()
-FLOAT64 = pa.float64()
-BOOL = pa.bool_()
-STRING = pa.string()
-TIMESTAMP = pa.timestamp("us", tz="UTC")
-DURATION = pa.duration("us")
+from streamjoin.types import (
+    BOOL,
+    DIGITS_MAX,
+    DURATION,
+    DURATION_NS,
+    FLOAT64,
+    INT64,
+    NANOSECONDS,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    as_decimal,
+    common_type,
+    comparison_type,
+    decimal,
+    is_instant,
+    is_number,
+    is_text,
+    number_type,
+    product_type,
+    sum_type,
+)
 
 Value: TypeAlias = "pa.Array | pa.Scalar"
 Columns: TypeAlias = Mapping[tuple[str, str], pa.Array]
@@ -56,10 +75,14 @@ class Literal:
             return "NULL"
         if pa.types.is_string(self.type):
             return "'" + self.value.replace("'", "''") + "'"
+        if pa.types.is_timestamp(self.type) and self.type.unit == "ns":
+            return f"TIMESTAMP '{pa.scalar(self.value, self.type).cast(STRING).as_py()}'"
         if pa.types.is_timestamp(self.type) or pa.types.is_date(self.type):
             return f"{type_name(self.type).upper()} '{self.value}'"
         if pa.types.is_duration(self.type):
-            return f"INTERVAL {self.value} MICROSECONDS"
+            return f"INTERVAL {self.value} {'NANO' if self.type.unit == 'ns' else 'MICRO'}SECONDS"
+        if isinstance(self.value, Decimal):
+            return f"{self.value:f}"
         return str(self.value).upper() if isinstance(self.value, bool) else str(self.value)
 
 
@@ -148,47 +171,13 @@ def conjunction(parts: Sequence[Expression]) -> Expression:
 # --- types -----------------------------------------------------------------------------------------------------------
 
 
-def is_number(kind: pa.DataType) -> bool:
-    """Whether arithmetic works on `kind`."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def number_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type two numbers are computed in: float64 beats decimal beats int64."""
-    if pa.types.is_floating(left) or pa.types.is_floating(right):
-        return FLOAT64
-    decimals = [kind if pa.types.is_decimal(kind) else pa.decimal128(19, 0) for kind in (left, right)]
-    if pa.types.is_integer(left) and pa.types.is_integer(right):
-        return INT64
-    scale = max(kind.scale for kind in decimals)
-    whole = max(kind.precision - kind.scale for kind in decimals)
-    return pa.decimal128(whole + scale, scale) if whole + scale <= 38 else FLOAT64
-
-
-def comparison_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type in which two values are compared, or None where they cannot be."""
-    if is_number(left) and is_number(right):
-        return number_type(left, right)
-    if pa.types.is_null(left) or pa.types.is_null(right):
-        return right if pa.types.is_null(left) else left
-    if pa.types.is_temporal(left) and pa.types.is_temporal(right) and _is_instant(left) and _is_instant(right):
-        return left if left == right and pa.types.is_date(left) else TIMESTAMP
-    if _is_text(left) and _is_text(right):
-        return STRING
-    return left if left == right else None
-
-
-def _is_instant(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
 def cast(expression: Expression, kind: pa.DataType) -> Expression:
-    """`expression` as `kind`; itself where it has that type already."""
-    return expression if expression.type == kind else Call("cast", (expression,), kind)
+    """`expression` as `kind`; itself where it has that type already, and a constant number as one of that type."""
+    if expression.type == kind:
+        return expression
+    if isinstance(expression, Literal) and is_number(expression.type) and is_number(kind):
+        return Literal(_cast([pa.scalar(expression.value, expression.type)], kind).as_py(), kind)
+    return Call("cast", (expression,), kind)
 
 
 # --- evaluation ------------------------------------------------------------------------------------------------------
@@ -287,13 +276,66 @@ def call(function: str, *args: Expression) -> Call:
     except InputError as wrong:
         raise QueryError(f"{function.upper()}: {wrong.message}") from None
     if function in _COMPARISONS:
-        common = comparison_type(*kinds)
-        return Call(function, tuple(cast(arg, common) for arg in args), result)
-    if function == "multiply" and pa.types.is_decimal(result):
-        return Call(function, tuple(cast(arg, _as_decimal(arg.type)) for arg in args), result)
+        return _comparison(function, *args)
     if function in _ARITHMETIC and is_number(result):
-        return Call(function, tuple(cast(arg, result) for arg in args), result)
+        return Call(function, tuple(cast(arg, _term_type(function, kinds, result, arg.type)) for arg in args), result)
     return Call(function, args, result)
+
+
+_MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def _comparison(function: str, left: Expression, right: Expression) -> Call:
+    """A comparison of two values in their common type; beside a column, a constant takes the column's form."""
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        mirrored = _comparison(_MIRRORED[function], right, left)
+        return Call(_MIRRORED[mirrored.function], (mirrored.args[1], mirrored.args[0]), BOOL)
+    if isinstance(right, Literal):
+        right = _beside(function, left.type, right)
+    common = comparison_type(left.type, right.type)
+    return Call(function, (cast(left, common), cast(right, common)), BOOL)
+
+
+def _beside(function: str, kind: pa.DataType, constant: Literal) -> Literal:
+    """The constant as it is cheapest to compare values of `kind` with; the comparison means the same."""
+    if constant.value is None:
+        return constant
+    if pa.types.is_decimal(kind) and pa.types.is_integer(constant.type):
+        return decimal_literal(Decimal(constant.value))
+    if pa.types.is_integer(kind) and pa.types.is_decimal(constant.type):
+        # x < 2.5 is x < 3, and x <= 2.5 is x <= 2; x = 2.5 stays as it is.
+        exact = Fraction(constant.value)
+        whole = math.ceil(exact) if function in ("lt", "ge") else math.floor(exact)
+        if (whole == exact or function not in ("eq", "ne")) and -(2**63) <= whole < 2**63:
+            return Literal(whole, INT64)
+    finer = {TIMESTAMP_NS: TIMESTAMP, DURATION_NS: DURATION}.get(kind)
+    if finer is not None and constant.type == finer:
+        nanoseconds = _cast([pa.scalar(constant.value, constant.type)], kind).cast(INT64).as_py()
+        return constant if nanoseconds is None else Literal(nanoseconds, kind)
+    return constant
+
+
+def decimal_literal(value: Decimal) -> Literal:
+    """A constant of the smallest decimal type that holds it.
+
+    Raises:
+        QueryError: it has more than 76 digits.
+    """
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    precision = max(len(digits) + max(exponent, 0), scale, 1)
+    if precision > DIGITS_MAX:
+        raise QueryError(f"a number has {DIGITS_MAX} digits at most; write it as a float, such as 1e20")
+    return Literal(value, decimal(precision, scale))
+
+
+def _term_type(function: str, kinds: Sequence[pa.DataType], result: pa.DataType, own: pa.DataType) -> pa.DataType:
+    """What a term of a sum or product is cast to, so that Arrow's result is of the type `result`."""
+    if not pa.types.is_decimal(result):
+        return result
+    kind = as_decimal(own) if function == "multiply" else number_type(*kinds)
+    return pa.decimal256(kind.precision, kind.scale) if result.bit_width == 256 else kind
 
 
 # --- the allow-list: signatures ---------------------------------------------------------------------------------------
@@ -323,46 +365,39 @@ def _sign_logic(kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 def _sign_arithmetic(kinds: Sequence[pa.DataType]) -> pa.DataType:
     if len(kinds) == 2 and is_number(kinds[0]) and is_number(kinds[1]):
-        result = number_type(*kinds)
-        if not pa.types.is_decimal(result):
-            return result
-        # A decimal sum needs one digit more than its terms, and 38 is the most there is.
-        return pa.decimal128(result.precision + 1, result.scale) if result.precision < 38 else FLOAT64
+        return sum_type(*kinds)
     _takes(2, "two numbers", kinds, is_number)
     return INT64
 
 
 def _sign_multiply(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    result = _sign_arithmetic(kinds)
-    if not all(pa.types.is_decimal(kind) or pa.types.is_integer(kind) for kind in kinds) or result == INT64:
-        return result
-    left, right = (_as_decimal(kind) for kind in kinds)
-    precision = left.precision + right.precision + 1
-    return pa.decimal128(precision, left.scale + right.scale) if precision <= 38 else FLOAT64
-
-
-def _as_decimal(kind: pa.DataType) -> pa.DataType:
-    return kind if pa.types.is_decimal(kind) else pa.decimal128(19, 0)
+    if len(kinds) == 2 and is_number(kinds[0]) and is_number(kinds[1]):
+        return product_type(*kinds)
+    return _sign_arithmetic(kinds)
 
 
 def _sign_add(kinds: Sequence[pa.DataType]) -> pa.DataType:
     if len(kinds) == 2 and any(pa.types.is_duration(kind) for kind in kinds):
-        if any(_is_instant(kind) for kind in kinds):
-            return TIMESTAMP
-        if kinds[0] == kinds[1]:
-            return DURATION
+        if any(is_instant(kind) for kind in kinds):
+            return TIMESTAMP_NS if _is_fine(kinds) else TIMESTAMP
+        if all(pa.types.is_duration(kind) for kind in kinds):
+            return DURATION_NS if _is_fine(kinds) else DURATION
     return _sign_arithmetic(kinds)
 
 
 def _sign_subtract(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    if len(kinds) == 2 and _is_instant(kinds[0]):
-        if _is_instant(kinds[1]):
-            return DURATION
+    if len(kinds) == 2 and is_instant(kinds[0]):
+        if is_instant(kinds[1]):
+            return DURATION_NS if _is_fine(kinds) else DURATION
         if pa.types.is_duration(kinds[1]):
-            return TIMESTAMP
-    if len(kinds) == 2 and kinds[0] == kinds[1] == DURATION:
-        return DURATION
+            return TIMESTAMP_NS if _is_fine(kinds) else TIMESTAMP
+    if len(kinds) == 2 and all(pa.types.is_duration(kind) for kind in kinds):
+        return DURATION_NS if _is_fine(kinds) else DURATION
     return _sign_arithmetic(kinds)
+
+
+def _is_fine(kinds: Sequence[pa.DataType]) -> bool:
+    return any(kind in (TIMESTAMP_NS, DURATION_NS) for kind in kinds)
 
 
 def _sign_divide(kinds: Sequence[pa.DataType]) -> pa.DataType:
@@ -377,7 +412,7 @@ def _sign_modulo(kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 def _sign_same_number(kinds: Sequence[pa.DataType]) -> pa.DataType:
     if len(kinds) == 1 and pa.types.is_duration(kinds[0]):
-        return DURATION
+        return kinds[0]
     _takes(1, "a number", kinds, is_number)
     return INT64 if pa.types.is_integer(kinds[0]) else FLOAT64 if pa.types.is_floating(kinds[0]) else kinds[0]
 
@@ -397,15 +432,15 @@ def _sign_to_float(count: int) -> Callable[[Sequence[pa.DataType]], pa.DataType]
 
 def _sign_text(count: int | tuple[int, int], result: pa.DataType) -> Callable[[Sequence[pa.DataType]], pa.DataType]:
     def sign(kinds: Sequence[pa.DataType]) -> pa.DataType:
-        _takes(count, "strings", kinds, _is_text)
+        _takes(count, "strings", kinds, is_text)
         return result
 
     return sign
 
 
 def _sign_substring(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    _takes((2, 3), "a string and one or two integers", kinds, lambda kind: _is_text(kind) or pa.types.is_integer(kind))
-    if not _is_text(kinds[0]) or any(_is_text(kind) for kind in kinds[1:]):
+    _takes((2, 3), "a string and one or two integers", kinds, lambda kind: is_text(kind) or pa.types.is_integer(kind))
+    if not is_text(kinds[0]) or any(is_text(kind) for kind in kinds[1:]):
         raise InputError("takes a string and one or two integers")
     return STRING
 
@@ -415,7 +450,7 @@ def _sign_common(kinds: Sequence[pa.DataType]) -> pa.DataType:
         raise InputError("takes at least one argument")
     common = kinds[0]
     for kind in kinds[1:]:
-        merged = comparison_type(common, kind)
+        merged = common_type(common, kind)
         if merged is None:
             raise InputError(f"cannot mix {type_name(common)} and {type_name(kind)}")
         common = merged
@@ -432,7 +467,7 @@ def _sign_any(kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def _sign_instant(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    _takes(1, "a timestamp or date", kinds, _is_instant)
+    _takes(1, "a timestamp or date", kinds, is_instant)
     return INT64
 
 
@@ -525,13 +560,13 @@ def _subtract(values: list[Any], kind: pa.DataType) -> Value:
 def _time_arithmetic(
     checked: Callable[..., Any], wrapping: Callable[..., Any], values: list[Any], kind: pa.DataType
 ) -> Value:
-    # As microseconds, so that what leaves int64 is NULL here too.
-    microseconds = [_instant(value).cast(INT64) for value in values]
-    return _arithmetic(checked, wrapping)(microseconds, INT64).cast(kind)
+    # As whole numbers of one unit, so that what leaves int64 is NULL here too.
+    numbers = [_cast([value], _in_unit(value.type, kind.unit)).cast(INT64) for value in values]
+    return _arithmetic(checked, wrapping)(numbers, INT64).cast(kind)
 
 
-def _instant(value: Value) -> Value:
-    return value.cast(TIMESTAMP) if pa.types.is_date(value.type) else value
+def _in_unit(kind: pa.DataType, unit: str) -> pa.DataType:
+    return pa.duration(unit) if pa.types.is_duration(kind) else pa.timestamp(unit, tz="UTC")
 
 
 def _cast(values: list[Any], kind: pa.DataType) -> Value:
@@ -540,14 +575,8 @@ def _cast(values: list[Any], kind: pa.DataType) -> Value:
         return value
     if pa.types.is_boolean(value.type) and is_number(kind):
         value = value.cast(pa.int8())
-    if pa.types.is_integer(kind) and pa.types.is_floating(value.type):
-        # Outside the integers of this width there is none: NULL rather than a wrapped one.
-        limit = 2.0 ** (kind.bit_width - 1)
-        whole = pc.trunc(value)
-        inside = pc.and_(pc.greater_equal(whole, -limit), pc.less(whole, limit))
-        return pc.if_else(inside, whole, pa.scalar(None, value.type)).cast(kind, safe=False)
-    if pa.types.is_floating(kind) and is_number(value.type):
-        return value.cast(kind, safe=False)
+    if is_number(value.type) and is_number(kind):
+        return _cast_number(value, kind)
     try:
         return _cast_all(value, kind)
     except pa.ArrowInvalid:
@@ -557,15 +586,83 @@ def _cast(values: list[Any], kind: pa.DataType) -> Value:
         return pa.array([_cast_one(one, kind) for one in value], kind)
 
 
+def _cast_number(value: Value, kind: pa.DataType) -> Value:
+    """A number as another type; NULL where it has no counterpart there."""
+    given = value.type
+    if pa.types.is_floating(kind):
+        if not pa.types.is_decimal(given):
+            return value.cast(kind, safe=False)
+        rounded = to_float64(value) if not isinstance(value, pa.Scalar) else value.cast(STRING).cast(FLOAT64)
+        return rounded.cast(kind, safe=False)
+    if pa.types.is_floating(given):
+        if pa.types.is_integer(kind):
+            limit = 2.0 ** (kind.bit_width - 1)
+            whole = pc.trunc(value)
+            inside = pc.and_(pc.greater_equal(whole, -limit), pc.less(whole, limit))
+            return pc.if_else(inside, whole, pa.scalar(None, given)).cast(kind, safe=False)
+        limit = 10.0 ** (kind.precision - kind.scale)
+        inside = pc.less(pc.abs(value), limit)
+        # Next to the limit a value may round up to it; as a wider decimal it is seen.
+        wide = pc.if_else(inside, value, pa.scalar(None, given)).cast(_wider(kind))
+        return _cast_decimal(wide, kind)
+    if pa.types.is_integer(given):
+        if pa.types.is_integer(kind):
+            limit = 2 ** (kind.bit_width - 1)
+            if kind.bit_width >= given.bit_width:
+                return value.cast(kind)
+            inside = pc.and_(pc.greater_equal(value, -limit), pc.less(value, limit))
+            return pc.if_else(inside, value, pa.scalar(None, given)).cast(kind)
+        value = value.cast(pa.decimal128(19, 0))
+    if pa.types.is_integer(kind):
+        whole = pc.trunc(value.cast(_wider(value.type)))
+        limit = 2 ** (kind.bit_width - 1)
+        inside = pc.and_(pc.greater_equal(whole, _decimal(-limit)), pc.less(whole, _decimal(limit)))
+        return pc.if_else(inside, whole, pa.scalar(None, whole.type)).cast(kind)
+    return _cast_decimal(value, kind)
+
+
+def _cast_decimal(value: Value, kind: pa.DataType) -> Value:
+    """A decimal as another, rounded half away from zero; NULL where it has too many digits before the point."""
+    given = value.type
+    if kind.scale < given.scale:
+        value = pc.round(value.cast(_wider(given)), kind.scale, round_mode="half_towards_infinity")
+    whole = kind.precision - kind.scale
+    if whole < DIGITS_MAX and (kind.scale < given.scale or whole < given.precision - given.scale):
+        fits = pc.less(pc.abs(value), _decimal(10**whole))
+        value = pc.if_else(fits, value, pa.scalar(None, value.type))
+    return value.cast(kind)
+
+
+def _wider(kind: pa.DataType) -> pa.DataType:
+    """A decimal type with room for a digit more before the point, so that rounding up fits."""
+    return pa.decimal256(min(max(kind.precision, kind.scale) + 1, DIGITS_MAX), kind.scale)
+
+
+def _decimal(value: int) -> pa.Scalar:
+    constant = decimal_literal(Decimal(value))
+    return pa.scalar(constant.value, constant.type)
+
+
+_NANOSECONDS_IN_US = 1_000
+_LARGEST_US_IN_NS = (2**63 - 1) // _NANOSECONDS_IN_US
+
+
 def _cast_all(value: Value, kind: pa.DataType) -> Value:
-    if pa.types.is_decimal(value.type) and pa.types.is_integer(kind):
-        return pc.trunc(value).cast(kind)
-    if pa.types.is_decimal(value.type) and pa.types.is_decimal(kind) and kind.scale < value.type.scale:
-        return pc.round(value, kind.scale, round_mode="half_towards_infinity").cast(kind)
-    if pa.types.is_integer(value.type) and pa.types.is_decimal(kind):
-        # Arrow asks for room for every int64, not only for those there are.
-        return value.cast(pa.decimal128(38, kind.scale)).cast(kind) if kind.scale <= 19 else value.cast(kind)
-    if _is_text(value.type) and pa.types.is_timestamp(kind):
+    given = value.type
+    if kind == NANOSECONDS and not is_number(given):
+        if getattr(given, "unit", None) == "ns" and not pa.types.is_date(given):
+            return value.cast(INT64).cast(kind)
+        value = value if pa.types.is_duration(given) else value.cast(TIMESTAMP)
+        return pc.multiply(value.cast(INT64).cast(pa.decimal128(19, 0)), _decimal(_NANOSECONDS_IN_US)).cast(kind)
+    if kind in (TIMESTAMP_NS, DURATION_NS) and not is_text(given):
+        us = value if pa.types.is_duration(given) else value.cast(TIMESTAMP)
+        inside = pc.less_equal(pc.abs(us.cast(INT64)), _LARGEST_US_IN_NS)
+        return pc.if_else(inside, us, pa.scalar(None, us.type)).cast(kind)
+    if given == TIMESTAMP_NS and kind == TIMESTAMP:
+        return pc.floor_temporal(value, unit="microsecond").cast(kind)  # what is finer is cut off, before 1970 too
+    if given == DURATION_NS and kind == DURATION:
+        return value.cast(kind, safe=False)
+    if is_text(given) and pa.types.is_timestamp(kind):
         return _timestamps(value, kind)
     return value.cast(kind)
 
@@ -587,17 +684,27 @@ def _cast_one(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
 
 def _abs(values: list[Any], kind: pa.DataType) -> Value:
     (value,) = values
-    if pa.types.is_duration(kind):
-        return pc.abs(value.cast(INT64)).cast(kind)
-    if pa.types.is_integer(value.type):
+    if pa.types.is_integer(value.type) or pa.types.is_duration(kind):
         value = value.cast(INT64)
-        value = pc.if_else(pc.equal(value, -(2**63)), pa.scalar(None, INT64), value)
+        value = pc.abs(pc.if_else(pc.equal(value, -(2**63)), pa.scalar(None, INT64), value))
+        return value.cast(kind)
     return pc.abs(value)
 
 
 def _negate(values: list[Any], kind: pa.DataType) -> Value:
     (value,) = values
     return pc.negate(value) if pa.types.is_decimal(kind) else _subtract([pa.scalar(0, kind), value], kind)
+
+
+def _to_whole(compute: Callable[..., Any], **options: str) -> Callable[[list[Any], pa.DataType], Value]:
+    def run(values: list[Any], kind: pa.DataType) -> Value:
+        (value,) = values
+        if pa.types.is_decimal(value.type):
+            value = value.cast(_wider(value.type))
+        # An integer is whole already, and Arrow would make it a float first.
+        return _as(value if pa.types.is_integer(value.type) else compute(value, **options), kind)
+
+    return run
 
 
 def _unary(compute: Callable[..., Any]) -> Callable[[list[Any], pa.DataType], Value]:
@@ -610,15 +717,10 @@ def _as(value: Value, kind: pa.DataType) -> Value:
 
 def _float_argument(compute: Callable[..., Any]) -> Callable[[list[Any], pa.DataType], Value]:
     def run(values: list[Any], kind: pa.DataType) -> Value:
-        result = compute(*[value.cast(FLOAT64, safe=False) for value in values])
+        result = compute(*[_as(value, FLOAT64) for value in values])
         return pc.if_else(pc.is_nan(result), pa.scalar(None, FLOAT64), result) if compute is pc.sqrt else result
 
     return run
-
-
-def _round(values: list[Any], kind: pa.DataType) -> Value:
-    value = values[0] if not pa.types.is_integer(values[0].type) else values[0].cast(FLOAT64)
-    return _as(pc.round(value, round_mode="half_towards_infinity"), kind)
 
 
 def _extreme(operator: str) -> Callable[[list[Any], pa.DataType], Value]:
@@ -695,9 +797,9 @@ FUNCTIONS: dict[str, Function] = {
     "negate": Function(_sign_same_number, _negate),
     "cast": Function(_sign_any, _cast),
     "abs": Function(_sign_same_number, _abs),
-    "floor": Function(_sign_to_integer, _unary(pc.floor)),
-    "ceil": Function(_sign_to_integer, _unary(pc.ceil)),
-    "round": Function(_sign_to_integer, _round),
+    "floor": Function(_sign_to_integer, _to_whole(pc.floor)),
+    "ceil": Function(_sign_to_integer, _to_whole(pc.ceil)),
+    "round": Function(_sign_to_integer, _to_whole(pc.round, round_mode="half_towards_infinity")),
     "sqrt": Function(_sign_to_float(1), _float_argument(pc.sqrt)),
     "power": Function(_sign_to_float(2), _float_argument(pc.power)),
     "least": Function(_sign_common, _extreme("le")),

@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamjoin.expression import Expression, columns_of
+from streamjoin.expression import Expression, cast, columns_of
 from streamjoin.index.layout import IndexLayout, choose_layout
 from streamjoin.ordering import NEWER, OLDER, Ordering
 from streamjoin.predicate import JoinPredicate, Range, equality_keys
 from streamjoin.schema import StreamSchema
+from streamjoin.types import column_type
 from streamjoin.window import CountWindow, FullHistory, TimeWindow, Window
 
 RESULT_TIME = "__time"
@@ -125,8 +126,12 @@ class JoinPlan:
     def result_key(self) -> Expression | None:
         """What results are looked up by: R's side of the main predicate; None where nothing is indexed."""
         if self.predicate.equalities:
-            return self.predicate.equalities[0].keys[0]
-        return self.main_range.keys[0] if self.predicate.ranges else None
+            key = self.predicate.equalities[0].keys[0]
+        elif self.predicate.ranges:
+            key = self.main_range.keys[0]
+        else:
+            return None
+        return cast(key, column_type(key.type))
 
     @property
     def emitted(self) -> pa.Schema:

@@ -11,22 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import pyarrow as pa
 
-from streamjoin.expression import (
-    BOOL,
-    DURATION,
-    INT64,
-    Call,
-    Expression,
-    Literal,
-    call,
-    conjunction,
-    conjuncts,
-    is_number,
-    streams_of,
-)
+from streamjoin.expression import Call, Expression, Literal, call, cast, conjunction, conjuncts, streams_of, walk
+from streamjoin.types import BOOL, DURATION_NS, comparison_type, embeds, is_instant, is_number
 from streamjoin.window import R, S
 
 
@@ -43,20 +33,27 @@ class Range:
     """low <= R's key - S's key <= high; None is unbounded.
 
     Args:
-        keys: expressions of one type, R's first. Shifts are in that type's unit (us for timestamps).
+        keys: expressions of one type, R's first.
+        low, high: exact; of numbers as they are, of times in us.
         strict_low, strict_high: the bound itself is excluded.
         exact: the difference as computed here agrees with the query text for every value, so that pairs
             an index finds need no second check. Float differences round, integer ones may leave int64.
         sources: the conjuncts this range stands for.
+        slack: of floats, the sum of the constants' sizes, by which the rounding of the query's sums is bounded.
+        takes_nan, bars_nan: whether the condition holds, or fails, where the difference of the keys is NaN, which
+            says nothing of their order. See `_indexed`.
     """
 
     keys: tuple[Expression, Expression]
-    low: float | int | None
-    high: float | int | None
+    low: Fraction | None
+    high: Fraction | None
     strict_low: bool
     strict_high: bool
     exact: bool
     sources: tuple[Expression, ...]
+    slack: Fraction = Fraction(0)
+    takes_nan: bool = False
+    bars_nan: bool = False
 
     @property
     def is_band(self) -> bool:
@@ -114,9 +111,9 @@ def analyse(where: Expression, streams: tuple[str, str]) -> JoinPredicate:
             ranges.append(found)
         else:
             residual.append(part)
-    merged = _merge(ranges)
+    merged, left = _indexed(_merge(ranges))
     return JoinPredicate(
-        (conjunction(selections[R]), conjunction(selections[S])), tuple(equalities), merged, tuple(residual)
+        (conjunction(selections[R]), conjunction(selections[S])), tuple(equalities), merged, (*residual, *left)
     )
 
 
@@ -146,7 +143,9 @@ def _equality(part: Expression, streams: tuple[str, str]) -> Equality | None:
         return None
     if (sides := _sides(part.args, streams)) is None:
         return None
-    return Equality(sides[:2], part)
+    keys = _same_type(sides[:2])
+    assert keys is not None
+    return Equality(keys, part)
 
 
 def _sides(args: Sequence[Expression], streams: tuple[str, str]) -> tuple[Expression, Expression, bool] | None:
@@ -169,25 +168,48 @@ def _range(part: Expression, streams: tuple[str, str]) -> Range | None:
     if found := _absolute_band(part, streams) or _shifted(part, streams):
         return found
     if sides := _sides(part.args, streams):
-        r_key, s_key, swapped = sides
-        operator = _MIRRORED[part.function] if swapped else part.function
-        return _one_sided((r_key, s_key), operator, 0, True, part)
+        keys = _same_type(sides[:2])
+        assert keys is not None
+        return _one_sided(keys, _MIRRORED[part.function] if sides[2] else part.function, Fraction(0), part, exact=True)
     return None
 
 
 def _one_sided(
-    keys: tuple[Expression, Expression], operator: str, shift: float | int, exact: bool, part: Expression
+    keys: tuple[Expression, Expression], operator: str, shift: Fraction, part: Expression, *, exact: bool
 ) -> Range:
     if operator in ("gt", "ge"):
         return Range(keys, shift, None, operator == "gt", False, exact, (part,))
     return Range(keys, None, shift, False, operator == "lt", exact, (part,))
 
 
+def _same_type(keys: tuple[Expression, Expression]) -> tuple[Expression, Expression] | None:
+    """The keys in the narrowest type that compares them as they are compared now; None where there is none.
+
+    The query compares a decimal(9,2) and a decimal(9,2) + 1 as wide decimals; as keys both stay what they are.
+    """
+    r, s = (_embedded(key) for key in keys)
+    kind = comparison_type(r.type, s.type)
+    if kind is None or (is_instant(r.type) and is_number(kind)):
+        return keys if keys[0].type == keys[1].type else None
+    return cast(r, kind), cast(s, kind)
+
+
+def _embedded(expression: Expression) -> Expression:
+    """`expression` without casts that change no value."""
+    while (
+        isinstance(expression, Call)
+        and expression.function == "cast"
+        and embeds(expression.args[0].type, expression.type)
+    ):
+        expression = expression.args[0]
+    return expression
+
+
 def _absolute_band(part: Call, streams: tuple[str, str]) -> Range | None:
     """ABS(a - b) <= c, or c >= ABS(a - b)."""
     left, right = part.args
     operator = part.function
-    if isinstance(left, Literal):
+    if _constant(left) is not None:
         left, right, operator = right, left, _MIRRORED[operator]
     left = _uncast(left)
     if operator not in ("lt", "le") or not (isinstance(left, Call) and left.function == "abs"):
@@ -196,68 +218,105 @@ def _absolute_band(part: Call, streams: tuple[str, str]) -> Range | None:
     width = _constant(right)
     if width is None or not (isinstance(inside, Call) and inside.function == "subtract"):
         return None
-    sides = _sides(inside.args, streams)
-    if sides is None or sides[0].type != sides[1].type:
+    if (sides := _sides(inside.args, streams)) is None or (keys := _same_type(sides[:2])) is None:
         return None
     strict = operator == "lt"
-    # An integer difference inside +-width cannot have left int64, so the index settles it.
-    exact = not pa.types.is_floating(sides[0].type) and isinstance(width, int)
-    return Range(sides[:2], -width, width, strict, strict, exact, (part,))
+    # Inside a band of this width no difference of integers or times has left int64, so the index settles it. (Days
+    # reach further than timestamps do, and their difference is one of timestamps.)
+    exact = not (_is_float(keys[0]) or _is_float(right) or pa.types.is_date(keys[0].type)) and width < 2**63
+    bounds = Range(keys, -width, width, strict, strict, exact, (part,), slack=width, bars_nan=True)
+    return _widened(bounds) if _is_float(right) and not _is_float(keys[0]) else bounds
 
 
 def _shifted(part: Call, streams: tuple[str, str]) -> Range | None:
     """a - b < c, a < b + c and the like: move the constants to one side and each stream to its own."""
-    terms: list[tuple[int, Expression]] = []
-    shift: float | int = 0
-    moved = False
-    for sign, side in ((1, part.args[0]), (-1, part.args[1])):
-        for inner_sign, term in _terms(side, sign):
-            if (value := _constant(term)) is not None:
-                shift -= inner_sign * value
-                moved = True
-            else:
-                terms.append((inner_sign, term))
+    sides = [_terms(_uncast(side), 1) for side in part.args]
+    shift = slack = Fraction(0)
+    rounded = any(_is_float(side) for side in part.args)
     grouped: tuple[list[tuple[int, Expression]], list[tuple[int, Expression]]] = ([], [])
-    for sign, term in terms:
-        reads = streams_of(term)
-        if len(reads) != 1:
-            return None
-        grouped[S if reads == {streams[S]} else R].append((sign, term))
-    operator = part.function
-    plain = not moved and all(len(_terms(side, 1)) == 1 for side in part.args)
+    places: dict[int, int] = {}
+    for place, (sign, terms) in enumerate(zip((1, -1), sides, strict=True)):
+        for inner_sign, term in terms:
+            if (value := _constant(term)) is not None:
+                shift -= sign * inner_sign * value
+                slack += abs(value)
+                continue
+            reads = streams_of(term)
+            if len(reads) != 1:
+                return None
+            side = S if reads == {streams[S]} else R
+            grouped[side].append((sign * inner_sign, term))
+            places[side] = place
+    plain = all(len(terms) == 1 for terms in sides)
     if plain or len(grouped[R]) != 1 or len(grouped[S]) != 1 or grouped[R][0][0] == grouped[S][0][0]:
         return None
+    operator = part.function
     if grouped[R][0][0] < 0:
         shift, operator = -shift, _MIRRORED[operator]
-    keys = grouped[R][0][1], grouped[S][0][1]
-    if keys[0].type != keys[1].type or not (is_number(keys[0].type) or pa.types.is_timestamp(keys[0].type)):
+    keys = _same_type((grouped[R][0][1], grouped[S][0][1]))
+    if keys is None or not (is_number(keys[0].type) or is_instant(keys[0].type)):
         return None
-    return _one_sided(keys, operator, shift, False, part)
+    # Sums of decimals have room for every digit; those of integers and times may leave int64, and are NULL then.
+    exact = not any(
+        isinstance(node, Call) and node.function in ("add", "subtract") and not pa.types.is_decimal(node.type)
+        for node in walk(part)
+    )
+    found = replace(_one_sided(keys, operator, shift, part, exact=exact), slack=slack)
+    if _is_float(keys[0]) and places[R] == places[S]:
+        # NaN is above every number: NaN >= 1 holds, and so does 1 <= NaN.
+        holds = part.function in (("gt", "ge") if places[R] == 0 else ("lt", "le"))
+        found = replace(found, takes_nan=holds, bars_nan=not holds)
+    return _widened(found) if rounded and not _is_float(keys[0]) else found
+
+
+def _widened(found: Range) -> Range:
+    """The range with room for what is rounded where the query computes in floats and the keys are exact."""
+    room = found.slack / 2**48
+    low = None if found.low is None else found.low - room
+    high = None if found.high is None else found.high + room
+    return replace(found, low=low, high=high, strict_low=False, strict_high=False, exact=False)
+
+
+def _is_float(expression: Expression) -> bool:
+    return bool(pa.types.is_floating(expression.type))
 
 
 def _terms(expression: Expression, sign: int) -> list[tuple[int, Expression]]:
-    if isinstance(expression, Call) and expression.function in ("add", "subtract"):
-        left, right = expression.args
-        return _terms(left, sign) + _terms(right, sign if expression.function == "add" else -sign)
+    inner = _embedded(expression)
+    if isinstance(inner, Call) and inner.function in ("add", "subtract"):
+        left, right = inner.args
+        return _terms(left, sign) + _terms(right, sign if inner.function == "add" else -sign)
     return [(sign, expression)]
 
 
 def _uncast(expression: Expression) -> Expression:
-    # Comparing with a literal of another number type wraps the whole left side; the band below keeps its own type.
-    if isinstance(expression, Call) and expression.function == "cast" and pa.types.is_floating(expression.type):
-        return expression.args[0]
+    # Comparing with a constant of another number type wraps the whole side; the range below keeps its own type.
+    if isinstance(expression, Call) and expression.function == "cast":
+        inner = expression.args[0]
+        if embeds(inner.type, expression.type) or (_is_float(expression) and is_number(inner.type)):
+            return inner
     return expression
 
 
-def _constant(expression: Expression) -> float | int | None:
-    """The value of a literal number or interval (us); None for anything else."""
+def _constant(expression: Expression) -> Fraction | None:
+    """The value of a literal number, or of a literal interval in us; None for anything else."""
     if isinstance(expression, Call) and expression.function in ("cast", "negate"):
         inner = _constant(expression.args[0])
         return None if inner is None else -inner if expression.function == "negate" else inner
-    number = isinstance(expression, Literal) and isinstance(expression.value, int | float)
-    if number and (expression.type in (INT64, DURATION) or pa.types.is_floating(expression.type)):
-        return expression.value  # type: ignore[union-attr]
-    return None
+    value = expression.value if isinstance(expression, Literal) else None
+    if value is None or not (is_number(expression.type) or pa.types.is_duration(expression.type)):
+        return None
+    return Fraction(value) / (1_000 if expression.type == DURATION_NS else 1)
+
+
+def _indexed(ranges: Sequence[Range]) -> tuple[tuple[Range, ...], tuple[Expression, ...]]:
+    """The ranges that an index of ordered keys can answer, and the conditions of the others.
+
+    `r.f - s.f >= 1` holds for a NaN in either stream, which is next to no key of the other; unless something else
+    over the same keys fails for them, such pairs are found by a scan.
+    """
+    kept = [found for found in ranges if found.bars_nan or not found.takes_nan]
+    return tuple(kept), tuple(source for found in ranges if found not in kept for source in found.sources)
 
 
 def _merge(ranges: Sequence[Range]) -> tuple[Range, ...]:
@@ -271,12 +330,23 @@ def _merge(ranges: Sequence[Range]) -> tuple[Range, ...]:
 def _intersect(one: Range, other: Range) -> Range:
     low, strict_low = _tighter(one.low, one.strict_low, other.low, other.strict_low, 1)
     high, strict_high = _tighter(one.high, one.strict_high, other.high, other.strict_high, -1)
-    return Range(one.keys, low, high, strict_low, strict_high, one.exact and other.exact, one.sources + other.sources)
+    return Range(
+        one.keys,
+        low,
+        high,
+        strict_low,
+        strict_high,
+        one.exact and other.exact,
+        one.sources + other.sources,
+        max(one.slack, other.slack),
+        one.takes_nan or other.takes_nan,
+        one.bars_nan or other.bars_nan,
+    )
 
 
 def _tighter(
-    one: float | int | None, one_strict: bool, other: float | int | None, other_strict: bool, sign: int
-) -> tuple[float | int | None, bool]:
+    one: Fraction | None, one_strict: bool, other: Fraction | None, other_strict: bool, sign: int
+) -> tuple[Fraction | None, bool]:
     if one is None or other is None:
         return (other, other_strict) if one is None else (one, one_strict)
     if one == other:

@@ -32,6 +32,7 @@ _SIMPLE_TYPES: dict[str, pa.DataType] = {
     "binary": pa.binary(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ns": pa.timestamp("ns", tz="UTC"),
 }
 _DECIMAL = re.compile(r"decimal\(([0-9]{1,2}),\s*([0-9]{1,2})\)")
 _OTHER_NAMES = {
@@ -70,7 +71,7 @@ def type_name(data_type: pa.DataType) -> str:
     for name, simple in _SIMPLE_TYPES.items():
         if simple == data_type:
             return name
-    if pa.types.is_decimal128(data_type):
+    if pa.types.is_decimal(data_type):
         return f"decimal({data_type.precision},{data_type.scale})"
     return str(data_type)
 

@@ -106,6 +106,59 @@ def hash_bytes(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
 
 
 @kernel
+def limb_keys(words: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """The leading 54 bits of word + shift and their place, as int64 that never fall where the sums rise.
+
+    Args:
+        words: integers in two's complement, uint64 of shape (n, 2 or 4), least significant first, below 2**253.
+        shift: one such integer, uint64 of shape (4,), at most 2**254.
+    Returns:
+        int64 of shape (n,); sums below 2**54 are their own keys.
+    """
+    n, width = words.shape
+    out = np.empty(n, np.int64)
+    total = np.empty(4, np.uint64)
+    for i in range(n):
+        sign = np.uint64(0) - (words[i, width - 1] >> np.uint64(63))
+        carry = np.uint64(0)
+        for place in range(4):
+            word = words[i, place] if place < width else sign
+            part = word + shift[place]
+            first = np.uint64(part < word)
+            part2 = part + carry
+            carry = first | np.uint64(part2 < part)
+            total[place] = part2
+        negative = (total[3] >> np.uint64(63)) == np.uint64(1)
+        if negative:
+            carry = np.uint64(1)
+            for place in range(4):
+                total[place] = ~total[place] + carry
+                carry = np.uint64(carry == np.uint64(1) and total[place] == np.uint64(0))
+        top = 3
+        while top > 0 and total[top] == np.uint64(0):
+            top -= 1
+        bits = np.int64(0)
+        rest = total[top]
+        while rest:
+            bits += 1
+            rest >>= np.uint64(1)
+        bits += 64 * top
+        if bits <= 54:
+            key = np.int64(total[0])
+        else:
+            drop = bits - 54
+            limb = drop >> 6
+            inside = np.uint64(drop & 63)
+            value = total[limb] >> inside
+            if inside and limb < 3:
+                value |= total[limb + 1] << (np.uint64(64) - inside)
+            value &= np.uint64((1 << 54) - 1)
+            key = (drop << 53) + np.int64(value)
+        out[i] = -key if negative else key
+    return out
+
+
+@kernel
 def lower_bound(values: np.ndarray, start: int, stop: int, value: int) -> int:
     """The first place in values[start:stop], which rise, that is not below `value`; `stop` where all are.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import pyarrow as pa
 from streamjoin.errors import InputError
 from streamjoin.expression import Columns, Expression, columns_of, evaluate
 from streamjoin.index.kernels import is_sorted, radix_order
-from streamjoin.index.keys import hash_key, is_exact, order_key, shift_key
+from streamjoin.index.keys import WholeSpace, float_ranges, hash_key, is_exact, key_ranges, key_space, order_key
 from streamjoin.predicate import JoinPredicate, Range
 from streamjoin.window import FullHistory, R, Window
 
@@ -34,6 +35,8 @@ _EMPTY = np.zeros(0, np.int64)
 _CELL_LIMIT = 2.0**40
 """Keys so many slices from zero share the last one: out there rounding is as wide as a slice, and a band could span
 any number of them."""
+_WIDEST_FLOAT_BAND = 1e290
+"""Beyond it a finite key and its bound may lie at both ends of all floats, and so in any number of slices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +58,36 @@ class Probes:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Slices of equal width over the keys of a band."""
+    """Slices of equal width over the keys of a band.
+
+    Args:
+        width: of a slice; in key steps where keys are whole numbers.
+    """
 
     band: Range
     width: float | int
 
-    def cells(self, values: pa.Array, shift: float | int = 0, upward: bool = False) -> np.ndarray:
-        """The slice each of `values + shift` lies in."""
+    def cells(self, values: pa.Array) -> np.ndarray:
+        """The slice each of the stored `values` lies in, int64 of shape (n,)."""
         if isinstance(self.width, int):
-            keys = shift_key(values, shift, upward=upward, strict=False)
-            return keys // np.int64(self.width)
-        with np.errstate(over="ignore", invalid="ignore"):  # infinite keys meet nothing inside a band
-            numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy() + shift
-            margin = 8 * np.finfo(np.float64).eps * (np.abs(numbers) + abs(shift))
-            slices = np.floor((numbers + (0 if shift == 0 else margin if upward else -margin)) / self.width)
-        # NaN meets nothing inside a band; any cell will do, because the band is checked again.
-        return np.clip(np.nan_to_num(slices, nan=_CELL_LIMIT), -_CELL_LIMIT, _CELL_LIMIT).astype(np.int64)
+            return order_key(values) // np.int64(self.width)
+        return self._slices(values.cast(pa.float64()).fill_null(0.0).to_numpy())
 
     def met(self, values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-        """(first, last) slice that the band of each probing value meets."""
-        assert self.band.low is not None and self.band.high is not None
-        return self.cells(values, self.band.low), self.cells(values, self.band.high, upward=True)
+        """(first, last) slice that the band of each probing value meets: at most five, whatever the values."""
+        if isinstance(self.width, int):
+            lows, highs = key_ranges(values, self.band)
+            lows = np.minimum(lows, highs)  # an empty band meets any one slice: bands are checked again
+            return lows // np.int64(self.width), highs // np.int64(self.width)
+        first, last = float_ranges(values, self.band)
+        assert first is not None and last is not None
+        return self._slices(first), self._slices(last)
+
+    def _slices(self, numbers: np.ndarray) -> np.ndarray:
+        # NaN has infinity's slice: it is next to NaN alone, and the band is checked again.
+        with np.errstate(over="ignore", invalid="ignore"):
+            slices = np.nan_to_num(np.floor(numbers / self.width), nan=_CELL_LIMIT)
+        return np.clip(slices, -_CELL_LIMIT, _CELL_LIMIT).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +162,7 @@ class IndexLayout:
         lows = highs = _EMPTY
         if self.key:
             values = evaluate(self.key.keys[1], columns, rows)
-            lows = shift_key(values, self.key.low, upward=False, strict=self.key.strict_low)
-            highs = shift_key(values, self.key.high, upward=True, strict=self.key.strict_high)
+            lows, highs = key_ranges(values, self.key)
         elif self.window_is_key:
             bounds = self.window.bounds(self.stored)
             assert bounds is not None
@@ -247,20 +258,19 @@ def choose_layout(predicate: JoinPredicate, window: Window, stored: int, wanted:
 def _as_range(predicate: JoinPredicate, stored: int) -> Range:
     first = predicate.equalities[0]
     keys = (first.keys[stored], first.keys[1 - stored])
-    return Range(keys, 0, 0, False, False, is_exact(keys[0].type), (first.source,))
+    return Range(keys, Fraction(0), Fraction(0), False, False, is_exact(keys[0].type), (first.source,))
 
 
 def _slice_width(band: Range) -> float | int | None:
     """Half of the band, so that a probe meets three slices at the most; None where there is nothing to slice."""
-    if not band.is_band or band.low >= band.high or not is_exact(band.keys[0].type):  # type: ignore[operator]
+    if band.low is None or band.high is None or band.low >= band.high:
         return None
-    width = (band.high - band.low) / 2  # type: ignore[operator]
-    kind = band.keys[0].type
-    if pa.types.is_floating(kind):
-        return float(width)
-    if pa.types.is_decimal(kind):
-        width *= 10**kind.scale
-    return max(int(width), 1)
+    width = (band.high - band.low) / 2
+    space = key_space(band.keys[0].type)
+    if isinstance(space, WholeSpace):
+        steps = max(int(width * space.units), 1)
+        return steps if steps < 2**61 else None
+    return float(width) if pa.types.is_floating(band.keys[0].type) and width < _WIDEST_FLOAT_BAND else None
 
 
 def _recheck(predicate: JoinPredicate, kind: str, key: Range | None) -> tuple[Expression, ...]:

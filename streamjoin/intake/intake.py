@@ -20,7 +20,7 @@ from streamjoin.errors import RunError
 from streamjoin.expression import Columns, evaluate
 from streamjoin.failpoints import failpoint
 from streamjoin.index.kernels import mix
-from streamjoin.index.keys import order_key, shift_key
+from streamjoin.index.keys import key_ranges, order_key
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
@@ -210,8 +210,9 @@ class Intake:
             key = order_key(values)
             # What R's tuple may meet are S's keys in [r - high, r - low].
             facing = main.mirrored() if self.side == R else main
-            lows = shift_key(values, facing.low, upward=False, strict=False)
-            highs = shift_key(values, facing.high, upward=True, strict=False)
+            lows, highs = key_ranges(values, facing)
+            # What can meet nothing is sent to one group all the same.
+            lows = np.minimum(lows, highs)
         return Tuples(identity, equal, key, lows, highs)
 
     def _columns(self, rows: pa.RecordBatch) -> Columns:

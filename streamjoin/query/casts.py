@@ -6,8 +6,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamjoin.errors import InputError, QueryError
-from streamjoin.expression import BOOL, FLOAT64, INT64, STRING, TIMESTAMP, is_number
 from streamjoin.schema import parse_type
+from streamjoin.types import BOOL, FLOAT64, INT64, STRING, TIMESTAMP, TIMESTAMP_NS, is_instant, is_number, is_text
 
 _KIND = exp.DataType.Type
 _SQL_TYPES = {
@@ -23,6 +23,7 @@ _SQL_TYPES = {
     _KIND.TIMESTAMP: TIMESTAMP,
     _KIND.TIMESTAMPNTZ: TIMESTAMP,
     _KIND.TIMESTAMPTZ: TIMESTAMP,
+    _KIND.TIMESTAMP_NS: TIMESTAMP_NS,
 }
 _NAMES = "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP"
 
@@ -60,17 +61,9 @@ def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
     if pa.types.is_binary(source) or pa.types.is_binary(target):
         return False
     if pa.types.is_string(target):
-        return bool(is_number(source) or pa.types.is_boolean(source) or _is_instant(source) or _is_text(source))
-    if _is_text(source):
-        return bool(is_number(target) or pa.types.is_boolean(target) or _is_instant(target))
+        return bool(is_number(source) or pa.types.is_boolean(source) or is_instant(source) or is_text(source))
+    if is_text(source):
+        return bool(is_number(target) or pa.types.is_boolean(target) or is_instant(target))
     if is_number(target):
         return bool(is_number(source) or pa.types.is_boolean(source))
-    return _is_instant(source) and _is_instant(target)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _is_instant(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+    return is_instant(source) and is_instant(target)

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from math import isfinite
 
 import pyarrow as pa
 
 from streamjoin.errors import QueryError
-from streamjoin.expression import DURATION, FLOAT64, INT64, TIMESTAMP, Literal
+from streamjoin.expression import Literal, decimal_literal
 from streamjoin.query.durations import parse_span_us
+from streamjoin.types import DIGITS_MAX, DURATION, FLOAT64, INT64, TIMESTAMP
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?")
+_FIXED = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)")
 _QUANTITY = re.compile(r"\s*([+-]?[\d.]+)\s*([A-Za-z]+)?\s*")
 
 
 def number(text: str) -> Literal:
-    """An integer is int64; a number with a point or an exponent is float64."""
-    if text.lstrip("-").isdecimal():
-        # The parser's limit on digits comes first: int() of a huge text is slow.
-        if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-            raise QueryError(f"{text[:30]} is outside int64; write it as a float, such as 1e20")
+    """An integer is int64, and a decimal beyond; a number with a point is a decimal, one with an exponent float64."""
+    if text.lstrip("-").isdecimal() and len(text) <= 20 and -(2**63) <= int(text) < 2**63:
         return Literal(int(text), INT64)
+    if _FIXED.fullmatch(text):
+        # Before anything reads it: turning a huge text into a number is slow.
+        if len(text) > DIGITS_MAX + 2:
+            raise QueryError(f"{text[:30]}... has more than {DIGITS_MAX} digits; write it as a float, such as 1e20")
+        return decimal_literal(Decimal(text))
     try:
         value = float(text)
     except ValueError:

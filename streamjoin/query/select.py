@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from streamjoin.expression import Column, Expression
+from streamjoin.expression import Column, Expression, cast
 from streamjoin.query.source import Range, Source
 from streamjoin.query.translate import Translator
+from streamjoin.types import column_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
     expression = translator.expression(node)
     if pa.types.is_null(expression.type):
         raise translator.words.source.wrong("NULL alone has no type; write CAST(NULL AS ...)", where)
-    return [Item(expression, alias, before + 1, where)]
+    return [Item(cast(expression, column_type(expression.type)), alias, before + 1, where)]
 
 
 def _named(items: list[Item], source: Source) -> tuple[tuple[str, Expression], ...]:

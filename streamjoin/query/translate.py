@@ -15,19 +15,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from streamjoin.errors import QueryError
-from streamjoin.expression import (
-    BOOL,
-    PATTERN_ARGUMENTS,
-    PUBLIC_FUNCTIONS,
-    STRING,
-    Call,
-    Expression,
-    Literal,
-    call,
-    cast,
-    comparison_type,
-    is_number,
-)
+from streamjoin.expression import PATTERN_ARGUMENTS, PUBLIC_FUNCTIONS, Call, Expression, Literal, call, cast
 from streamjoin.query import constants
 from streamjoin.query.casts import can_cast, type_of
 from streamjoin.query.limits import OPERAND_DEPTH_MAX
@@ -35,6 +23,7 @@ from streamjoin.query.scope import Scope, look_up, suggest
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import CALL_MARK, CALLABLE, SYNONYMS, Words
 from streamjoin.schema import type_name
+from streamjoin.types import BOOL, STRING, comparison_type, is_number
 
 
 @dataclass(frozen=True, slots=True)

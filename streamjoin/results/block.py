@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from streamjoin.errors import StateError
 from streamjoin.index.kernels import mix, radix_order
-from streamjoin.index.keys import hash_key, is_exact, order_key
+from streamjoin.index.keys import WideSpace, float_key, hash_key, hash_limbs, is_exact, key_space, order_key
 from streamjoin.plan import RESULT_KEY, RESULT_TIME
 from streamjoin.results.stores.store import BlockKey
 
@@ -39,13 +39,25 @@ class KeyCode:
 
     def codes(self, keys: pa.Array) -> np.ndarray:
         """int64 of shape (n,)."""
-        return order_key(keys) if self.ordered else hash_key([keys])
+        if self.ordered:
+            return ordered_codes(keys)
+        return mix(ordered_codes(keys)) if isinstance(key_space(keys.type), WideSpace) else hash_key([keys])
 
     def buckets_of(self, codes: np.ndarray) -> np.ndarray:
         """The bucket of each code, int64 of shape (n,)."""
         if self.buckets == 1:
             return np.zeros(codes.size, np.int64)
         return (mix(codes) & np.int64(2**62 - 1)) % self.buckets
+
+
+def ordered_codes(keys: pa.Array) -> np.ndarray:
+    """Codes in the order of the keys, int64 of shape (n,).
+
+    Wide decimals have those of the floats near them: blocks are found by what was written with them.
+    """
+    if isinstance(key_space(keys.type), WideSpace):
+        return float_key(keys.cast(pa.float64()).fill_null(0.0).to_numpy())
+    return order_key(keys)
 
 
 def key_code(kind: pa.DataType | None, *, equality: bool, buckets: int) -> KeyCode:
@@ -87,7 +99,7 @@ def row_hashes(rows: pa.RecordBatch) -> np.ndarray:
     """One int64 a row over all its columns; a NULL is told from every value."""
     parts = []
     for column in rows.columns:
-        hashes = _decimal_hashes(column) if pa.types.is_decimal128(column.type) else hash_key([column])
+        hashes = hash_limbs(column) if pa.types.is_decimal(column.type) else hash_key([column])
         if column.null_count:
             hashes = np.where(column.is_null().to_numpy(zero_copy_only=False), np.int64(0x5DEECE66D), hashes)
         parts.append(hashes)
@@ -95,12 +107,6 @@ def row_hashes(rows: pa.RecordBatch) -> np.ndarray:
     for part in parts:
         combined = mix(combined * np.int64(31) + part)
     return combined
-
-
-def _decimal_hashes(values: pa.Array) -> np.ndarray:
-    """Over all 128 bits: keys of wide decimals are rounded, and would not see their last digits."""
-    halves = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
-    return mix(mix(np.ascontiguousarray(halves[:, 1])) * np.int64(31) + halves[:, 0])
 
 
 def hash_sum(rows: pa.RecordBatch) -> int:

@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from streamjoin.errors import InputError
 from streamjoin.expression import Expression, filter_mask
-from streamjoin.index.keys import INT64_MAX, INT64_MIN, is_exact, order_key
+from streamjoin.index.keys import INT64_MAX, INT64_MIN, is_exact
 from streamjoin.plan import RESULT_KEY, RESULT_TIME
-from streamjoin.results.block import BlockRef
+from streamjoin.results.block import BlockRef, ordered_codes
 from streamjoin.results.reader import Reader
 from streamjoin.results.sink import RESULTS
 from streamjoin.results.snapshot import FIRST, SnapshotId
@@ -243,7 +243,7 @@ class Rows:
         if self.low is not None and self.high is not None and _is_above(self.low, self.high):
             raise InputError(f"the key range is empty: {question.key_from} is above {question.key_to}; swap the two")
         self.kind = kind
-        self._bounds = self.codes() if self.key is None else (int(order_key(self.key)[0]),) * 2
+        self._bounds = self.codes() if self.key is None else (int(ordered_codes(self.key)[0]),) * 2
 
     @property
     def keyed(self) -> bool:
@@ -257,8 +257,8 @@ class Rows:
 
     def codes(self) -> tuple[int, int]:
         """The key range as codes, both ends included; a superset where codes are not one to one."""
-        low = INT64_MIN if self.low is None else int(order_key(self.low)[0])
-        high = INT64_MAX if self.high is None else int(order_key(self.high)[0])
+        low = INT64_MIN if self.low is None else int(ordered_codes(self.low)[0])
+        high = INT64_MAX if self.high is None else int(ordered_codes(self.high)[0])
         return low, high
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -286,7 +286,7 @@ class Rows:
     def _keys(self, keys: pa.Array) -> np.ndarray:
         assert self.kind is not None
         if is_exact(self.kind):  # codes compare as the engine does: NaN is above all numbers, -0.0 is 0.0
-            codes = order_key(keys)
+            codes = ordered_codes(keys)
             return np.asarray((codes >= self._bounds[0]) & (codes <= self._bounds[1]))
         found = np.ones(len(keys), np.bool_)
         for wanted, compare in ((self.key, pc.equal), (self.low, pc.greater_equal), (self.high, pc.less_equal)):
@@ -306,7 +306,7 @@ def _check(question: Question) -> None:
 
 def _is_above(low: pa.Array, high: pa.Array) -> bool:
     if is_exact(low.type):  # for which NaN is above all numbers
-        return bool(order_key(low)[0] > order_key(high)[0])
+        return bool(ordered_codes(low)[0] > ordered_codes(high)[0])
     return bool(pc.greater(low[0], high[0]).as_py())
 
 
@@ -327,7 +327,7 @@ def _value(given: Any, kind: pa.DataType | None) -> pa.Array | None:
             if pa.types.is_binary(kind):
                 return pa.array([given.encode()], kind)
             if pa.types.is_timestamp(kind) and not _ZONE.search(given):
-                found = found.cast(pa.timestamp("us"))  # without a zone it is UTC
+                found = found.cast(pa.timestamp(kind.unit))  # without a zone it is UTC
             return found.cast(kind) if not pa.types.is_string(kind) else found
         if isinstance(given, float) and pa.types.is_integer(kind) and given != int(given):
             raise pa.ArrowInvalid("a fraction")
