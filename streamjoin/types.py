@@ -121,8 +121,13 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def column_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which computed values become a column of a result: decimals of too many digits become float64."""
-    return FLOAT64 if pa.types.is_decimal(kind) and kind.precision > COLUMN_DIGITS_MAX else kind
+    """The type in which computed values become a column of a result.
+
+    Decimals of too many digits become float64, spans microseconds.
+    """
+    if pa.types.is_decimal(kind) and kind.precision > COLUMN_DIGITS_MAX:
+        return FLOAT64
+    return DURATION if kind == DURATION_NS else kind
 
 
 def embeds(source: pa.DataType, target: pa.DataType) -> bool:

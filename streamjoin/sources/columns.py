@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.schema import parse_type, type_name
+from streamjoin.types import TIMESTAMP, TIMESTAMP_NS
 
 
 def stream_type(kind: pa.DataType) -> pa.DataType | None:
@@ -21,7 +22,7 @@ def stream_type(kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
         return pa.binary()
     if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", tz="UTC")
+        return TIMESTAMP_NS if kind.unit == "ns" else TIMESTAMP
     if pa.types.is_date64(kind):
         return pa.date32()
     if pa.types.is_unsigned_integer(kind):
@@ -77,7 +78,7 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """
     given = values.type
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(kind):
-        return _microseconds(values).view(kind)
+        return (_nanoseconds if kind.unit == "ns" else _microseconds)(values).view(kind)
     if _means(given) != _means(kind) and {_means(given), _means(kind)} & {"truth", "time", "bytes"}:
         of_text = pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given)
         if not of_text and not pa.types.is_null(given):
@@ -102,6 +103,15 @@ def _means(kind: pa.DataType) -> str:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return "bytes"
     return "text or number"
+
+
+def _nanoseconds(times: pa.Array) -> pa.Array:
+    """int64.
+
+    Raises:
+        ArrowInvalid: a time is before 1677 or after 2262.
+    """
+    return times.cast(pa.timestamp("ns", times.type.tz)).view(pa.int64())
 
 
 _US = {"s": 1_000_000, "ms": 1_000, "us": 1}

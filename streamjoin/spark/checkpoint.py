@@ -19,8 +19,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from streamjoin.coverage import all_stored, check_starts
 from streamjoin.errors import InputError, StateError
+from streamjoin.index.keys import WideSpace, key_space
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
 from streamjoin.lockfile import locked
@@ -34,6 +37,10 @@ from streamjoin.sharing import Lasting, SharedPlan, key_text
 from streamjoin.state import rewrite
 from streamjoin.state.manifest import FORMAT
 from streamjoin.state.store import StateStore
+
+
+KEYS = 2
+"""How values become keys, which is what state is sorted by. Before 2, bounds and wide decimals had keys of floats."""
 
 
 def identity(job: Job) -> dict[str, Any]:
@@ -207,14 +214,30 @@ def _check_identity(job: Job) -> Held:
                 "run.checkpoint, or remove that one to start anew",
                 field="run.checkpoint",
             )
+        if theirs.get("keys", 1) != KEYS and any(map(_keys_changed, job.plan.queries)):
+            raise InputError(
+                f"checkpoint {job.checkpoint} is from an earlier version of StreamJoin, which had other keys for the "
+                "decimals or fractions in this query's condition; use another run.checkpoint to start anew",
+                field="run.checkpoint",
+            )
         units = theirs.get("units", len(job.operator.units))
         queries = _recorded_in(job.checkpoint) if "query" not in theirs else _recorded_before(job, theirs)
         return Held(str(theirs["id"]), units, queries, theirs.get("resizes", 0), theirs.get("requeries", 0))
     if job.offsets.exists() or job.state.exists():
         raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
     held = Held(uuid.uuid4().hex, len(job.operator.units), _recorded_of(job))
-    _write(path, {**mine, "slots": job.slots, **asdict(held)})
+    _write(path, {**mine, "keys": KEYS, "slots": job.slots, **asdict(held)})
     return held
+
+
+def _keys_changed(plan: JoinPlan) -> bool:
+    """Whether a query's keys are others than before `KEYS` was 2."""
+    for found in plan.predicate.ranges:
+        kind = found.keys[0].type
+        fraction = any(bound is not None and bound.denominator != 1 for bound in (found.low, found.high))
+        if pa.types.is_decimal(kind) or (fraction and not pa.types.is_floating(kind)):
+            return True
+    return any(isinstance(key_space(found.keys[0].type), WideSpace) for found in plan.predicate.equalities)
 
 
 def _check_queries(job: Job, held: Held) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamjoin.index import kernels
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
@@ -26,6 +27,7 @@ from streamjoin.sources import Read
 from streamjoin.spark.gather import Gathering, run_rows, slot_report_row
 from streamjoin.spark.wire import punctuation_row, receive, routed_row
 from streamjoin.state.store import StateStore
+from streamjoin.types import TIMESTAMP, TIMESTAMP_NS
 from streamjoin.window import R
 
 REPORT_SCHEMA = "report string"
@@ -164,7 +166,16 @@ def _step(job: Job, batches: Iterator[pa.RecordBatch]) -> SlotStep:
 
 def unit_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A slot's units; gives result rows, typed."""
-    yield from _step(job, batches).results()
+    yield from map(_for_spark, _step(job, batches).results())
+
+
+def _for_spark(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows whose times are in microseconds, the finest that Spark knows; what is finer is cut off."""
+    for place, field in enumerate(rows.schema):
+        if field.type == TIMESTAMP_NS:
+            us = pc.floor_temporal(rows.column(place), unit="microsecond").cast(TIMESTAMP)
+            rows = rows.set_column(place, field.name, us)
+    return rows
 
 
 def unit_reports(
@@ -201,7 +212,7 @@ def gathered_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     gathering = Gathering(job.plan.queries)
     for _ in gathering.receive(batches):
         pass  # the reports are for sinks of ours
-    yield from gathering.results(0)
+    yield from map(_for_spark, gathering.results(0))
 
 
 def gathered_reports(

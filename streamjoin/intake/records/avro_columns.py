@@ -7,7 +7,7 @@ float32          float
 float64          float, double; int and long rounded to the nearest
 decimal          decimal on bytes or fixed of the same or a smaller scale
 date             date
-timestamp        timestamp-millis, timestamp-micros, and their local forms, read as UTC
+timestamp, _ns   timestamp-millis, -micros, -nanos, and their local forms, read as UTC
 string           string, enum; bytes that are UTF-8
 binary           bytes, fixed, string
 """
@@ -40,11 +40,10 @@ from streamjoin.intake.records.utf8 import mark_invalid_utf8
 from streamjoin.kernel import kernel
 from streamjoin.schema import type_name
 
-_UNIT_US: Final = {
-    "timestamp-millis": 1_000,
-    "timestamp-micros": 1,
-    "local-timestamp-millis": 1_000,
-    "local-timestamp-micros": 1,
+_UNIT_NS: Final = {
+    f"{local}timestamp-{unit}": size
+    for local in ("", "local-")
+    for unit, size in (("millis", 1_000_000), ("micros", 1_000), ("nanos", 1))
 }
 _INTEGERS: Final = ("int", "long")
 _ONES: Final = (0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF)
@@ -72,7 +71,7 @@ def _fits(leaf: Leaf, data_type: pa.DataType) -> bool:
     if pa.types.is_date(data_type):
         return leaf.type == "int" and leaf.logical == "date"
     if pa.types.is_timestamp(data_type):
-        return leaf.type == "long" and leaf.logical in _UNIT_US
+        return leaf.type == "long" and leaf.logical in _UNIT_NS
     if pa.types.is_string(data_type):
         return leaf.type in ("string", "bytes", "enum")
     return leaf.type in ("bytes", "fixed", "string")
@@ -103,10 +102,12 @@ def _numbers(raw: Longs, leaf: Leaf, data_type: pa.DataType, fault: Bytes) -> np
         fault[(raw < low) | (raw > high)] = OUT_OF_RANGE
         return raw.astype(data_type.to_pandas_dtype())
     if pa.types.is_timestamp(data_type):
-        unit_us = _UNIT_US[leaf.logical]
-        limit = (2**63 - 1) // unit_us
+        steps, rest = divmod(_UNIT_NS[leaf.logical], 1 if data_type.unit == "ns" else 1_000)
+        if rest:  # what is finer than a microsecond is cut off
+            return raw // 1_000
+        limit = (2**63 - 1) // steps
         fault[(raw < -limit) | (raw > limit)] = OUT_OF_RANGE
-        return raw * unit_us
+        return raw * steps
     if pa.types.is_date(data_type):
         return raw.astype(np.int32)
     return raw.astype(np.bool_ if pa.types.is_boolean(data_type) else np.float64)

@@ -1,12 +1,12 @@
 """Cells to typed columns: one rule per column type, the same for JSON and CSV.
 
-type             JSON                                   CSV (blanks around it are ignored, empty is null)
+type             JSON                                   CSV (blanks around it are ignored, blank is NULL)
 bool             true, false                            true, false in any case, 1, 0
 int8 .. int64    number without fraction and exponent   the same; a plus sign may stand before it
 float32, 64      number, rounded to the nearest         the same, and nan, inf, infinity in any case
 decimal          number or string, never rounded        the same
 date, timestamp  string, see `parse_time`               the same
-string           string                                 text, blanks and all; empty is the empty string
+string           string                                 text, blanks and all; empty is NULL, `""` is empty text
 binary           string, kept as its UTF-8 bytes        the same
 """
 
@@ -48,7 +48,7 @@ from streamjoin.intake.records.parse_number import (
     parse_decimals,
     parse_integers,
 )
-from streamjoin.intake.records.parse_time import parse_dates, parse_timestamps
+from streamjoin.intake.records.parse_time import parse_dates, parse_timestamps, parse_timestamps_ns
 from streamjoin.intake.records.text_copy import copy_text
 from streamjoin.kernel import kernel
 from streamjoin.schema import type_name
@@ -76,8 +76,6 @@ def explain(fault: int, kind: int, data_type: pa.DataType) -> str:
     name = type_name(data_type)
     if fault == MALFORMED and kind == NUMBER:
         return f"a number with fraction or exponent where {name} is expected"
-    if fault == TOO_FINE and pa.types.is_timestamp(data_type):
-        return "finer than a microsecond"
     return _FAULTS[fault].format(what=KIND_NAMES[kind], name=name)
 
 
@@ -197,7 +195,7 @@ def _array(cells: FieldCells, data_type: pa.DataType, fault: Bytes) -> pa.Array:
         return fixed_array(pairs, filled, data_type)
     numbers = np.zeros(count, np.int64)
     if pa.types.is_timestamp(data_type):
-        parse_timestamps(*place, numbers, fault)
+        (parse_timestamps_ns if data_type.unit == "ns" else parse_timestamps)(*place, numbers, fault)
     elif pa.types.is_date(data_type):
         parse_dates(*place, numbers, fault)
         numbers = numbers.astype(np.int32)

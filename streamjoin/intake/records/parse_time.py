@@ -3,13 +3,13 @@
     date       2024-05-31
     timestamp  2024-05-31T12:30, then seconds, fraction and zone where given: :00, .5, Z, +02:00, +0200 or +02
 
-A timestamp without a zone is UTC, one without a time is midnight; a blank may stand for the T. Leap seconds are
-refused, because Arrow has no place for them.
+A timestamp without a zone is UTC, one without a time is midnight; a blank may stand for the T. Digits of the fraction
+beyond microseconds are cut off. Leap seconds are refused, because Arrow has no place for them.
 """
 
 from __future__ import annotations
 
-from streamjoin.intake.records.cells import MALFORMED, TOO_FINE, Bytes, Flags, Longs
+from streamjoin.intake.records.cells import MALFORMED, OUT_OF_RANGE, Bytes, Flags, Longs
 from streamjoin.kernel import kernel
 
 
@@ -80,58 +80,65 @@ def _zone(data: Bytes, at: int, end: int) -> tuple[int, bool]:
 
 
 @kernel
-def _timestamp(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """(microseconds, fault)"""
+def _timestamp(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
+    """(seconds since 1970, nanoseconds in the next one, fault); finer digits are cut off."""
     days, is_date = _date(data, at, end)
     if not is_date:
-        return 0, MALFORMED
+        return 0, 0, MALFORMED
     at += 10
     if at == end:
-        return days * 86_400_000_000, 0
+        return days * 86_400, 0, 0
     if data[at] != 0x54 and data[at] != 0x74 and data[at] != 0x20:
-        return 0, MALFORMED
+        return 0, 0, MALFORMED
     hours = _two_digits(data, at + 1, end, 24)
     minutes = _two_digits(data, at + 4, end, 60)
     if hours < 0 or minutes < 0 or data[at + 3] != 0x3A:
-        return 0, MALFORMED
+        return 0, 0, MALFORMED
     at += 6
     seconds = 0
-    fraction_us = 0
-    is_too_fine = False
+    fraction_ns = 0
     if at < end and data[at] == 0x3A:
         seconds = _two_digits(data, at + 1, end, 60)
         if seconds < 0:
-            return 0, MALFORMED
+            return 0, 0, MALFORMED
         at += 3
         if at < end and data[at] == 0x2E:
             at += 1
             first = at
-            unit_us = 100_000
+            unit_ns = 100_000_000
             while at < end and 0x30 <= data[at] <= 0x39:
                 digit = int(data[at]) - 0x30
-                fraction_us += digit * unit_us
-                is_too_fine = is_too_fine or (unit_us == 0 and digit != 0)
-                unit_us //= 10
+                fraction_ns += digit * unit_ns
+                unit_ns //= 10
                 at += 1
             if at == first:
-                return 0, MALFORMED
+                return 0, 0, MALFORMED
     east, is_zone = _zone(data, at, end)
     if not is_zone:
-        return 0, MALFORMED
-    if is_too_fine:
-        return 0, TOO_FINE
+        return 0, 0, MALFORMED
     total_minutes = (days * 24 + hours) * 60 + minutes - east
-    return (total_minutes * 60 + seconds) * 1_000_000 + fraction_us, 0
+    return total_minutes * 60 + seconds, fraction_ns, 0
 
 
 @kernel
 def parse_timestamps(data: Bytes, start: Longs, length: Longs, filled: Flags, out: Longs, fault: Bytes) -> None:
-    """Microseconds since 1970 in UTC for every filled row without a fault; a finer fraction is TOO_FINE."""
+    """Microseconds since 1970 in UTC for every filled row without a fault; a finer fraction is cut off."""
     for row in range(len(start)):
         if filled[row] and not fault[row]:
-            number, code = _timestamp(data, start[row], start[row] + length[row])
-            out[row] = number
-            fault[row] = code
+            seconds, fraction_ns, fault[row] = _timestamp(data, start[row], start[row] + length[row])
+            out[row] = seconds * 1_000_000 + fraction_ns // 1_000
+
+
+@kernel
+def parse_timestamps_ns(data: Bytes, start: Longs, length: Longs, filled: Flags, out: Longs, fault: Bytes) -> None:
+    """Nanoseconds since 1970 in UTC, of the years 1677 to 2262, for every filled row without a fault."""
+    for row in range(len(start)):
+        if filled[row] and not fault[row]:
+            seconds, fraction_ns, fault[row] = _timestamp(data, start[row], start[row] + length[row])
+            if seconds <= -9_223_372_036 or seconds >= 9_223_372_036:
+                fault[row] = fault[row] or OUT_OF_RANGE
+            else:
+                out[row] = seconds * 1_000_000_000 + fraction_ns
 
 
 @kernel

@@ -31,7 +31,8 @@ FIRST_US, LAST_US = -(2**63) + 1, 2**63 - 1
         (pa.binary(4), pa.binary()),
         (pa.large_binary(), pa.binary()),
         (pa.timestamp("s"), TIMESTAMP),
-        (pa.timestamp("ns", "America/New_York"), TIMESTAMP),
+        (pa.timestamp("ms", "America/New_York"), TIMESTAMP),
+        (pa.timestamp("ns", "America/New_York"), pa.timestamp("ns", "UTC")),
         (pa.date64(), pa.date32()),
         (pa.decimal32(5, 2), pa.decimal128(5, 2)),
         (pa.decimal256(38, 2), pa.decimal128(38, 2)),
@@ -145,3 +146,14 @@ def test_missing_column_is_refused_with_those_there_are() -> None:
     rows = pa.RecordBatch.from_pydict({"a": [1], "b": [2]})
     with pytest.raises(RunError, match=r'1\.parquet has no column "c"; it has a, b'):
         conform(rows, pa.schema([("c", pa.int64())]), ["c"], "1.parquet")
+
+
+def test_nanoseconds_are_carried_and_coarser_times_become_nanoseconds() -> None:
+    ns = pa.timestamp("ns", "UTC")
+    schema = pa.schema([("t", ns)])
+    for unit, raw, found in (("ns", [1, 999, None], [1, 999, None]), ("ms", [-1, None], [-1_000_000, None])):
+        rows = pa.record_batch([pa.array(raw, pa.timestamp(unit, "Asia/Tokyo"))], ["t"])
+        assert conform(rows, schema, ["t"], "x").column("t").equals(pa.array(found, ns))
+    far = pa.record_batch([pa.array([2**62], pa.timestamp("us", "UTC"))], ["t"])
+    with pytest.raises(RunError, match="column \"t\""):
+        conform(far, schema, ["t"], "x")

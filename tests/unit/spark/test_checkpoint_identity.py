@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +120,33 @@ def test_what_a_checkpoint_was_used_for_goes_on(tmp_path: Path) -> None:
     assert bind(again, anew=True).earlier is None
     with pytest.raises(InputError, match="have changed since the join file was read"), opened(first):
         pass
+
+
+@pytest.mark.parametrize(
+    ("condition", "goes_on"),
+    [
+        ("a.x = b.a", True),
+        ("ABS(a.y - b.b) <= 0.5", True),
+        ("a.x >= b.a - 0.5", False),
+        ("ABS(CAST(a.y AS DECIMAL(12, 2)) - CAST(b.b AS DECIMAL(12, 2))) <= 1", False),
+        ("CAST(a.y AS DECIMAL(12, 2)) = CAST(b.b AS DECIMAL(12, 2))", True),
+        ("CAST(a.y AS DECIMAL(38, 2)) = CAST(b.b AS DECIMAL(38, 2))", False),
+    ],
+)
+def test_a_checkpoint_of_other_keys_is_refused_where_the_query_has_any(
+    condition: str, goes_on: bool, tmp_path: Path
+) -> None:
+    streams, _, _ = FILE.partition("queries:")
+    job = bind(parse(f'{streams}query: "SELECT ONLINE a.x FROM a, b WHERE {condition}"', base=tmp_path)).job()
+    with opened(job):
+        pass
+    path = job.checkpoint / "job.json"
+    known = json.loads(path.read_text())
+    assert known.pop("keys") == 2
+    path.write_text(json.dumps(known))
+    if goes_on:
+        with opened(job):
+            pass
+    else:
+        with pytest.raises(InputError, match="had other keys for the decimals or fractions"), opened(job):
+            pass

@@ -13,6 +13,7 @@ export const TYPES = [
   'binary',
   'date',
   'timestamp',
+  'timestamp_ns',
 ];
 
 const DECIMAL = /^decimal\(([^)]*)\)$/;
@@ -23,6 +24,6 @@ export const decimalOf = (type: string): string | null => DECIMAL.exec(type)?.[1
 
 /** Names of columns that can be an event time, each once: while they are typed, some have no name, or another's. */
 export const timesAmong = (columns: Column[]): string[] => {
-  const times = columns.filter(({ type }) => /^(timestamp|date|int\d+)$/.test(type)).map(({ name }) => name.trim());
+  const times = columns.filter(({ type }) => /^(timestamp|timestamp_ns|date|int\d+)$/.test(type)).map(({ name }) => name.trim());
   return [...new Set(times)].filter((name) => name !== '');
 };
