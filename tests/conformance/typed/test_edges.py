@@ -1,0 +1,34 @@
+"""The corpus of edges, by every operator and index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from .case import WAYS, Case, Window
+from .check import check, check_in_duckdb
+from .edges import EDGES
+
+INDEXES = ("tree", "hash", "scan")
+
+
+def in_every_way(case: Case) -> Iterator[Case]:
+    """Every operator, every index, and the window that an index can sort by."""
+    for way in WAYS:
+        yield replace(case, operator=way)
+    for index in INDEXES:
+        yield replace(case, index=index)
+    yield replace(case, window=Window(1_000, 1_000), batches=2)
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_every_edge_joins_exactly_by_every_operator_and_index(name: str) -> None:
+    edge = EDGES[name]
+    assert edge.case.wanted().total() == edge.pairs
+    check(in_every_way(edge.case))
+
+
+def test_edges_are_where_duckdb_has_them() -> None:
+    assert check_in_duckdb(edge.case for edge in EDGES.values()) > len(EDGES) // 4
