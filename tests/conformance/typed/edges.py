@@ -175,6 +175,9 @@ EDGES: dict[str, Edge] = {
     "doubles a unit in the last place apart": _edge(
         DOUBLES, [0.3, 0.30000000000000004], [0.1], 1, _moved("=", "+", "0.2")
     ),
+    "floats and a decimal sum": _edge(
+        ("float32", "decimal(9,2)"), [16777216.0, 16777215.0], _decimals("1.00"), 1, _moved("<", "+", "16777215")
+    ),
     "denormals": _edge(DOUBLES, [5e-324, 0.0], [0.0, -5e-324], 3, _apart("<=", "5e-324")),
     "long common beginnings": _edge(
         ("string", "string"), ["abcdefghi", "abcdefgh", ""], ["abcdefghj", "abcdefgh", ""], 6, _is("<=")

@@ -81,7 +81,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def _computed(term: Node, values: list[Any], types: list[Type]) -> Any:
     if term.operator in _COMPARE:
-        return _COMPARE[term.operator](*_comparable(values, types))
+        sides = _comparable(values, types)
+        return None if None in sides else _COMPARE[term.operator](*sides)
     if types[0].family in UNIT_NS:
         return _time(term, values, types)
     if term.operator in ("FLOOR", "CEIL", "ROUND"):
@@ -118,18 +119,23 @@ def _comparable(values: list[Any], types: list[Type]) -> list[Any]:
         doubles = [_double(value) for value in values]
         return [(math.isnan(value), 0.0 if math.isnan(value) else value) for value in doubles]
     if families <= UNIT_NS.keys():
-        return [value * UNIT_NS[kind.family] for value, kind in zip(values, types, strict=True)]
+        if len(families) > 1:
+            values = [_midnight(value, kind) for value, kind in zip(values, types, strict=True)]
+        return [value and value * UNIT_NS[kind.family] for value, kind in zip(values, types, strict=True)]
     return [value.encode() if isinstance(value, str) else value for value in values]
 
 
+def _midnight(value: int, kind: Type) -> int | None:
+    """The value itself; NULL for a day outside the years that a timestamp holds, which has no midnight."""
+    return None if kind.family == "date" and value * DAY_NS // UNIT_NS["timestamp"] not in INT64 else value
+
+
 def _time(term: Node, values: list[Any], types: list[Type]) -> int | None:
-    if term.operator == "ABS":
-        result = abs(values[0])
-    else:
-        left, right = (value * UNIT_NS[kind.family] for value, kind in zip(values, types, strict=True))
-        # Both are whole numbers of the result's unit.
-        result = _ARITHMETIC[term.operator](left, right) // UNIT_NS[term.type.family]
-    return result if result in INT64 else None
+    # Each side is a whole number of the result's unit, unless that is outside int64.
+    unit = UNIT_NS[term.type.family]
+    numbers = [value * UNIT_NS[kind.family] // unit for value, kind in zip(values, types, strict=True)]
+    result = _ARITHMETIC[term.operator](*numbers)
+    return result if all(number in INT64 for number in (*numbers, result)) else None
 
 
 def _whole(function: str, value: Any) -> int | None:
