@@ -21,7 +21,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make check   format, lint, types, contracts, unit tests and an eighth of the conformance tests"
 	@echo "make check-frontend   lint, types, unit tests and build of the dashboard"
-	@echo "make soak    200 kills of a driver that writes into a store, while readers look"
+	@echo "make soak    200 kills of a driver that writes into a store, while readers look; 100,000 random conditions"
 	@echo "make bench   the benchmarks, with Spark's own join and Flink beside ours"
 
 setup: .venv/.ready
@@ -66,6 +66,7 @@ bench: setup
 
 soak: setup
 	$(BIN)/python -m tests.conformance.stores.soak --kills 200 --store sqlite
+	$(BIN)/python -m tests.conformance.typed.soak --conditions 100000 --seed 0
 
 # Pins every package with its hash; the file names no host.
 lock: setup

@@ -256,8 +256,8 @@ def _shifted(part: Call, streams: tuple[str, str]) -> Range | None:
     keys = _same_type((grouped[R][0][1], grouped[S][0][1]))
     if keys is None or not (is_number(keys[0].type) or is_instant(keys[0].type)):
         return None
-    # Sums of decimals have room for every digit; those of integers and times may leave int64, and are NULL then. A float
-    # key beside a decimal sum is near it, no more.
+    # Sums of decimals have room for every digit; those of integers and times may leave int64, and are NULL then. A
+    # float key beside a decimal sum is near it, no more.
     exact = not _is_float(keys[0]) and not any(
         isinstance(node, Call) and node.function in ("add", "subtract") and not pa.types.is_decimal(node.type)
         for node in walk(part)

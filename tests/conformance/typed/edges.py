@@ -141,6 +141,17 @@ EDGES: dict[str, Edge] = {
     "times before 1970": _edge(
         ("timestamp", "date"), [-1, -86_400_000_000, 0], [-1, 0], 2, _is("="),
     ),
+    "days a day apart": _edge(("date", "date"), [0, 2], [1, 3, 2**31 - 1], 3, _apart("<=", Interval(1, "DAY"))),
+    "days at least a day later": _edge(
+        ("date", "date"), [0, 1, 2], [0, 1], 3,
+        lambda r, s: node(">=", node("-", r, s), Interval(1, "DAY")),
+    ),
+    "a day has no midnight beyond the timestamps": _edge(
+        ("date", "timestamp"), [106_751_991, 106_751_992], [0], 1, _is(">=")
+    ),
+    "nanoseconds beside a microsecond they do not reach": _edge(
+        ("timestamp_ns", "timestamp"), [TOP], [TOP // 1_000, TOP // 1_000 + 1], 1, _apart("<=", Interval(1, "SECOND"))
+    ),
     "timestamps at their limits": _edge(
         ("timestamp", "timestamp"), [TOP, BOTTOM], [TOP - 1, BOTTOM + 1], 2, _apart("<=", MICRO)
     ),
@@ -178,10 +189,17 @@ EDGES: dict[str, Edge] = {
     "floats and a decimal sum": _edge(
         ("float32", "decimal(9,2)"), [16777216.0, 16777215.0], _decimals("1.00"), 1, _moved("<", "+", "16777215")
     ),
+    "doubles next to each other, from above": _edge(DOUBLES, [0.1, math.nextafter(0.1, 1)], [0.1], 1, _is("<=")),
+    "doubles next to each other, from below": _edge(DOUBLES, [0.1, math.nextafter(0.1, 0)], [0.1], 1, _is(">=")),
+    "sums that swallow what is added": _edge(
+        DOUBLES, [1.0, 0.2], [0.2, 1.0], 4,
+        lambda r, s: node("<=", node("+", r, _number("1e16")), node("+", s, _number("1e16"))),
+    ),
     "denormals": _edge(DOUBLES, [5e-324, 0.0], [0.0, -5e-324], 3, _apart("<=", "5e-324")),
     "long common beginnings": _edge(
         ("string", "string"), ["abcdefghi", "abcdefgh", ""], ["abcdefghj", "abcdefgh", ""], 6, _is("<=")
     ),
+    "bytes from below": _edge(("binary", "binary"), [b"\xff", b"a", b""], [b"\xff", b"a", b""], 6, _is(">=")),
     "texts by their bytes": _edge(("string", "string"), ["\uffff", "ä"], ["\U0001f600", "a\u0308"], 2, _is("<")),
     "NULL equals nothing": _edge(INTS, [None, 1], [None, 1], 1, _is("=")),
     "two bands, one row at minus infinity": Edge(

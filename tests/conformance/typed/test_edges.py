@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
+
+from streamjoin.index.layout import IndexLayout, Probes
 
 from .case import WAYS, Case, Window
 from .check import check, check_in_duckdb
@@ -32,3 +36,19 @@ def test_every_edge_joins_exactly_by_every_operator_and_index(name: str) -> None
 
 def test_edges_are_where_duckdb_has_them() -> None:
     assert check_in_duckdb(edge.case for edge in EDGES.values()) > len(EDGES) // 4
+
+
+def test_infinite_rows_meet_few_slices_of_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = IndexLayout.probes
+    met: list[tuple[str, int, int]] = []
+
+    def probes(self: IndexLayout, columns: Any, coordinates: np.ndarray, rows: int) -> Probes:
+        found = real(self, columns, coordinates, rows)
+        met.append((self.kind, rows, found.rows.size))
+        return found
+
+    monkeypatch.setattr(IndexLayout, "probes", probes)
+    for name in ("two bands, one row at minus infinity", "two bands that open to one side"):
+        EDGES[name].case.found()
+    assert met and {kind for kind, _, _ in met} == {"grid"}
+    assert all(slices <= 4 * rows for _, rows, slices in met)

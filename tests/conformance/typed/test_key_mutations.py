@@ -104,7 +104,7 @@ MUTATIONS: dict[str, Mutation] = {
     "strict from above is forgotten": bounds_as(lambda bounds: replace(bounds, strict_high=False)),
     "strict from below always": bounds_as(lambda bounds: replace(bounds, strict_low=True)),
     "strict from above always": bounds_as(lambda bounds: replace(bounds, strict_high=True)),
-    "no room for rounding": bounds_as(lambda bounds: replace(bounds, slack=bounds.slack and Fraction(1, 10**400))),
+    "no room for rounding": bounds_as(lambda bounds: replace(bounds, slack=bounds.slack / 10**400)),
     "sums leave int64 unseen": wrapping,
     "wide decimals as floats": in_space(_wide, lambda kind: keys.FloatSpace()),
     "wide decimals by their low half": in_space(_wide, lambda kind: keys.WholeSpace(Fraction(10**kind.scale))),
