@@ -3,7 +3,7 @@
 An expression is a tree of `Column`, `Literal` and `Call`. What a call may be is one table, `FUNCTIONS`: nothing outside
 it can be written in a query, and nothing in it can reach a file, a shell or a class.
 
-Semantics follow SQL's three-valued logic: NULL in, NULL out, except for AND, OR, IS NULL and COALESCE. Numbers are
+Semantics follow SQL's three-valued logic: NULL in, NULL out, except for AND, OR, IS and COALESCE. Numbers are
 computed as int64, decimal or float64, as `types.py` says. What has no value is NULL and so never matches: a division
 by zero, or an integer result outside int64. NaN equals NaN and is greater than every other number, -0.0 equals 0.0.
 """
@@ -99,12 +99,21 @@ class Call:
         if self.function in _INFIX and len(words) == 2:
             return f"({words[0]} {_INFIX[self.function]} {words[1]})"
         if self.function == "not":
-            return f"(NOT {words[0]})"
+            inner = self.args[0]
+            return inner._same(False) if isinstance(inner, Call) and inner.function == "same" else f"(NOT {words[0]})"
+        if self.function == "same":
+            return self._same(True)
         if self.function == "is_null":
             return f"({words[0]} IS NULL)"
         if self.function == "cast":
             return f"CAST({words[0]} AS {type_name(self.type)})"
         return f"{self.function.upper()}({', '.join(words)})"
+
+    def _same(self, holds: bool) -> str:
+        left, right = self.args
+        if isinstance(right, Literal) and isinstance(right.value, bool):
+            return f"({left} IS {'' if holds else 'NOT '}{right})"
+        return f"({left} IS {'NOT ' if holds else ''}DISTINCT FROM {right})"
 
 
 Expression: TypeAlias = "Column | Literal | Call"
@@ -129,7 +138,7 @@ _INFIX = {
 }
 
 
-_READS_NULL = {"and", "or", "is_null", "coalesce", "nullif", "case", "cast"}
+_READS_NULL = {"and", "or", "is_null", "same", "coalesce", "nullif", "case", "cast"}
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -282,7 +291,7 @@ def call(function: str, *args: Expression) -> Call:
     return Call(function, args, result)
 
 
-_MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_MIRRORED = {"eq": "eq", "ne": "ne", "same": "same", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def _comparison(function: str, left: Expression, right: Expression) -> Call:
@@ -306,7 +315,7 @@ def _beside(function: str, kind: pa.DataType, constant: Literal) -> Literal:
         # x < 2.5 is x < 3, and x <= 2.5 is x <= 2; x = 2.5 stays as it is.
         exact = Fraction(constant.value)
         whole = math.ceil(exact) if function in ("lt", "ge") else math.floor(exact)
-        if (whole == exact or function not in ("eq", "ne")) and -(2**63) <= whole < 2**63:
+        if (whole == exact or function in ("lt", "le", "gt", "ge")) and -(2**63) <= whole < 2**63:
             return Literal(whole, INT64)
     finer = {TIMESTAMP_NS: TIMESTAMP, DURATION_NS: DURATION}.get(kind)
     if finer is not None and constant.type == finer:
@@ -530,6 +539,15 @@ def _exact_or_null(wrapping: Callable[..., Any], left: Value, right: Value) -> V
     about = wrapping(left.cast(FLOAT64, safe=False), right.cast(FLOAT64, safe=False))
     off = pc.greater(pc.abs(pc.subtract(about, result.cast(FLOAT64, safe=False))), 2.0**62)
     return pc.if_else(off, pa.scalar(None, INT64), result)
+
+
+def _same(values: list[Any], _: pa.DataType) -> Value:
+    left_null, right_null = (pc.is_null(value) for value in values)
+    both_null = pc.and_(left_null, right_null)
+    # NULL without a type is compared with nothing.
+    if any(pa.types.is_null(value.type) for value in values):
+        return both_null
+    return pc.or_(both_null, pc.fill_null(_compare("eq")(values, BOOL), False))
 
 
 def _divide(values: list[Any], _: pa.DataType) -> Value:
@@ -781,10 +799,11 @@ def _nullif(values: list[Any], kind: pa.DataType) -> Value:
 
 
 _ARITHMETIC = {"add", "subtract", "multiply", "divide"}
-_COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
+_COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "same"}
 
 FUNCTIONS: dict[str, Function] = {
-    **{name: Function(_sign_compare, _compare(name)) for name in _COMPARISONS},
+    **{name: Function(_sign_compare, _compare(name)) for name in _COMPARISONS - {"same"}},
+    "same": Function(_sign_compare, _same),
     "and": Function(_sign_logic, lambda values, _: pc.and_kleene(*values)),
     "or": Function(_sign_logic, lambda values, _: pc.or_kleene(*values)),
     "not": Function(_sign_logic, lambda values, _: pc.invert(values[0])),

@@ -22,10 +22,19 @@ from streamjoin.window import R, S
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """R's key equals S's key; both expressions have one type."""
+    """R's key equals S's key; both expressions have one type.
+
+    Where `joins_null` (IS NOT DISTINCT FROM), NULL equals NULL. An index then does not settle it: NULL has the key of
+    some other value there.
+    """
 
     keys: tuple[Expression, Expression]
     source: Expression
+
+    @property
+    def joins_null(self) -> bool:
+        """Whether a tuple with a NULL key can match something."""
+        return isinstance(self.source, Call) and self.source.function == "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +148,7 @@ def led_by(predicate: JoinPredicate, main: Expression) -> JoinPredicate | None:
 
 
 def _equality(part: Expression, streams: tuple[str, str]) -> Equality | None:
-    if not (isinstance(part, Call) and part.function == "eq"):
+    if not (isinstance(part, Call) and part.function in ("eq", "same")):
         return None
     if (sides := _sides(part.args, streams)) is None:
         return None
@@ -362,7 +371,9 @@ def equality_keys(predicate: JoinPredicate, side: int) -> tuple[Expression, ...]
 
 def keys_of(predicate: JoinPredicate, side: int) -> tuple[Expression, ...]:
     """The expressions of one side that separable conjuncts compare; a tuple with a NULL one matches nothing."""
-    compared = [found.keys for found in predicate.equalities] + [found.keys for found in predicate.ranges]
+    compared = [found.keys for found in predicate.equalities if not found.joins_null] + [
+        found.keys for found in predicate.ranges
+    ]
     return tuple(keys[side] for keys in compared)
 
 

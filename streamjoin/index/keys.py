@@ -42,7 +42,7 @@ Bounds = tuple[np.ndarray, np.ndarray]
 
 
 class KeySpace(ABC):
-    """How the values of one type become keys. Values are arrays of n; NULLs get an arbitrary key."""
+    """How the values of one type become keys. Values are arrays of n; NULLs get the key of some one value."""
 
     one_to_one: bool
 

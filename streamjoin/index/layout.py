@@ -258,7 +258,8 @@ def choose_layout(predicate: JoinPredicate, window: Window, stored: int, wanted:
 def _as_range(predicate: JoinPredicate, stored: int) -> Range:
     first = predicate.equalities[0]
     keys = (first.keys[stored], first.keys[1 - stored])
-    return Range(keys, Fraction(0), Fraction(0), False, False, is_exact(keys[0].type), (first.source,))
+    exact = is_exact(keys[0].type) and not first.joins_null
+    return Range(keys, Fraction(0), Fraction(0), False, False, exact, (first.source,))
 
 
 def _slice_width(band: Range) -> float | int | None:
@@ -275,8 +276,9 @@ def _slice_width(band: Range) -> float | int | None:
 
 def _recheck(predicate: JoinPredicate, kind: str, key: Range | None) -> tuple[Expression, ...]:
     settled: set[Expression] = set()
-    if kind == "hash" and len(predicate.equalities) == 1 and is_exact(predicate.equalities[0].keys[0].type):
-        settled.add(predicate.equalities[0].source)
+    if kind == "hash" and len(predicate.equalities) == 1:
+        (only,) = predicate.equalities
+        settled.update([only.source] if is_exact(only.keys[0].type) and not only.joins_null else ())
     if key is not None and key.exact and is_exact(key.keys[0].type):
         settled.update(key.sources)
     conditions = [found.source for found in predicate.equalities]

@@ -44,7 +44,7 @@ _JOIN_WORDS = ("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "ASOF", "POSITI
 SYMBOLS = frozenset(("(", ")", ",", ".", "=", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "::"))
 _INSTEAD = {
     "==": "write =",
-    "<=>": "write a = b OR (a IS NULL AND b IS NULL)",
+    "<=>": "write a IS NOT DISTINCT FROM b",
     "^": "write POWER(a, b)",
     "**": "write POWER(a, b)",
     "//": "write FLOOR(a / b)",

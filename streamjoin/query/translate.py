@@ -48,6 +48,7 @@ AGGREGATES = frozenset(
 )
 _SYMBOLS = {
     **{"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "not": "NOT"},
+    "same": "IS [NOT] DISTINCT FROM",
     **{"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%", "negate": "-", "concat": "||"},
 }
 
@@ -273,9 +274,20 @@ def _in(translator: Translator, node: exp.In) -> Expression:
 
 
 def _is(translator: Translator, node: exp.Is) -> Expression:
+    if isinstance(node.expression, exp.Boolean):
+        return Call("same", (translator.condition(node.this), translator.expression(node.expression)), BOOL)
     if not isinstance(node.expression, exp.Null):
-        raise translator._wrong("IS stands before NULL or NOT NULL only", node)
+        raise translator._wrong("IS stands before [NOT] NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM only", node)
     return translator.call("is_null", (translator.expression(node.this),), node)
+
+
+def _distinct(*, same: bool) -> Callable[[Translator, Any], Expression]:
+    def build(translator: Translator, node: exp.Binary) -> Expression:
+        left, right = (translator.expression(node.args[side]) for side in ("this", "expression"))
+        found = translator.compare("same", left, right, node)
+        return found if same else translator.call("not", (found,), node)
+
+    return build
 
 
 def _like(translator: Translator, node: exp.Like) -> Expression:
@@ -403,6 +415,8 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Between: (frozenset(("this", "low", "high")), _between),
     exp.In: (frozenset(("this", "expressions")), _in),
     exp.Is: (_BINARY, _is),
+    exp.NullSafeEQ: (_BINARY, _distinct(same=True)),
+    exp.NullSafeNEQ: (_BINARY, _distinct(same=False)),
     exp.Like: (_BINARY | {"negate"}, _like),
     exp.Case: (frozenset(("this", "ifs", "default")), _case),
     exp.Cast: (frozenset(("this", "to")), _cast),

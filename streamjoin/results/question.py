@@ -285,13 +285,13 @@ class Rows:
 
     def _keys(self, keys: pa.Array) -> np.ndarray:
         assert self.kind is not None
+        found = np.asarray(keys.is_valid().to_numpy(zero_copy_only=False))  # NULL is no key that is asked for
         if is_exact(self.kind):  # codes compare as the engine does: NaN is above all numbers, -0.0 is 0.0
             codes = ordered_codes(keys)
-            return np.asarray((codes >= self._bounds[0]) & (codes <= self._bounds[1]))
-        found = np.ones(len(keys), np.bool_)
+            return np.asarray(found & (codes >= self._bounds[0]) & (codes <= self._bounds[1]))
         for wanted, compare in ((self.key, pc.equal), (self.low, pc.greater_equal), (self.high, pc.less_equal)):
             if wanted is not None:
-                found &= compare(keys, wanted[0]).to_numpy(zero_copy_only=False)
+                found = found & compare(keys, wanted[0]).fill_null(False).to_numpy(zero_copy_only=False)
         return found
 
 

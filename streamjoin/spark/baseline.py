@@ -213,6 +213,7 @@ _BINARY: dict[str, Callable[[Column, Column], Column]] = {
     "or": lambda a, b: a | b,
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
+    "same": lambda a, b: a.eqNullSafe(b),
     "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b,

@@ -18,6 +18,11 @@ def sql_equal(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def same(a: Any, b: Any) -> bool:
+    """IS NOT DISTINCT FROM: NULL is NULL, too."""
+    return (a is None and b is None) or sql_equal(a, b)
+
+
 def _less(a: float, b: float) -> bool:
     """NaN is greater than every other number."""
     if math.isnan(a):
@@ -36,6 +41,12 @@ CONDITIONS: dict[str, tuple[str, Callable[[Row, Row], bool]]] = {
     ),
     "decimal equality": ("r.p = s.x", lambda r, s: r["p"] == s["x"]),
     "text equality": ("r.n = s.n", lambda r, s: r["n"] == s["n"]),
+    "null-safe equality": ("r.k IS NOT DISTINCT FROM s.k", lambda r, s: same(r["k"], s["k"])),
+    "null-safe equality of floats": ("s.f IS NOT DISTINCT FROM r.f", lambda r, s: same(r["f"], s["f"])),
+    "null-safe equality, then equality": (
+        "NULLIF(r.n, 'a') IS NOT DISTINCT FROM NULLIF(s.n, 'a') AND r.k = s.k AND r.x < s.x + 40",
+        lambda r, s: r["n"] == s["n"] and sql_equal(r["k"], s["k"]) and r["x"] < s["x"] + 40,
+    ),
     "two equalities": (
         "r.k = s.k AND r.n = s.n",
         lambda r, s: sql_equal(r["k"], s["k"]) and r["n"] == s["n"],

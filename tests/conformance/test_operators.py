@@ -11,7 +11,11 @@ from .check import ANY, KEYED, NAMES, OPERATORS, REPRESENTATIVES, RUNS, WINDOWS,
 from .conditions import CONDITIONS
 from .histories import history
 
-WITH_EQUALITY = [name for name, (where, _) in CONDITIONS.items() if " = s." in where and " OR " not in where]
+WITH_EQUALITY = [
+    name
+    for name, (where, _) in CONDITIONS.items()
+    if (" = s." in where or "NOT DISTINCT" in where) and " OR " not in where
+]
 
 
 @pytest.mark.parametrize("window", WINDOWS)
@@ -70,6 +74,13 @@ def test_keys_of_every_shape(operator: str, shape: str) -> None:
     check(OPERATORS[operator], history(7, key_shape=shape), "equality", "20 us")
 
 
+@pytest.mark.parametrize("operator", NAMES)
+def test_null_keys_join_null_keys_where_null_is_not_distinct(operator: str) -> None:
+    given = history(8, key_shape="all null")
+    job = check(OPERATORS[operator], given, "null-safe equality", "full history")
+    assert "null_keys" not in job.counts and job.counts["routed"] == len(given.r) + len(given.s)
+
+
 @pytest.mark.parametrize(("r", "s"), [(0, 0), (1, 0), (0, 1), (1, 1), (2, 50), (50, 2), (0, 50), (200, 200)])
 @pytest.mark.parametrize("operator", NAMES)
 def test_streams_of_every_size_and_a_silent_one(operator: str, r: int, s: int) -> None:
@@ -84,7 +95,9 @@ def test_the_archive_period_changes_memory_and_not_results(period_us: int) -> No
 
 
 @pytest.mark.parametrize("index", ["auto", "tree", "scan"])
-@pytest.mark.parametrize("condition", ["equality", "band", "two bands", "float inequality", "text inequality"])
+@pytest.mark.parametrize(
+    "condition", ["equality", "null-safe equality", "band", "two bands", "float inequality", "text inequality"]
+)
 def test_every_index_gives_the_same_pairs(condition: str, index: str) -> None:
     for window in WINDOWS:
         check(Biclique(2, 2), history(17), condition, window, index=index)

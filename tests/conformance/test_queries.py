@@ -36,6 +36,9 @@ MIXED: dict[str, Case] = {
 }
 EQUAL: dict[str, Case] = {
     "one key": (("equality", "20 us"), ("two equalities", "only after"), ("equality, then band", "20 us")),
+    "one key, which one query joins where it is NULL": (
+        *(("equality", "20 us"), ("null-safe equality", "only after"), ("null-safe equality", "full history")),
+    ),
     "one key by rows": (("two equalities", "1 row"), ("equality", "7 rows")),
 }
 """All queries have the equality r.k = s.k."""

@@ -39,7 +39,8 @@ ALL = {"base": ("equality", "full history"), "near": ("band", "20 us"), "both": 
        "some": ("selection on both sides", "only after"), "text": ("text equality", "20 us")}  # fmt: skip
 BY_ROWS = {"base": ("band", "7 rows"), "near": ("everything", "1 row"), "both": ("two bands", "7 rows"),
            "some": ("selection on both sides", "1 row"), "text": ("text equality", "7 rows")}  # fmt: skip
-BY_KEY = {"base": ("equality", "full history"), "near": ("equality", "20 us"), "both": ("two equalities", "only after"),
+BY_KEY = {"base": ("null-safe equality", "full history"), "near": ("equality", "20 us"),
+          "both": ("two equalities", "only after"),
           "some": ("equality, then band", "20 us"), "text": ("equality", "same time")}  # fmt: skip
 TIMES: Mapping[int, Sequence[str]] = {
     0: ("near", "base"),

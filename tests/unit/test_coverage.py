@@ -50,6 +50,7 @@ ASKS = "SELECT ONLINE r.k, s.k AS sk FROM r, s WHERE r.k = s.k AND r.x > 3"
         f"{ASKS} WITHIN (3 SECONDS, 10 SECONDS)",
         f"{ASKS} AND r.x < 90 AND s.x = 4 WITHIN 1 SECOND",
         f"{ASKS} AND ABS(r.x - s.x) < 3 WITHIN 1 SECOND",
+        f"{ASKS} AND r.k IS NOT DISTINCT FROM s.k WITHIN 1 SECOND",
         "SELECT ONLINE b.x FROM r a, s b WHERE 3 < a.x AND a.x > 3 AND b.k = a.k WITHIN 1 SECOND",
     ],
 )
@@ -69,6 +70,10 @@ def test_who_asks_for_less_can_start(text: str) -> None:
         ("SELECT ONLINE r.k FROM r, s WHERE r.k = s.k WITHIN 1 SECOND", "may ask for tuples of r that no query so far"),
         ("SELECT ONLINE r.k FROM r, s WHERE r.k = s.k AND r.x > 2 WITHIN 1 SECOND", "may ask for tuples of r"),
         ("SELECT ONLINE r.k FROM r, s WHERE r.x = s.x AND r.x > 3 WITHIN 1 SECOND", "may ask for tuples of r"),
+        (
+            "SELECT ONLINE r.k FROM r, s WHERE r.k IS NOT DISTINCT FROM s.k AND r.x > 3 WITHIN 1 SECOND",
+            "may ask for tuples of r",
+        ),
     ],
 )
 def test_who_asks_for_what_was_not_kept_cannot(text: str, reason: str) -> None:

@@ -57,6 +57,14 @@ def test_what_mixes_streams_stays_a_residual(where: str) -> None:
     assert len(predicate.residual) == 1
 
 
+def test_equality_of_nulls_is_answered_by_a_hash_and_checked_again() -> None:
+    found = plan("s.k IS NOT DISTINCT FROM r.k")
+    assert (str(found.layout(0)), [str(part) for part in found.layout(0).recheck]) == (
+        "hash of r.k",
+        ["(s.k IS NOT DISTINCT FROM r.k)"],
+    )
+
+
 def test_single_stream_conditions_go_to_intake() -> None:
     predicate = plan("r.k = s.k AND r.x > 3 AND s.n = 'a' AND r.y < 0").predicate
     assert str(predicate.selections[0]) == "((r.x > 3) AND (r.y < 0.0))" or "r.x" in str(predicate.selections[0])

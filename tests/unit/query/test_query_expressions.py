@@ -117,6 +117,15 @@ def test_arithmetic_and_constants_have_the_values_of_sql(plan, text, value):
         ("R.day < '2024-05-01 00:00:01'", True),
         ("R.ts BETWEEN '2024-05-01' AND '2024-05-02'", True),
         ("R.day IN ('2024-04-30', '2024-05-01')", True),
+        ("R.k IS DISTINCT FROM S.k", True),
+        ("S.k IS NOT DISTINCT FROM NULL", True),
+        ("NULL IS NOT DISTINCT FROM NULL", True),
+        ("R.k IS NOT DISTINCT FROM R.k + 0.0", True),
+        ("R.ts IS DISTINCT FROM '2024-05-01'", True),
+        ("R.ok IS TRUE AND R.ok IS NOT FALSE AND R.ok IS NOT UNKNOWN", True),
+        ("(R.k = S.k) IS TRUE OR (R.k = S.k) IS FALSE", False),
+        ("R.k = S.k IS UNKNOWN", True),
+        ("NULL IS NOT TRUE", True),
         ("near(R.x, 2)", True),
         ("NEAR(R.k, S.y)", False),
         ("ABS(R.x - S.y) <= 3.5", True),
@@ -215,6 +224,21 @@ def test_a_condition_of_500_terms_can_be_walked_printed_and_evaluated(plan):
         assert hash(whole)
         keys = {("R", "k"): pa.array([7, 7]), ("S", "k"): pa.array([1, 8])}
         assert filter_mask(whole, keys, 2).tolist() == [word == "OR", True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(R.k IS NOT DISTINCT FROM S.k)",
+        "(R.k IS DISTINCT FROM S.k)",
+        "(NOT (R.k IS DISTINCT FROM S.k))",
+        "((R.k = S.k) IS TRUE)",
+        "((R.k = S.k) IS NOT FALSE)",
+        "((R.k IS NOT DISTINCT FROM S.k) IS DISTINCT FROM R.ok)",
+    ],
+)
+def test_conditions_with_is_are_shown_as_they_are_written(plan, text):
+    assert str(plan(f"SELECT ONLINE R.k FROM R, S WHERE {text}").predicate.whole) == text
 
 
 def test_where_and_on_both_count(plan):

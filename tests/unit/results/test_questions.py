@@ -70,7 +70,7 @@ def keyed(name: str, equality: bool, buckets: int) -> tuple[Job, pa.Table]:
     batches = []
     for number in range(6):
         content = rows(N, number, first_us=number * S, last_us=(number + 2) * S)
-        keys = pa.array([values[at] for at in random.integers(0, len(values), N)], kind)
+        keys = pa.array([[*values, None][at] for at in random.integers(0, len(values) + 1, N)], kind)
         batches.append(pa.RecordBatch.from_arrays([*content.columns[:-1], keys], schema=schema))
         job.batch(number, batches[-1])
     job.ledger.finish()

@@ -1,0 +1,97 @@
+"""Expressions over many rows, NULL among them, have DuckDB's values; where they do not, it is said here and why."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from streamjoin.expression import evaluate
+
+NAN, INF = float("nan"), float("inf")
+TIMES = [
+    *(None, "1970-01-01 00:00:00", "1969-12-31 23:59:59.999999", "2024-02-29 13:30:05.000001", "2024-12-30 00:00:00"),
+    *("1901-01-06 12:00:00.5", "2023-12-31 23:59:59.999", "2020-06-30 07:08:09.123456", "0001-01-01 00:00:00", None),
+]
+NAMES = [None, "", "Ada", "a,b,c", ",,", "hello", "ÄÖÜ ß", "\U0001f355,\U0001f355!", "İſ", "A%\\_"]
+DECIMALS = ("9.95", None, "-0.05", "0", "1159.95", "-1150", "9999999999.99", "-9999999999.99", "0.01", "5")
+COLUMNS = {
+    "R": {
+        "k": [None, 1, 2, None, 0, -15, 149, 2**63 - 1, -(2**63), 55],
+        "x": [None, 0.0, -0.0, NAN, INF, -INF, 2.675, -1.005, 1e300, 12345.678],
+        "name": NAMES,
+        "ts": [text and datetime.fromisoformat(text) for text in TIMES],
+        "ok": [None, True, False, None, True, False, None, True, False, None],
+        "day": [text and date.fromisoformat(text[:10]) for text in TIMES],
+        "id": [None, 0, 4, 5, 15, -15, -25, 2**31 - 1, -(2**31), 149],
+        "price": [text and Decimal(text) for text in DECIMALS],
+    },
+    "S": {
+        "k": [None, 1, 3, 4, None, -15, 150, 2**63 - 1, 0, 55],
+        "y": [None, -0.0, 0.0, NAN, NAN, INF, 2.675, None, 1e300, 0.5],
+        "label": [None, "", "ada", "A,b,c", None, "x", "äöü ß", "y", "", "z"],
+        "a b": list(range(10)),
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def check(plan):
+    """A text's values on all rows are DuckDB's; `differs` has ours by row where DuckDB's is another."""
+    streams = plan("SELECT ONLINE * FROM R, S").streams
+    rows = {
+        (stream.name, field.name): pa.array(COLUMNS[stream.name][field.name]).cast(field.type)
+        for stream in streams
+        for field in stream.columns
+    }
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    for stream in streams:
+        # Zones are cut off, for which DuckDB would need an extension; all is UTC.
+        columns = {name: values for (of, name), values in rows.items() if of == stream.name}
+        plain = {name: values.cast(pa.timestamp("us")) if name == "ts" else values for name, values in columns.items()}
+        connection.register(stream.name, pa.table(plain))
+
+    def check(text: str, differs: dict[int, object] | None = None) -> None:
+        expression = plan(f"SELECT ONLINE {text} AS answer FROM R, S").select[0][1]
+        found = evaluate(expression, rows, 10)
+        assert found.type == expression.type
+        ours = [value.replace(tzinfo=None) if isinstance(value, datetime) else value for value in found.to_pylist()]
+        theirs = [value for (value,) in connection.execute(f"SELECT {text} FROM R POSITIONAL JOIN S").fetchall()]
+        assert any(value is not None for value in ours), "a test that cannot fail"
+        for row, value in (differs or {}).items():
+            assert shown(ours[row]) == shown(value) != shown(theirs[row])
+            theirs[row] = value
+        assert list(map(shown, ours)) == list(map(shown, theirs))
+
+    return check
+
+
+def shown(value: object) -> str:
+    """What tells values apart: also NaN, and 1 from 1.0 and from TRUE."""
+    return repr(value + 0.0) if isinstance(value, float) else repr(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "R.k IS NOT DISTINCT FROM S.k",
+        "R.k IS DISTINCT FROM S.k",
+        "R.x IS NOT DISTINCT FROM S.y",
+        "R.x IS DISTINCT FROM S.k",
+        "R.price IS NOT DISTINCT FROM R.id",
+        "NOT R.name IS DISTINCT FROM S.label",
+        "R.k IS DISTINCT FROM NULL",
+        "R.day IS DISTINCT FROM R.ts",
+        *(f"R.ok IS {word}" for word in ("TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "UNKNOWN", "NOT UNKNOWN")),
+        "(R.k = S.k) IS NOT TRUE",
+        "R.k = S.k IS UNKNOWN",
+        "R.ok = R.ok IS NULL",
+        "R.k IS NOT DISTINCT FROM S.k AND R.ok IS TRUE",
+    ],
+)
+def test_conditions_with_is_have_the_values_of_duckdb(check, text):
+    check(text)
