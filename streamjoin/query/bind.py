@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import TokenType, exp
 
 from streamjoin.errors import InputError
-from streamjoin.expression import FUNCTIONS, TRUE, Expression
+from streamjoin.expression import FUNCTIONS, Expression, conjunction
 from streamjoin.plan import JoinPlan
 from streamjoin.predicate import JoinPredicate, analyse, led_by
 from streamjoin.query.condition import condition_over
@@ -19,6 +19,7 @@ from streamjoin.query.select import bind_select
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
 from streamjoin.query.translate import RegisteredPredicate, Translator
+from streamjoin.query.using import merged_columns
 from streamjoin.schema import StreamSchema
 from streamjoin.window import TimeWindow
 
@@ -90,6 +91,7 @@ def bind(
     _check_parts(tree, words)
     names, two = _streams(tree, words, streams, relations)
     scope = Scope(words.source, names, two)
+    scope = replace(scope, merged=merged_columns(tree.args["joins"][0], words, scope))
     translator = Translator(words, scope, registered)
     if not tree.expressions:
         raise words.source.wrong("SELECT ONLINE needs at least one column", words.range(0))
@@ -202,12 +204,15 @@ def _stream(
 def _where(tree: exp.Select, translator: Translator) -> Expression:
     words = translator.words
     join: exp.Join = tree.args["joins"][0]
-    if any(part and key not in ("this", "on", "kind") for key, part in join.args.items()):
+    if any(part and key not in ("this", "on", "using", "kind") for key, part in join.args.items()):
         raise words.source.unsupported("only inner joins are supported yet", words.range_of(join))
     if join.args.get("kind", "") not in ("", "INNER", "CROSS"):
         raise words.source.unsupported(f"{join.args['kind']} JOIN is not supported yet", words.range_of(join))
     parts: list[exp.Expr] = []
-    if join.args.get("on") is not None:
+    if join.args.get("using"):
+        if join.args.get("kind") == "CROSS":
+            raise words.source.wrong("CROSS JOIN takes no USING; write JOIN", words.range_of(join.args["using"][0]))
+    elif join.args.get("on") is not None:
         parts.append(join.args["on"])
     elif place := _join_without_condition(words):
         raise words.source.wrong(
@@ -215,10 +220,11 @@ def _where(tree: exp.Select, translator: Translator) -> Expression:
         )
     if (where := tree.args.get("where")) is not None:
         parts.append(where.this)
-    if not parts:
-        return TRUE
-    conditions = [translator.condition(part) for part in parts]
-    return translator.balanced("and", conditions, parts[-1])
+    equal = [
+        translator.compare("eq", *merged.columns, node)
+        for merged, node in zip(translator.scope.merged, join.args.get("using") or (), strict=True)
+    ]
+    return conjunction([*equal, *map(translator.condition, parts)])
 
 
 def _join_without_condition(words: Words) -> Range | None:

@@ -17,7 +17,7 @@ _ORDER = "a stream has no end to sort by, so ORDER BY, LIMIT and OFFSET are not 
 _SETS = "UNION, INTERSECT and EXCEPT are not supported yet; run one query for each part"
 _SUBQUERY = "subqueries and WITH are not supported yet; register the inner query as a stream of its own"
 _OUTER = "outer, semi, anti and as-of joins are not supported yet; write FROM R JOIN S ON ... for pairs that match"
-_USING = "NATURAL and USING are not supported yet; write the condition, such as ON R.k = S.k"
+_NATURAL = "NATURAL is not supported yet; name the columns, such as USING (k)"
 _WINDOW_FUNCTION = "window functions are not supported yet; the window of a join is its WITHIN clause"
 _TABLES = "only registered streams can stand in FROM, not LATERAL, PIVOT or table functions"
 
@@ -31,8 +31,7 @@ KEYWORDS = {
     TokenType.EXCEPT: _SETS,
     TokenType.SELECT: _SUBQUERY,
     TokenType.WITH: _SUBQUERY,
-    TokenType.NATURAL: _USING,
-    TokenType.USING: _USING,
+    TokenType.NATURAL: _NATURAL,
     TokenType.OVER: _WINDOW_FUNCTION,
     TokenType.QUALIFY: _WINDOW_FUNCTION,
     TokenType.LATERAL: _TABLES,
@@ -83,6 +82,8 @@ def check_words(words: Words) -> None:
             raise words.source.unsupported(KEYWORDS[kind], words.range(place))
         if words.is_word(place, *_JOIN_WORDS) and words.is_word(place + 1, "JOIN", *_JOIN_WORDS):
             raise words.source.unsupported(_OUTER, words.range(place, place + 1))
+        if kind == TokenType.USING:
+            _check_using(words, place)
 
 
 def _check_symbol(words: Words, place: int) -> None:
@@ -121,6 +122,24 @@ def _check_touching(words: Words, place: int) -> None:
             "between them, or quote it",
             words.range(place - 1, place),
         )
+
+
+def _check_using(words: Words, using: int) -> None:
+    """The parser reads USING (R.k), USING k and USING () as if they were in order."""
+    place = using + 1
+    if words.kind(place) == TokenType.L_PAREN:
+        while words.kind(place) in (TokenType.L_PAREN, TokenType.COMMA) and _is_name(words, place + 1):
+            place += 2
+    if place == using + 1 or words.kind(place) != TokenType.R_PAREN:
+        raise words.source.wrong(
+            "USING takes the names of columns of both streams in brackets, such as USING (k)", words.range(using, place)
+        )
+
+
+def _is_name(words: Words, place: int) -> bool:
+    if words.kind(place) in (None, TokenType.NUMBER, TokenType.STRING):
+        return False
+    return words.kind(place) == TokenType.IDENTIFIER or _WORD.fullmatch(words.text(words.tokens[place])) is not None
 
 
 def _check_type_length(words: Words, place: int) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeVar
 
-from streamjoin.expression import Column
+from streamjoin.expression import Column, Expression
 from streamjoin.query.source import Range, Source
 from streamjoin.schema import StreamSchema
 
@@ -17,15 +17,29 @@ _LISTED_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)
+class Merged:
+    """Two columns with one name without a stream, as USING asks for.
+
+    Args:
+        columns: R's and S's, which are equal in all results.
+        value: what the name means: R's, in the type that they are compared in.
+    """
+
+    columns: tuple[Column, Column]
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """What a query reads, under the names it gives it: two streams, or the results of a join."""
 
     source: Source
     names: tuple[str, ...]
     streams: tuple[StreamSchema, ...]
+    merged: tuple[Merged, ...] = ()
 
-    def column(self, stream: tuple[str, Range] | None, name: tuple[str, Range]) -> Column:
-        """The column a name means, by case first, then without case where only one fits.
+    def column(self, stream: tuple[str, Range] | None, name: tuple[str, Range]) -> Expression:
+        """The column a name means, by case first, then without case where only one fits; for merged ones their value.
 
         Args:
             stream: the qualifier and its place, or None.
@@ -38,6 +52,8 @@ class Scope:
         fits = [column for column in found if column] or [
             column for side in sides if (column := self._any_case(side, written))
         ]
+        if stream is None and (one := self.merged_of(fits)):
+            return one.value
         if len(fits) == 1:
             return fits[0]
         if fits:
@@ -67,6 +83,14 @@ class Scope:
         """Every column of one side, in the stream's order."""
         columns = self.streams[side].columns
         return [Column(self.names[side], name, kind) for name, kind in zip(columns.names, columns.types, strict=True)]
+
+    def merged_of(self, columns: Collection[Column]) -> Merged | None:
+        """The merged columns that all of some are; None where they are not, or where there are none."""
+        return next((one for one in self.merged if columns and set(columns) <= set(one.columns)), None)
+
+    def column_of(self, side: int, name: str) -> Column | None:
+        """The column of one side that a name means; None where there is no such column."""
+        return self._exact(side, name) or self._any_case(side, name)
 
     def _exact(self, side: int, name: str) -> Column | None:
         columns = self.streams[side].columns

@@ -58,8 +58,11 @@ def bind_select(tree: exp.Select, translator: Translator) -> tuple[tuple[str, Ex
 def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
     where = translator.place(node)
     if type(node) is exp.Star and not any(node.args.values()):
-        columns = translator.scope.all_of(0) + translator.scope.all_of(1)
-        return [Item(column, None, before + place, where) for place, column in enumerate(columns, 1)]
+        scope = translator.scope
+        merged = [(one.value, one.columns[0].name) for one in scope.merged]
+        others = [column for side in (0, 1) for column in scope.all_of(side) if scope.merged_of([column]) is None]
+        named = [*merged, *((column, None) for column in others)]
+        return [Item(column, name, before + place, where) for place, (column, name) in enumerate(named, 1)]
     if type(node) is exp.Column and type(node.this) is exp.Star and not any(node.this.args.values()):
         table = node.args["table"]
         columns = translator.scope.all_of(translator.scope.side(table.name, translator.place(table)))
@@ -74,6 +77,8 @@ def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
             )
         node = node.this
     expression = translator.expression(node)
+    if alias is None and type(node) is exp.Column and not node.args.get("table"):
+        alias = next((one.columns[0].name for one in translator.scope.merged if one.value is expression), None)
     if pa.types.is_null(expression.type):
         raise translator.words.source.wrong("NULL alone has no type; write CAST(NULL AS ...)", where)
     return [Item(cast(expression, column_type(expression.type)), alias, before + 1, where)]

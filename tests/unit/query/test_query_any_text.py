@@ -15,11 +15,18 @@ from streamjoin.plan import JoinPlan
 PIECES = r"""
     SELECT ONLINE DISTINCT FROM WHERE WITHIN JOIN ON AS AND OR NOT IN IS NULL TRUE LIKE BETWEEN CASE WHEN THEN ELSE END
     CAST INTERVAL TIMESTAMP DATE SECONDS ROWS MONTH LEFT USING GROUP BY ORDER LIMIT UNION WITH OVER INT DECIMAL VARCHAR
+    DISTINCT UNKNOWN ILIKE EXTRACT( DATE_TRUNC( ROUND( IF( SPLIT_PART( LEFT( year
     R S a b R.k S.k R.x S.y R.ts R.name "a	b" `a b` ABS( COUNT( near( f( ( ) , ; . * + - / % = <> < >= || :: -> [ ] { }
     1 -1 0.5 1e400 9223372036854775808 'x' '2024-05-01' ' " ` -- /* */ $$ ? @ # ^ ~ \
 """
 WORDS = PIECES.split()
-FRAMES = ("{}", "SELECT ONLINE {} FROM R, S", "SELECT ONLINE R.k FROM {}", "SELECT ONLINE R.k FROM R, S WHERE {}")
+FRAMES = (
+    "{}",
+    "SELECT ONLINE {} FROM R, S",
+    "SELECT ONLINE R.k FROM {}",
+    "SELECT ONLINE k FROM R JOIN S USING {}",
+    "SELECT ONLINE R.k FROM R, S WHERE {}",
+)
 
 soup = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 anything = st.one_of(st.text(max_size=60), soup, st.tuples(soup, st.text(max_size=5), soup).map(" ".join))

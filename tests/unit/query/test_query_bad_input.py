@@ -131,6 +131,23 @@ NAMES = [
     ("SELECT ONLINE naer(x, y) FROM R, S", 1, 15, "did you mean near"),
 ]
 
+USING = [
+    ("SELECT ONLINE R.k FROM R JOIN S USING k", 1, 33, "USING takes the names"),
+    ("SELECT ONLINE R.k FROM R JOIN S USING", 1, 33, "USING takes the names"),
+    ("SELECT ONLINE R.k FROM R JOIN S USING ()", 1, 33, "USING takes the names"),
+    ("SELECT ONLINE R.k FROM R JOIN S USING (k", 1, 33, "USING takes the names"),
+    ("SELECT ONLINE R.k FROM R JOIN S USING (R.k)", 1, 33, "USING takes the names"),
+    ("SELECT ONLINE R.k FROM R JOIN S USING (k, 1)", 1, 33, "USING takes the names"),
+    ("SELECT ONLINE R.k FROM R JOIN S USING (k) AND TRUE", 1, 43, '"AND" cannot stand here'),
+    ("SELECT ONLINE R.k FROM R, S USING (k)", 1, 29, '"USING" cannot stand here'),
+    ("SELECT ONLINE R.k FROM R CROSS JOIN S USING (k)", 1, 46, "CROSS JOIN takes no USING; write JOIN"),
+    ("SELECT ONLINE R.k FROM R JOIN S USING (k, lable)", 1, 43, 'R has no column "lable", and USING needs one of each'),
+    ("SELECT ONLINE R.k FROM R JOIN S USING (label)", 1, 40, 'R has no column "label"'),
+    ("SELECT ONLINE R.k FROM R JOIN S USING (name)", 1, 40, 'S has no column "name"'),
+    ("SELECT ONLINE R.k FROM R JOIN S USING (k, K)", 1, 43, '"K" stands twice in USING'),
+    ("SELECT ONLINE k, k FROM R JOIN S USING (k)", 1, 18, 'two output columns are called "k"'),
+]
+
 TYPES = [
     (HEAD + " WHERE R.k > S.label", 1, 35, ">: cannot compare int64 with string; write CAST"),
     (HEAD + " WHERE R.k = '7'", 1, 35, "=: cannot compare int64 with string"),
@@ -188,8 +205,7 @@ UNSUPPORTED = [
     ("SELECT ONLINE SUM(R.x) OVER () FROM R, S", 1, 24, "window functions"),
     ("SELECT ONLINE R.k FROM R LEFT JOIN S ON R.k = S.k", 1, 26, "outer, semi, anti and as-of joins"),
     ("SELECT ONLINE R.k FROM R FULL OUTER JOIN S ON R.k = S.k", 1, 26, "outer, semi, anti and as-of joins"),
-    ("SELECT ONLINE R.k FROM R NATURAL JOIN S", 1, 26, "NATURAL and USING"),
-    ("SELECT ONLINE R.k FROM R JOIN S USING (k)", 1, 33, "NATURAL and USING"),
+    ("SELECT ONLINE R.k FROM R NATURAL JOIN S", 1, 26, "NATURAL is not supported yet; name the columns"),
     ("SELECT ONLINE R.k FROM R", 1, 24, "a join needs two streams"),
     ("SELECT ONLINE R.k FROM R WITHIN 5 SECONDS", 1, 24, "a join needs two streams"),
     ("SELECT ONLINE R.k FROM R, S, R a", 1, 30, "joins of more than two streams"),
@@ -205,7 +221,7 @@ UNSUPPORTED = [
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "column", "message"), NOT_A_QUERY + WINDOWS + SYNTAX + NAMES + TYPES + UNSUPPORTED
+    ("text", "line", "column", "message"), NOT_A_QUERY + WINDOWS + SYNTAX + NAMES + USING + TYPES + UNSUPPORTED
 )
 def test_a_bad_query_is_refused_at_its_place_and_by_name(plan, text, line, column, message):
     with pytest.raises(QueryError) as caught:
@@ -220,7 +236,7 @@ def test_good_sql_without_an_operator_for_it_is_called_unsupported(plan, text):
         plan(text)
 
 
-@pytest.mark.parametrize("text", [row[0] for row in SYNTAX + TYPES])
+@pytest.mark.parametrize("text", [row[0] for row in SYNTAX + USING + TYPES])
 def test_a_wrong_query_is_not_called_unsupported(plan, text):
     with pytest.raises(QueryError) as caught:
         plan(text)
@@ -228,7 +244,7 @@ def test_a_wrong_query_is_not_called_unsupported(plan, text):
 
 
 def test_no_message_shows_a_stack_a_class_of_the_parser_or_more_text_than_a_line(plan):
-    for text, *_ in NOT_A_QUERY + WINDOWS + SYNTAX + NAMES + TYPES + UNSUPPORTED:
+    for text, *_ in NOT_A_QUERY + WINDOWS + SYNTAX + NAMES + USING + TYPES + UNSUPPORTED:
         with pytest.raises(QueryError) as caught:
             plan(text)
         assert "sqlglot" not in str(caught.value)

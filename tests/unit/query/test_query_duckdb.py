@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.expression import evaluate
+from streamjoin.query import plan_query
+from streamjoin.schema import ARRIVAL, StreamSchema
 
 NAN, INF = float("nan"), float("inf")
 TIMES = [
@@ -68,6 +70,21 @@ def check(plan):
         assert list(map(shown, ours)) == list(map(shown, theirs))
 
     return check
+
+
+def test_using_has_the_columns_of_duckdb_but_puts_those_that_are_equal_first(plan):
+    columns = {
+        name: pa.schema([(column, pa.int64()) for column in names]) for name, names in (("A", "xkl"), ("B", "lyk"))
+    }
+    streams = [StreamSchema(name, schema, ARRIVAL) for name, schema in columns.items()]
+    text = "FROM A JOIN B USING (k, l)"
+    found = plan_query(f"SELECT ONLINE * {text}", {stream.name: stream for stream in streams}).output.names
+    with duckdb.connect() as connection:
+        for stream in streams:
+            connection.register(stream.name, stream.columns.empty_table())
+        theirs = [name for name, *_ in connection.execute(f"SELECT * {text}").description]
+    # As the standard and PostgreSQL have it; DuckDB leaves them at their places in the first table.
+    assert found == ["k", "l", "x", "y"] and theirs == ["x", "k", "l", "y"]
 
 
 def shown(value: object) -> str:

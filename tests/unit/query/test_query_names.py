@@ -43,6 +43,54 @@ def test_a_qualified_star_is_every_column_of_one_stream(plan):
     check(plan, "S.*, R.x", "k y label a b x")
 
 
+USING = {
+    "A": StreamSchema("A", pa.schema([("x", pa.string()), ("k", pa.int64()), ("L", pa.date32())]), ARRIVAL),
+    "B": StreamSchema(
+        "B", pa.schema([("k", pa.float64()), ("y", pa.bool_()), ("l", pa.timestamp("us", tz="UTC"))]), ARRIVAL
+    ),
+}
+
+
+def test_using_makes_one_column_of_two_that_comes_first_and_needs_no_stream():
+    found = plan_query("SELECT ONLINE *, A.k AS mine FROM A JOIN B USING (l, k) WHERE k > 5 AND B.k < 9", USING)
+    assert [str(equality.source) for equality in found.predicate.equalities] == [
+        "(CAST(A.L AS timestamp) = B.l)",
+        "(CAST(A.k AS float64) = B.k)",
+    ]
+    # In the types of the comparisons, as if either side had been taken.
+    assert {name: str(expression) for name, expression in found.select} == {
+        "L": "CAST(A.L AS timestamp)",
+        "k": "CAST(A.k AS float64)",
+        "x": "A.x",
+        "y": "B.y",
+        "mine": "A.k",
+    }
+    assert [str(selection.args[0]) for selection in found.predicate.selections] == ["CAST(A.k AS float64)", "B.k"]
+
+
+@pytest.mark.parametrize(
+    ("items", "names"),
+    [
+        ("k, A.k, B.k", "k A_k B_k"),
+        ("K, x", "k x"),
+        ("k + 1, l", "column_1 L"),
+        ("A.*, B.k AS other", "x k L other"),
+        ("B.*, k AS again", "k y l again"),
+        ("l AS k, B.k", "k B_k"),
+    ],
+)
+def test_columns_of_using_have_the_name_it_was_written_with(items, names):
+    select = plan_query(f"SELECT ONLINE {items} FROM A JOIN B USING (k, l)", USING).select
+    assert " ".join(name for name, _ in select) == names
+
+
+def test_using_of_columns_that_cannot_be_compared_is_refused_there():
+    streams = {name: StreamSchema(name, pa.schema([("k", kind)]), ARRIVAL)
+               for name, kind in (("A", pa.string()), ("B", pa.int64()))}  # fmt: skip
+    with pytest.raises(QueryError, match=r"column 40: =: cannot compare string with int64"):
+        plan_query("SELECT ONLINE A.k FROM A JOIN B USING (k)", streams)
+
+
 def test_both_kinds_of_quotes_make_a_name(plan):
     check(plan, 'S."a b", S.`a b` AS again', "a b again")
 
