@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from streamjoin.decimals import to_float64
 from streamjoin.errors import InputError, QueryError, RunError
+from streamjoin.functions import rounding, texts, times
 from streamjoin.schema import type_name
 from streamjoin.types import (
     BOOL,
@@ -135,10 +136,11 @@ _INFIX = {
     "divide": "/",
     "modulo": "%",
     "like": "LIKE",
+    "ilike": "ILIKE",
 }
 
 
-_READS_NULL = {"and", "or", "is_null", "same", "coalesce", "nullif", "case", "cast"}
+_READS_NULL = {"and", "or", "is_null", "same", "coalesce", "nullif", "case", "if", "cast"}
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -470,9 +472,45 @@ def _sign_case(kinds: Sequence[pa.DataType]) -> pa.DataType:
     return _sign_common(kinds[1:])
 
 
+def _sign_if(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    _takes(3, "values", kinds, lambda kind: True)
+    _takes(1, "a condition first", kinds[:1], pa.types.is_boolean)
+    return _sign_common(kinds[1:])
+
+
 def _sign_any(kinds: Sequence[pa.DataType]) -> pa.DataType:
     _takes(1, "one value", kinds, lambda kind: True)
     return BOOL
+
+
+def _sign_round(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    _takes((1, 2), "numbers", kinds, is_number)
+    if len(kinds) == 1:
+        return INT64
+    _takes(1, "an integer of digits", kinds[1:], pa.types.is_integer)
+    # Of decimals the digits decide, see `rounding.rounded_type`.
+    return _sign_same_number(kinds[:1])
+
+
+def _sign_each(result: pa.DataType, what: str, *tests: Callable[[Any], bool]) -> Callable[[Any], pa.DataType]:
+    def sign(kinds: Sequence[pa.DataType]) -> pa.DataType:
+        _takes(len(tests), what, kinds, lambda kind: True)
+        for kind, test in zip(kinds, tests, strict=True):
+            _takes(1, what, [kind], test)
+        return result
+
+    return sign
+
+
+def _sign_truncate(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    _sign_each(TIMESTAMP, "a unit and a timestamp or date", is_text, is_instant)(kinds)
+    return kinds[1] if pa.types.is_timestamp(kinds[1]) else TIMESTAMP
+
+
+def _sign_epoch(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    what = "a timestamp, date or difference of such"
+    _takes(1, what, kinds, lambda kind: is_instant(kind) or pa.types.is_duration(kind))
+    return FLOAT64
 
 
 def _sign_instant(kinds: Sequence[pa.DataType]) -> pa.DataType:
@@ -733,12 +771,30 @@ def _as(value: Value, kind: pa.DataType) -> Value:
     return value if value.type == kind else _cast([value], kind)
 
 
+def _instant(value: Value) -> Value:
+    return value.cast(TIMESTAMP) if pa.types.is_date(value.type) else value
+
+
+def _of_instant(compute: Callable[[Any], Any]) -> Callable[[list[Any], pa.DataType], Value]:
+    return lambda values, kind: _as(compute(_instant(values[0])), kind)
+
+
 def _float_argument(compute: Callable[..., Any]) -> Callable[[list[Any], pa.DataType], Value]:
     def run(values: list[Any], kind: pa.DataType) -> Value:
         result = compute(*[_as(value, FLOAT64) for value in values])
         return pc.if_else(pc.is_nan(result), pa.scalar(None, FLOAT64), result) if compute is pc.sqrt else result
 
     return run
+
+
+_to_nearest = _to_whole(pc.round, round_mode="half_towards_infinity")
+
+
+def _round(values: list[Any], kind: pa.DataType) -> Value:
+    if len(values) == 1:
+        return _to_nearest(values, kind)
+    digits = _constant(values, "ROUND", 1)
+    return pa.scalar(None, kind) if digits is None else _as(rounding.round_to(values[0], digits), kind)
 
 
 def _extreme(operator: str) -> Callable[[list[Any], pa.DataType], Value]:
@@ -781,6 +837,17 @@ def _pattern(compute: Callable[..., Any], name: str) -> Callable[[list[Any], pa.
     return run
 
 
+def _with_constants(function: str, compute: Callable[..., Any]) -> Callable[[list[Any], pa.DataType], Value]:
+    def run(values: list[Any], kind: pa.DataType) -> Value:
+        places = PATTERN_ARGUMENTS[function]
+        constants = [_constant(values, function.upper(), place) for place in places]
+        if None in constants:
+            return pa.scalar(None, kind)
+        return compute(*[value for place, value in enumerate(values) if place not in places], *constants)
+
+    return run
+
+
 def _replace(values: list[Any], _: pa.DataType) -> Value:
     old, new = _constant(values, "REPLACE", 1), _constant(values, "REPLACE", 2)
     if old is None or new is None:
@@ -790,7 +857,7 @@ def _replace(values: list[Any], _: pa.DataType) -> Value:
 
 def _case(values: list[Any], kind: pa.DataType) -> Value:
     condition, then, otherwise = values
-    return pc.if_else(pc.fill_null(condition, False), _as(then, kind), _as(otherwise, kind))
+    return pc.if_else(pc.fill_null(_as(condition, BOOL), False), _as(then, kind), _as(otherwise, kind))
 
 
 def _nullif(values: list[Any], kind: pa.DataType) -> Value:
@@ -818,7 +885,7 @@ FUNCTIONS: dict[str, Function] = {
     "abs": Function(_sign_same_number, _abs),
     "floor": Function(_sign_to_integer, _to_whole(pc.floor)),
     "ceil": Function(_sign_to_integer, _to_whole(pc.ceil)),
-    "round": Function(_sign_to_integer, _to_whole(pc.round, round_mode="half_towards_infinity")),
+    "round": Function(_sign_round, _round),
     "sqrt": Function(_sign_to_float(1), _float_argument(pc.sqrt)),
     "power": Function(_sign_to_float(2), _float_argument(pc.power)),
     "least": Function(_sign_common, _extreme("le")),
@@ -826,6 +893,7 @@ FUNCTIONS: dict[str, Function] = {
     "coalesce": Function(_sign_common, lambda values, kind: pc.coalesce(*_common(values, kind))),
     "nullif": Function(_sign_common, _nullif),
     "case": Function(_sign_case, _case),
+    "if": Function(_sign_if, _case),
     "lower": Function(_sign_text(1, STRING), _unary(pc.utf8_lower)),
     "upper": Function(_sign_text(1, STRING), _unary(pc.utf8_upper)),
     "length": Function(_sign_text(1, INT64), _unary(pc.utf8_length)),
@@ -837,23 +905,41 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "substring": Function(_sign_substring, _substring),
     "replace": Function(_sign_text(3, STRING), _replace),
+    "left": Function(
+        _sign_each(STRING, "a string and an integer", is_text, pa.types.is_integer),
+        _with_constants("left", texts.left),
+    ),
+    "right": Function(
+        _sign_each(STRING, "a string and an integer", is_text, pa.types.is_integer),
+        _with_constants("right", texts.right),
+    ),
+    "split_part": Function(
+        _sign_each(STRING, "two strings and an integer", is_text, is_text, pa.types.is_integer),
+        _with_constants("split_part", texts.split_part),
+    ),
     "like": Function(_sign_text(2, BOOL), _pattern(pc.match_like, "LIKE")),
+    "ilike": Function(_sign_text(2, BOOL), _pattern(texts.ilike, "ILIKE")),
     "starts_with": Function(_sign_text(2, BOOL), _pattern(pc.starts_with, "STARTS_WITH")),
     "ends_with": Function(_sign_text(2, BOOL), _pattern(pc.ends_with, "ENDS_WITH")),
     "contains": Function(_sign_text(2, BOOL), _pattern(pc.match_substring, "CONTAINS")),
     # RE2 runs in time linear in the text, so no pattern can hang a unit.
     "regexp_like": Function(_sign_text(2, BOOL), _pattern(pc.match_substring_regex, "REGEXP_LIKE")),
-    "year": Function(_sign_instant, _unary(pc.year)),
-    "month": Function(_sign_instant, _unary(pc.month)),
-    "day": Function(_sign_instant, _unary(pc.day)),
-    "hour": Function(_sign_instant, _unary(pc.hour)),
-    "minute": Function(_sign_instant, _unary(pc.minute)),
-    "second": Function(_sign_instant, _unary(pc.second)),
+    **{name: Function(_sign_instant, _of_instant(field)) for name, field in times.FIELDS.items()},
+    "epoch": Function(_sign_epoch, _of_instant(times.epoch)),
+    "date_trunc": Function(
+        _sign_truncate, _with_constants("date_trunc", lambda value, unit: times.truncate(_instant(value), unit))
+    ),
 }
 """What a query may call, by name."""
 
 PATTERN_ARGUMENTS = {
     "like": (1,),
+    "ilike": (1,),
+    "left": (1,),
+    "right": (1,),
+    "split_part": (1, 2),
+    "round": (1,),
+    "date_trunc": (0,),
     "starts_with": (1,),
     "ends_with": (1,),
     "contains": (1,),

@@ -64,6 +64,11 @@ def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
         return bool(is_number(source) or pa.types.is_boolean(source) or is_instant(source) or is_text(source))
     if is_text(source):
         return bool(is_number(target) or pa.types.is_boolean(target) or is_instant(target))
+    # Integers are microseconds since 1970.
+    if pa.types.is_timestamp(target) and pa.types.is_integer(source):
+        return True
+    if target == INT64 and pa.types.is_timestamp(source):
+        return True
     if is_number(target):
         return bool(is_number(source) or pa.types.is_boolean(source))
     return is_instant(source) and is_instant(target)

@@ -84,6 +84,8 @@ def check_words(words: Words) -> None:
             raise words.source.unsupported(_OUTER, words.range(place, place + 1))
         if kind == TokenType.USING:
             _check_using(words, place)
+        if words.is_word(place, "EXTRACT") and words.kind(place + 1) == TokenType.L_PAREN:
+            _check_extract(words, place)
 
 
 def _check_symbol(words: Words, place: int) -> None:
@@ -133,6 +135,14 @@ def _check_using(words: Words, using: int) -> None:
     if place == using + 1 or words.kind(place) != TokenType.R_PAREN:
         raise words.source.wrong(
             "USING takes the names of columns of both streams in brackets, such as USING (k)", words.range(using, place)
+        )
+
+
+def _check_extract(words: Words, place: int) -> None:
+    """The parser reads EXTRACT(year, t) as well."""
+    if words.kind(place + 3) != TokenType.FROM:
+        raise words.source.wrong(
+            "EXTRACT takes a unit, FROM and a time, such as EXTRACT(hour FROM t)", words.range(place)
         )
 
 

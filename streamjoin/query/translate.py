@@ -7,7 +7,7 @@ parser that learns new syntax cannot widen the language.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from streamjoin.errors import QueryError
 from streamjoin.expression import PATTERN_ARGUMENTS, PUBLIC_FUNCTIONS, Call, Expression, Literal, call, cast
+from streamjoin.functions import rounding, texts, times
 from streamjoin.query import constants
 from streamjoin.query.casts import can_cast, type_of
 from streamjoin.query.limits import OPERAND_DEPTH_MAX
@@ -23,7 +24,7 @@ from streamjoin.query.scope import Scope, look_up, suggest
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import CALL_MARK, CALLABLE, SYNONYMS, Words
 from streamjoin.schema import type_name
-from streamjoin.types import BOOL, STRING, comparison_type, is_number
+from streamjoin.types import BOOL, INT64, STRING, TIMESTAMP, comparison_type, is_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,14 @@ AGGREGATES = frozenset(
         *("first", "last", "any_value", "count_if", "array_agg", "string_agg", "listagg", "approx_count_distinct"),
     )
 )
+_CHECKS: dict[str, Callable[..., None]] = {"date_trunc": times.check_unit, "split_part": texts.check_part}
+"""What the constants of a function must be, besides having the right types."""
+_EXTRACTED = (*times.FIELDS, "epoch")
 _SYMBOLS = {
     **{"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "not": "NOT"},
     "same": "IS [NOT] DISTINCT FROM",
     **{"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%", "negate": "-", "concat": "||"},
+    **{"like": "LIKE", "ilike": "ILIKE"},
 }
 
 Rule: TypeAlias = "tuple[frozenset[str], Callable[[Translator, Any], Expression]]"
@@ -111,7 +116,10 @@ class Translator:
             if place < len(args) and not isinstance(args[place], Literal):
                 raise self._wrong(f"argument {place + 1} of {function.upper()} must be a constant", node)
         try:
-            return call(function, *args)
+            found = call(function, *args)
+            if check := _CHECKS.get(function):
+                check(*[args[place].value for place in PATTERN_ARGUMENTS[function]])  # type: ignore[union-attr]
+            return found
         except QueryError as bad:
             if function not in _SYMBOLS:
                 raise self._wrong(bad.message, node) from None
@@ -290,10 +298,20 @@ def _distinct(*, same: bool) -> Callable[[Translator, Any], Expression]:
     return build
 
 
-def _like(translator: Translator, node: exp.Like) -> Expression:
-    args = translator.expression(node.this), translator.expression(node.expression)
-    found = translator.call("like", args, node)
-    return translator.call("not", (found,), node) if node.args.get("negate") else found
+def _like(function: str) -> Callable[[Translator, Any], Expression]:
+    def build(translator: Translator, node: exp.Binary) -> Expression:
+        args = translator.expression(node.this), translator.expression(node.expression)
+        found = translator.call(function, args, node)
+        return translator.call("not", (found,), node) if node.args.get("negate") else found
+
+    return build
+
+
+def _extract(translator: Translator, node: exp.Extract) -> Expression:
+    unit = node.this.name.lower()
+    if unit not in _EXTRACTED:
+        raise translator._wrong(f"EXTRACT knows no {unit.upper()[:40]}; it knows {', '.join(_EXTRACTED)}", node)
+    return translator.call(unit, (translator.expression(node.expression),), node)
 
 
 def _case(translator: Translator, node: exp.Case) -> Expression:
@@ -324,6 +342,10 @@ def _cast(translator: Translator, node: exp.Cast) -> Expression:
             return constants.instant(value.value, kind)
     except QueryError as bad:
         raise translator._wrong(bad.message, node) from None
+    if is_number(value.type) and pa.types.is_timestamp(kind):
+        value = cast(cast(value, INT64), TIMESTAMP)
+    elif pa.types.is_timestamp(value.type) and is_number(kind):
+        value = cast(value, TIMESTAMP)
     return cast(value, kind)
 
 
@@ -337,7 +359,11 @@ def _function(translator: Translator, node: exp.Anonymous) -> Expression:
     function = SYNONYMS.get(name.lower(), name.lower())
     if function in CALLABLE:
         args = [translator.expression(arg) for arg in _checked(node, function, translator)]
-        return translator.call(function, args, node)
+        found = translator.call(function, args, node)
+        if function == "round" and len(args) == 2 and pa.types.is_decimal(found.type):
+            digits = args[1].value  # type: ignore[union-attr]
+            return found if digits is None else replace(found, type=rounding.rounded_type(found.type, digits))
+        return found
     if name.lower() in AGGREGATES:
         hint = {"min": "; of two values, write LEAST", "max": "; of two values, write GREATEST"}.get(name.lower(), "")
         raise translator.words.source.unsupported(
@@ -417,7 +443,9 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Is: (_BINARY, _is),
     exp.NullSafeEQ: (_BINARY, _distinct(same=True)),
     exp.NullSafeNEQ: (_BINARY, _distinct(same=False)),
-    exp.Like: (_BINARY | {"negate"}, _like),
+    exp.Like: (_BINARY | {"negate"}, _like("like")),
+    exp.ILike: (_BINARY | {"negate"}, _like("ilike")),
+    exp.Extract: (_BINARY, _extract),
     exp.Case: (frozenset(("this", "ifs", "default")), _case),
     exp.Cast: (frozenset(("this", "to")), _cast),
     exp.Anonymous: (frozenset(("this", "expressions")), _function),

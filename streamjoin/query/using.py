@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from streamjoin.expression import Column, cast, comparison_type
+from streamjoin.expression import Column, cast
 from streamjoin.query.scope import Merged, Scope, suggest
 from streamjoin.query.tokens import Words
+from streamjoin.types import comparison_type
 
 
 def merged_columns(join: exp.Join, words: Words, scope: Scope) -> tuple[Merged, ...]:

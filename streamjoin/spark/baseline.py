@@ -240,6 +240,7 @@ _FUNCTIONS: dict[str, Callable[..., Column]] = {
     "least": F.least,
     "greatest": F.greatest,
     "case": lambda when, then, otherwise: F.when(when, then).otherwise(otherwise),
+    "if": lambda when, then, otherwise: F.when(when, then).otherwise(otherwise),
 }
 
 
@@ -256,6 +257,12 @@ def spark_column(expression: Expression, plan: JoinPlan) -> Column:
             if pa.types.is_duration(kind):
                 return _interval(value)
             return F.lit(value).cast(from_arrow_type(kind))
+        case Call("cast", (inner,), kind) if pa.types.is_timestamp(kind) != pa.types.is_timestamp(inner.type) and (
+            pa.types.is_integer(kind) or pa.types.is_integer(inner.type)
+        ):
+            raise UnsupportedError(
+                "a timestamp as an integer is in microseconds here and in seconds in Spark's own join"
+            )
         case Call("cast", (inner,), kind):
             return spark_column(inner, plan).cast(from_arrow_type(kind))
         case Call(function, args, _):

@@ -38,7 +38,6 @@ from streamjoin.state import rewrite
 from streamjoin.state.manifest import FORMAT
 from streamjoin.state.store import StateStore
 
-
 KEYS = 2
 """How values become keys, which is what state is sorted by. Before 2, bounds and wide decimals had keys of floats."""
 

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from backend.jobs.joinfile import RESULT_FIELDS, RUN_FIELDS
+from streamjoin.expression import PUBLIC_FUNCTIONS
 from streamjoin.joinfile import SnapshotFile
 from streamjoin.operators.registry import COMMON_KNOBS, REGISTRY
+from streamjoin.query.tokens import SYNONYMS
 
-FORM = (Path(__file__).resolve().parents[2] / "frontend/src/pages/job/change/fields.ts").read_text()
+SOURCES = Path(__file__).resolve().parents[2] / "frontend/src"
+FORM = (SOURCES / "pages/job/change/fields.ts").read_text()
+EDITOR = (SOURCES / "editor/language.ts").read_text()
 SECTIONS = {
     "run": set(RUN_FIELDS),
     "results": set(RESULT_FIELDS) - {"snapshot", "store"},  # parts of their own
@@ -27,3 +31,10 @@ def test_every_field_of_a_section_has_a_place_in_the_form(section: str) -> None:
 def test_every_knob_has_a_place_in_the_form() -> None:
     knobs = {name for entry in REGISTRY.values() for name in entry.knobs}
     assert set(re.findall(r"knob\('(\w+)'", FORM)) == knobs | set(COMMON_KNOBS)
+
+
+def test_the_editor_knows_every_function_of_the_query_language() -> None:
+    listed = re.search(r"const FUNCTIONS =([^;]*);", EDITOR)
+    assert listed is not None
+    words = " ".join(re.findall(r"'([^']*)'", listed[1])).split()
+    assert words == sorted({*PUBLIC_FUNCTIONS, *SYNONYMS, "cast", "extract"})

@@ -3,10 +3,15 @@ import type { LanguageSupport } from '@codemirror/language';
 import { sql, SQLDialect } from '@codemirror/lang-sql';
 
 const KEYWORDS =
-  'select online from where within and or not as between in is null like case when then else end true false ' +
-  'interval rows milliseconds millisecond seconds second minutes minute hours hour days day';
+  'select online from inner cross join on using where within and or not as between in is null like ilike ' +
+  'distinct unknown case when then else end true false timestamp date interval rows microseconds ' +
+  'milliseconds millisecond seconds second minutes minute hours hour days day';
 
-const FUNCTIONS = 'abs ceil floor round sqrt length lower upper coalesce cast extract';
+const FUNCTIONS =
+  'abs cast ceil ceiling char_length coalesce concat contains date_trunc day dow doy ends_with epoch ' +
+  'extract floor greatest hour if least left length lower microsecond millisecond minute mod month ' +
+  'nullif pow power quarter regexp_like replace reverse right round second split_part sqrt starts_with ' +
+  'substr substring trim upper week year';
 
 const dialect = SQLDialect.define({ keywords: KEYWORDS, builtin: FUNCTIONS, caseInsensitiveIdentifiers: false });
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.expression import evaluate
+from streamjoin.functions import times
 from streamjoin.query import plan_query
 from streamjoin.schema import ARRIVAL, StreamSchema
 
@@ -111,4 +112,53 @@ def shown(value: object) -> str:
     ],
 )
 def test_conditions_with_is_have_the_values_of_duckdb(check, text):
+    check(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"EXTRACT({field} FROM R.ts)" for field in (*times.FIELDS, "epoch")),
+        *(f"EXTRACT('{field}' FROM R.day)" for field in (*times.FIELDS, "epoch")),
+        "EXTRACT(EPOCH FROM R.ts - R.day)",
+        *(f"DATE_TRUNC('{unit}', R.ts)" for unit in times.UNITS),
+        *(f"DATE_TRUNC('{unit}', R.day)" for unit in times.UNITS),
+        "DATE_TRUNC('MONTH', TIMESTAMP '2024-05-17 10:00:00')",
+    ],
+)
+def test_times_have_the_parts_that_duckdb_gives_them(check, text):
+    check(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "IF(R.ok, R.k, S.k)",
+        "IF(R.k = S.k, 'same', R.name)",
+        "IF(NULL, 1, 2)",
+        *(f"{function}(R.name, {n})" for function in ("LEFT", "RIGHT") for n in (0, 2, -2, 99, -99, 2**31, -(2**63))),
+        *(f"SPLIT_PART(R.name, ',', {n})" for n in (1, 2, 4, 99, -1, -3, -99)),
+        "SPLIT_PART(R.name, 'l', 3)",
+        "SPLIT_PART('a--b', '--', 2)",
+        "R.name ILIKE 'a%'",
+        "R.name NOT ILIKE '%ÄÖ%ß'",
+        "R.name ILIKE '%\U0001f355_'",
+        "LEFT(R.name, 1) ILIKE 'i'",
+        "R.name ILIKE '%S'",
+    ],
+)
+def test_texts_have_the_parts_that_duckdb_gives_them(check, text):
+    check(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"ROUND(R.x, {n})" for n in (0, 1, 2, 3, -1, -3, 20, 308, 309, 400, -300, -308, -309, -400)),
+        *(f"ROUND(CAST(R.id AS BIGINT), {n})" for n in (0, 3, -1, -2, -9)),
+        *(f"ROUND(R.price, {n})" for n in (0, 1, 2, 5, -1, -2, -9)),
+        "ROUND(S.k % 1000, -1)",
+    ],
+)
+def test_numbers_are_rounded_as_duckdb_does(check, text):
     check(text)

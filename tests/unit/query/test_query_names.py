@@ -95,6 +95,21 @@ def test_both_kinds_of_quotes_make_a_name(plan):
     check(plan, 'S."a b", S.`a b` AS again', "a b again")
 
 
+def test_characters_beyond_16_bits_stay_whole_in_names_and_texts():
+    pizza = "\U0001f355\U0001f3fd"
+    stream = StreamSchema("R", pa.schema([(pizza, pa.string())]), ARRIVAL)
+    items = f"R.\"{pizza}\", S.`{pizza}`, 'a{pizza}' AS `{pizza}!`"
+    text = f"SELECT ONLINE {items} FROM R, R AS S WHERE R.\"{pizza}\" ILIKE '{pizza}%'"
+    found = plan_query(text, {"R": stream})
+    assert found.text == text
+    assert {name: str(expression) for name, expression in found.select} == {
+        f"R_{pizza}": f"R.{pizza}",
+        f"S_{pizza}": f"S.{pizza}",
+        f"{pizza}!": f"'a{pizza}'",
+    }
+    assert str(found.predicate.selections[0]) == f"(R.{pizza} ILIKE '{pizza}%')"
+
+
 def test_a_self_join_calls_the_stream_by_two_names(plan):
     found = plan("SELECT ONLINE one.k, other.k FROM R AS one JOIN R other ON one.k = other.k")
     assert found.names == ("one", "other")
