@@ -866,10 +866,10 @@ def _nullif(values: list[Any], kind: pa.DataType) -> Value:
 
 
 _ARITHMETIC = {"add", "subtract", "multiply", "divide"}
-_COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "same"}
+_COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 
 FUNCTIONS: dict[str, Function] = {
-    **{name: Function(_sign_compare, _compare(name)) for name in _COMPARISONS - {"same"}},
+    **{name: Function(_sign_compare, _compare(name)) for name in _COMPARISONS},
     "same": Function(_sign_compare, _same),
     "and": Function(_sign_logic, lambda values, _: pc.and_kleene(*values)),
     "or": Function(_sign_logic, lambda values, _: pc.or_kleene(*values)),
@@ -950,6 +950,6 @@ PATTERN_ARGUMENTS = {
 """Arguments that must be constants, by position: they are compiled once, not once a row."""
 
 PUBLIC_FUNCTIONS = sorted(
-    FUNCTIONS.keys() - _COMPARISONS - _INFIX.keys() - {"not", "is_null", "negate", "case", "cast"}
+    FUNCTIONS.keys() - _COMPARISONS - _INFIX.keys() - {"not", "is_null", "same", "negate", "case", "cast"}
 )
 """The names a query may write as a function call."""

@@ -97,7 +97,8 @@ class Words:
         for place in range(1, len(self.tokens)):
             kind = self.kind(place)
             depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-            if depth == 0 and kind in (TokenType.COMMA, TokenType.FROM):
+            ends = kind == TokenType.COMMA or (kind == TokenType.FROM and self.kind(place - 1) != TokenType.DISTINCT)
+            if depth == 0 and ends:
                 if number == 0:
                     return self.range(first, place - 1)
                 number, first = number - 1, place + 1

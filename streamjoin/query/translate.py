@@ -134,6 +134,8 @@ class Translator:
                 "write CAST(... AS ...) on one side",
                 node,
             )
+        if function == "same":  # of what = compares
+            return replace(self.call("eq", (left, right), node), function=function)
         return self.call(function, (left, right), node)
 
     def balanced(self, function: str, args: Sequence[Expression], node: exp.Expr) -> Expression:

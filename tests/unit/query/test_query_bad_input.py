@@ -195,6 +195,7 @@ TYPES = [
     ("SELECT ONLINE near(R.x) FROM R, S", 1, 15, "near takes 2 arguments, not 1"),
     ("SELECT ONLINE near(R.x, R.name) FROM R, S", 1, 25, "argument 2 of near is float64, not string"),
     ("SELECT ONLINE NULL FROM R, S", 1, 15, "NULL alone has no type"),
+    ("SELECT ONLINE R.k IS DISTINCT FROM 1 AS a, NULL FROM R, S", 1, 44, "NULL alone has no type"),
     ("SELECT ONLINE CAST(R.day AS INT) FROM R, S", 1, 20, "date cannot become int32"),
     ("SELECT ONLINE CAST(R.ts AS INT) FROM R, S", 1, 20, "timestamp cannot become int32"),
     ("SELECT ONLINE CAST(R.x AS TIMESTAMP) FROM R, S", 1, 20, "float64 cannot become timestamp"),
