@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from sqlglot import exp
 
-from streamjoin.expression import Column, cast
+from streamjoin.expression import Column, Expression, cast
 from streamjoin.query.scope import Merged, Scope, suggest
 from streamjoin.query.tokens import Words
-from streamjoin.types import comparison_type
+from streamjoin.types import comparison_type, is_number
 
 
 def merged_columns(join: exp.Join, words: Words, scope: Scope) -> tuple[Merged, ...]:
@@ -23,10 +24,17 @@ def merged_columns(join: exp.Join, words: Words, scope: Scope) -> tuple[Merged, 
         r, s = (_column(node, side, words, scope) for side in (0, 1))
         if any(merged.columns == (r, s) for merged in found):
             raise words.source.wrong(f'"{node.name}" stands twice in USING', words.range_of(node))
-        # Where they cannot be compared, the equality says so.
-        common = comparison_type(r.type, s.type) or r.type
-        found.append(Merged((r, s), cast(r, common)))
+        found.append(Merged((r, s), _value(r, s)))
     return tuple(found)
+
+
+def _value(r: Column, s: Column) -> Expression:
+    """R's value in the type in which the two are compared; as it is where no column has such a type."""
+    common = comparison_type(r.type, s.type)
+    # Where they cannot be compared, the equality says so.
+    if common is None or pa.types.is_decimal256(common) or is_number(common) != is_number(r.type):
+        return r
+    return cast(r, common)
 
 
 def _column(node: exp.Identifier, side: int, words: Words, scope: Scope) -> Column:
