@@ -1,7 +1,8 @@
 """CSV records to cells: one record is one line, its fields in schema order (RFC 4180).
 
 A field in double quotes may hold commas, line breaks and doubled quotes. A quote inside an unquoted field is an
-ordinary character. One line break at the end of the record is allowed.
+ordinary character. Nothing between two commas is NULL, `""` is an empty text. One line break at the end of the record
+is allowed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.intake.records.cells import QUOTED, TEXT, Bytes, Cells, Longs
+from streamjoin.intake.records.cells import NULL, QUOTED, TEXT, Bytes, Cells, Longs
 from streamjoin.intake.records.record_bytes import RecordBytes
 from streamjoin.intake.records.utf8 import utf8_error
 from streamjoin.kernel import kernel
@@ -115,6 +116,8 @@ def _scan_record(
             while at < end and data[at] != _COMMA and data[at] != _LF and data[at] != _CR:
                 at += 1
             length[field, row] = at - start[field, row]
+            if at == start[field, row]:
+                kind[field, row] = NULL
         field += 1
         if at >= end:
             break
