@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -85,7 +86,7 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
             is_clock = pa.types.is_integer(given) and pa.types.is_timestamp(kind)
             hint = "; declare it as it is and give time_unit" if is_clock else ""
             raise ValueError(f"it is {type_name(given)} here, and {type_name(kind)} in the schema{hint}")
-    found = values.cast(kind)
+    found = (cut_fractions(values) if pa.types.is_timestamp(kind) else values).cast(kind)
     if pa.types.is_floating(given) and (pa.types.is_decimal(kind) or kind == pa.float32() != given != pa.float16()):
         # Arrow rounds these without a word.
         back = found.cast(given)
@@ -93,6 +94,13 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if (wrong := pc.index(same, False).as_py()) >= 0:
             raise ValueError(f"{values[wrong]} does not fit {type_name(kind)} exactly")
     return found
+
+
+def cut_fractions(texts: Any) -> Any:
+    """Texts of times, as an array or chunks, without the digits beyond microseconds; anything else is left as it is."""
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        return texts
+    return pc.replace_substring_regex(texts, r"(\.\d{6})\d+", r"\1")
 
 
 def _means(kind: pa.DataType) -> str:

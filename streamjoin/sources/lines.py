@@ -16,6 +16,7 @@ import pyarrow.json
 from streamjoin.errors import InputError, RunError
 from streamjoin.intake.records.cells import Bytes, Longs
 from streamjoin.kernel import kernel
+from streamjoin.sources.columns import cut_fractions
 
 CHUNK_BYTES = 16 << 20
 RECORD_BYTES_MAX = 64 << 20
@@ -220,7 +221,7 @@ def _are_times(texts: pa.ChunkedArray) -> bool:
     if not pc.all(pc.match_substring_regex(texts, r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")).as_py():
         return False
     try:
-        texts.cast(pa.timestamp("us", "UTC"))
+        cut_fractions(texts).cast(pa.timestamp("us", "UTC"))
     except pa.ArrowInvalid:
         return False
     return True

@@ -11,7 +11,8 @@ The formats:
 Invariants:
     1. Whether and how a record is read depends on that record alone, not on its neighbours in the block.
     2. Every record is in the rows or among the bad ones, once; of Arrow records, every row.
-    3. Nothing is rounded but text to floats: what a column cannot hold exactly makes the record bad.
+    3. Nothing is rounded but text to floats, and times to whole microseconds, downwards: anything else that a column
+       cannot hold exactly makes the record bad.
 """
 
 from streamjoin.intake.records.contract import BadRecord, Decoded, Decoder

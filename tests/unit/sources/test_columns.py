@@ -88,6 +88,11 @@ def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         (pa.array(["12"]), pa.int64(), [12]),
         (pa.array([12]), pa.string(), ["12"]),
         (pa.array(["2026-01-01"]), pa.date32(), [datetime.date(2026, 1, 1)]),
+        (
+            pa.array(["2026-01-01T00:00:00.000001999Z"]),
+            TIMESTAMP,
+            [datetime.datetime(2026, 1, 1, 0, 0, 0, 1, datetime.UTC)],
+        ),
     ],
 )
 def test_value_that_fits_is_kept(values: pa.Array, kind: pa.DataType, expected: list[Any]) -> None:

@@ -217,6 +217,7 @@ def test_mark_of_byte_order_does_not_spoil_what_is_inferred(path: Path) -> None:
         (["2026-01-01T00:00:00.000000Z", None, "2026-01-01T00:00:00.5Z"], "timestamp[us, tz=UTC]"),
         (["2026-01-01T00:00:00+02:00"], "timestamp[us, tz=UTC]"),
         (["2026-01-01 00:00:00"], "timestamp[us, tz=UTC]"),
+        (["2026-01-01T00:00:00.123456789Z", "2026-01-01T00:00:00.5Z"], "timestamp[us, tz=UTC]"),
         (["2026-01-01T00:00:00Z", "later"], "string"),
         (["2026-13-01T00:00:00Z"], "string"),
         (["2026-01-01Z"], "string"),
