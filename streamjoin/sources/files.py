@@ -101,6 +101,8 @@ def first_schema(format: str, path: Path) -> pa.Schema:
                     return stream_schema(pa.ipc.open_file(file).schema)
             case _:
                 return stream_schema(infer_schema(first, format))
+    except RunError as cause:
+        raise InputError(str(cause)) from None
     except (pa.ArrowInvalid, OSError) as cause:
         raise InputError(f"{first} cannot be read as {format}: {cause}") from None
 

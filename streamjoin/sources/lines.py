@@ -17,11 +17,11 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.intake.records.cells import Bytes, Longs
 from streamjoin.kernel import kernel
 from streamjoin.sources.columns import cut_fractions
+from streamjoin.sources.texts import head_of, opened
 
 CHUNK_BYTES = 16 << 20
 RECORD_BYTES_MAX = 64 << 20
 _HEAD_BYTES = 1 << 20
-_BOM = b"\xef\xbb\xbf"
 
 _LF = ord("\n")
 _QUOTE = ord('"')
@@ -33,7 +33,7 @@ def records_of(path: str, *, quoted: bool) -> Iterator[tuple[int, pa.Array]]:
     """(number of the first record, records) chunk by chunk; blank lines are skipped, a CSV header too.
 
     Where the quotes of a CSV record are wrong, or the closing one never comes, the record ends with its line: it
-    costs itself and no other. A mark of byte order at the file's beginning belongs to no record.
+    costs itself and no other. How a file is encoded and packed: see `texts`.
 
     Args:
         quoted: double quotes protect line breaks, and the first record is a header.
@@ -74,16 +74,13 @@ def _cut(path: str, quoted: bool) -> Iterator[tuple[bytes, np.ndarray]]:
 
 
 def _chunks(path: str) -> Iterator[tuple[bytes, bool]]:
-    """The file's bytes without its mark of byte order, and which are the last."""
-    try:
-        with open(path, "rb") as file:
-            chunk = file.read(len(_BOM)).removeprefix(_BOM) + file.read(CHUNK_BYTES)
-            while chunk:
-                following = file.read(CHUNK_BYTES)
-                yield chunk, not following
-                chunk = following
-    except OSError as cause:
-        raise RunError(f"{path} cannot be read: {cause}") from None
+    """The text's bytes, and which are the last."""
+    with opened(path) as file:
+        chunk = file.read(CHUNK_BYTES)
+        while chunk:
+            following = file.read(CHUNK_BYTES)
+            yield chunk, not following
+            chunk = following
 
 
 def _ends(data: bytes, quoted: bool, is_last: bool) -> np.ndarray:
@@ -164,12 +161,11 @@ def read_header(path: str | Path) -> list[str]:
     Raises:
         RunError: the file is empty or cannot be read, or its names are no text.
     """
+    head, _ = head_of(path, _HEAD_BYTES)
     try:
-        with open(path, "rb") as file:
-            head = file.read(_HEAD_BYTES).removeprefix(_BOM)
         record = _first_record(head)
         names = next(csv.reader([record.decode()], strict=True), None) if record else None
-    except (OSError, UnicodeDecodeError, csv.Error) as cause:
+    except (UnicodeDecodeError, csv.Error) as cause:
         raise RunError(f"{path} cannot be read: its line of column names: {cause}") from None
     if not names:
         raise RunError(f"{path} is empty; a CSV file begins with a line of column names")
@@ -191,9 +187,8 @@ def infer_schema(path: Path, format: str) -> pa.Schema:
     Raises:
         InputError: it is empty, or its beginning is not of that format.
     """
-    with open(path, "rb") as file:
-        head = file.read(_HEAD_BYTES)
-    if len(head) == _HEAD_BYTES and (ends := _ends(head, format == "csv", False)).size:
+    head, is_cut = head_of(path, _HEAD_BYTES)
+    if is_cut and (ends := _ends(head, format == "csv", False)).size:
         head = head[: int(ends[-1]) + 1]
     if not head.strip():
         raise InputError(f"{path} is empty, so its columns are unknown; give a schema")
@@ -205,12 +200,12 @@ def infer_schema(path: Path, format: str) -> pa.Schema:
             return pa.schema([
                 field.with_type(pa.string()) if pa.types.is_time(field.type) else field for field in found
             ])  # fmt: skip
-        table = pyarrow.json.read_json(io.BytesIO(head.removeprefix(_BOM)))
+        table = pyarrow.json.read_json(io.BytesIO(head))
         return pa.schema([
             field.with_type(pa.timestamp("us", "UTC")) if _are_times(table[field.name]) else field
             for field in table.schema
         ])  # fmt: skip
-    except pa.ArrowInvalid as cause:
+    except (pa.ArrowInvalid, UnicodeDecodeError) as cause:
         raise InputError(f"{path} does not begin as {format}: {cause}; give a schema") from None
 
 

@@ -140,7 +140,7 @@ def test_file_that_is_not_there_stops_the_job_by_name(path: Path) -> None:
 @pytest.mark.parametrize("quoted", [False, True])
 def test_no_byte_is_lost_or_moved(quoted: bool, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file"
-    found = records(path, (b"h\n" if quoted else b"") + content, quoted=quoted)
+    found = records(path, b"h\n" + content, quoted=quoted)[0 if quoted else 1 :]
     place = 0
     for record in found:
         begin = content.index(record, place)
