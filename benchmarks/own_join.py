@@ -133,7 +133,7 @@ def typed_rows(session: SparkSession, bound: Bound) -> DataFrame:
         assert described.path is not None
         rows = (
             session.readStream.schema(from_arrow_schema(schema.columns, prefer_timestamp_ntz=False))
-            .option("maxFilesPerTrigger", file.run.files_per_batch)
+            .options(**baseline.files_a_batch(file))
             .parquet(str(file.resolve(described.path)))
         )
         streams[schema.name] = Stream(rows, schema.time, schema.delay_us, described.time_unit)

@@ -120,7 +120,7 @@ def join_file(
         "query": query,
         "operator": dict(operator),
         "results": {"discard": True},
-        "run": {"slots": SLOTS, "checkpoint": str(work / f"{name}.checkpoint"), **run_options},
+        "run": {"slots": SLOTS, "files_per_batch": 1, "checkpoint": str(work / f"{name}.checkpoint"), **run_options},
     }
 
 

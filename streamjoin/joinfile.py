@@ -246,7 +246,7 @@ class RunFile(Model):
     """`run:`."""
 
     slots: Slots | None = None
-    files_per_batch: Count = 1
+    files_per_batch: Count | None = None
     offsets_per_batch: Count = 100_000
     checkpoint: str | None = None
     driver_memory: Annotated[int, Field(ge=480, le=2**20, strict=True)] = 1024  # MiB; Spark needs 450

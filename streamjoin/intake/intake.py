@@ -69,6 +69,7 @@ class Piece:
             slots.
         position: position of the piece's first row.
         now_us: when the batch began, as logged.
+        place: where the row at a position comes from, for people; None where identity and position say it.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Piece:
     identity: str
     position: int
     now_us: int
+    place: Callable[[int], tuple[str, int]] | None = None
 
 
 @dataclass(slots=True)
@@ -150,8 +152,7 @@ class Intake:
                 [
                     DeadLetter(
                         self.plan.streams[self.side].name,
-                        piece.identity,
-                        int(positions[row]),
+                        *(piece.place(int(positions[row])) if piece.place else (piece.identity, int(positions[row]))),
                         MISSING if missing[row] else OUT_OF_RANGE,
                         _row_text(rows, int(row)),
                     )

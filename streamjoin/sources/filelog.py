@@ -93,11 +93,14 @@ class FileLog:
         """
         chosen = self.files[start:stop]
         for file in chosen:
-            path = Path(file.path)
-            if not path.exists():
-                raise RunError(f"{path} was to be read, but it is gone; put it back, the job goes on where it stopped")
-            if path.stat().st_size < file.bytes:
-                raise RunError(f"{path} is shorter than when it was first seen; files of a stream must not change")
+            try:
+                size = os.stat(file.path).st_size
+            except OSError:
+                raise RunError(
+                    f"{file.path} was to be read, but it is gone; put it back, the job goes on where it stopped"
+                ) from None
+            if size < file.bytes:
+                raise RunError(f"{file.path} is shorter than when it was first seen; files of a stream must not change")
         return chosen
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,24 @@ from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.intake.records import decoder
 from streamjoin.sources.columns import conform, stream_schema
-from streamjoin.sources.filelog import FileLog, list_files
+from streamjoin.sources.filelog import FileLog, LoggedFile, list_files
 from streamjoin.sources.lines import infer_schema, read_header, records_of
 from streamjoin.sources.source import Read
 
 FORMATS = ("parquet", "arrow", "jsonl", "csv")
+
+BATCH_BYTES = 16 << 20
+"""A batch takes files of about so many bytes, and one at least."""
+FILE_BYTES_MIN = 4 << 10
+"""A smaller file counts as one of this size: opening it takes as long as reading so much."""
+GROUP_BYTES = 1 << 20
+"""Small files that follow each other are read together up to this size."""
+GROUPING = "grouping"
+"""In an offset: by which rule its files were grouped; offsets without it are of versions that read each file alone.
+
+What a batch reads must not change after its offset was logged, so another rule, or another of the two numbers above,
+needs another number here, and the old rule for the old one."""
+_GROUPING_NOW = 1
 
 
 class FileSource:
@@ -31,12 +45,18 @@ class FileSource:
         format: one of FORMATS.
         path: the folder or file.
         log: where the file log is kept.
-        files_per_batch: at most so many files a batch.
+        files_per_batch: at most so many files a batch; None for files of about BATCH_BYTES.
         schema: given columns; None to take what the first file carries.
     """
 
     def __init__(
-        self, stream: str, format: str, path: Path, log: Path, files_per_batch: int, schema: pa.Schema | None = None
+        self,
+        stream: str,
+        format: str,
+        path: Path,
+        log: Path,
+        files_per_batch: int | None = None,
+        schema: pa.Schema | None = None,
     ) -> None:
         self.stream = stream
         self.format = format
@@ -60,26 +80,58 @@ class FileSource:
         if self._end is None:
             self.log.refresh()
         known = len(self.log.files) if self._end is None else self._end
-        return {"files": max(min(start["files"] + self.files_per_batch, known), start["files"])}
+        begin = int(start["files"])
+        stop = begin + (self.files_per_batch or _count(self.log.files[begin:known], BATCH_BYTES))
+        return {"files": min(stop, known), GROUPING: _GROUPING_NOW} if begin < known else start
 
     def sample(self, rows: int) -> Read | None:
-        """The first file."""
+        """The first file, or the first small ones."""
         files = list_files(self.path)
-        return FileRead(self.stream, self.format, str(files[0]), 0, self.schema) if files else None
+        first = [LoggedFile(number, str(path), path.stat().st_size) for number, path in enumerate(files[:_SAMPLED_MAX])]
+        return self._read(first[: _count(first, GROUP_BYTES)]) if first else None
 
     def backlog(self, start: dict[str, Any]) -> int | None:
         """Files not yet read."""
         return len(self.log.files) - int(start["files"])
 
     def reads(self, start: dict[str, Any], end: dict[str, Any], tasks: int) -> list[Read]:
-        """A read a file, or several of a large Parquet file."""
+        """A read of each file, of several small ones together, or several of a large Parquet file."""
         files = self.log.between(start["files"], end["files"])
-        parts = -(-tasks // max(len(files), 1))
+        groups = list(_groups(files)) if GROUPING in end else [[file] for file in files]
+        parts = -(-tasks // max(len(groups), 1))
         reads: list[Read] = []
-        for file in files:
-            whole = FileRead(self.stream, self.format, file.path, file.number, self.schema)
-            reads += _row_groups(whole, parts) if self.format == "parquet" and parts > 1 else [whole]
+        for group in groups:
+            whole = self._read(group)
+            if self.format == "parquet" and parts > 1 and isinstance(whole, FileRead):
+                reads += _row_groups(whole, parts)
+            else:
+                reads.append(whole)
         return reads
+
+    def _read(self, files: Sequence[LoggedFile]) -> FileRead | GroupRead:
+        alone = [FileRead(self.stream, self.format, file.path, file.number, self.schema) for file in files]
+        return alone[0] if len(alone) == 1 else GroupRead(tuple(alone))
+
+
+_SAMPLED_MAX = GROUP_BYTES // FILE_BYTES_MIN
+
+
+def _count(files: Sequence[LoggedFile], limit: int) -> int:
+    """How many of the first files have about `limit` bytes together; one at least."""
+    size = 0
+    for count, file in enumerate(files):
+        size += max(file.bytes, FILE_BYTES_MIN)
+        if size > limit:
+            return max(count, 1)
+    return max(len(files), 1)
+
+
+def _groups(files: Sequence[LoggedFile]) -> Iterator[Sequence[LoggedFile]]:
+    """The files in order, small ones together. What is together depends on the files alone, and not on the tasks."""
+    while files:
+        count = _count(files, GROUP_BYTES)
+        yield files[:count]
+        files = files[count:]
 
 
 def first_schema(format: str, path: Path) -> pa.Schema:
@@ -152,6 +204,10 @@ class FileRead:
         """The file's place in the log and its name."""
         return f"{self.number}:{os.path.basename(self.path)}"
 
+    def place(self, position: int) -> tuple[str, int]:
+        """See `Read.place`."""
+        return self.identity, position
+
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
         """The file's rows. Broken records of text files come as dead letters; a broken binary file is an error.
 
@@ -210,6 +266,70 @@ class FileRead:
             yield rows.slice(0, BLOCK_ROWS), letters
             for start in range(BLOCK_ROWS, rows.num_rows, BLOCK_ROWS):
                 yield rows.slice(start, BLOCK_ROWS), ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRead:
+    """Small files that follow each other, as one: a block of rows costs as much to route as a hundred small ones.
+
+    Args:
+        files: two or more.
+        firsts: the position of each file's first row, as far as they were read.
+    """
+
+    files: tuple[FileRead, ...]
+    firsts: list[int] = field(default_factory=list, compare=False)
+    position: int = 0
+
+    @property
+    def name(self) -> str:
+        """That of the first file."""
+        return self.files[0].name
+
+    @property
+    def router(self) -> str:
+        """As of its files."""
+        return self.files[0].router
+
+    @property
+    def identity(self) -> str:
+        """The places of the first and the last file in the log."""
+        return f"{self.files[0].number}-{self.files[-1].number}"
+
+    def place(self, position: int) -> tuple[str, int]:
+        """The file that the row is of, and its place in it."""
+        file = bisect_right(self.firsts, position) - 1
+        return self.files[file].identity, position - self.firsts[file]
+
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
+        """The rows of all files, in blocks. Errors are those of `FileRead.rows`."""
+        self.firsts.clear()
+        reached = 0
+        parts: list[pa.RecordBatch] = []
+        letters: list[DeadLetter] = []
+        for file in self.files:
+            self.firsts.append(reached)
+            for rows, bad in file.rows(columns):
+                reached += rows.num_rows
+                parts.append(rows)
+                letters += bad
+                # Batches without columns cannot be put together.
+                if not columns or sum(part.num_rows for part in parts) >= BLOCK_ROWS:
+                    yield from _together(parts, letters)
+                    parts, letters = [], []
+        yield from _together(parts, letters)
+
+
+def _together(
+    parts: Sequence[pa.RecordBatch], letters: Sequence[DeadLetter]
+) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
+    """Parts of less than two blocks as blocks."""
+    if not parts:
+        return
+    rows = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+    yield rows.slice(0, BLOCK_ROWS), letters
+    if rows.num_rows > BLOCK_ROWS:
+        yield rows.slice(BLOCK_ROWS), ()
 
 
 def _opened(path: str, open_it: Any) -> Any:

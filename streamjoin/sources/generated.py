@@ -130,6 +130,10 @@ class GeneratorRead:
         """The generator; positions count its rows."""
         return self.kind
 
+    def place(self, position: int) -> tuple[str, int]:
+        """See `Read.place`."""
+        return self.identity, position
+
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
         """The rows, block by block."""
         made = generator(self.kind)

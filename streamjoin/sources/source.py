@@ -29,6 +29,9 @@ class Read(Protocol):
     def position(self) -> int:
         """Position of the first row."""
 
+    def place(self, position: int) -> tuple[str, int]:
+        """Where a row that was read comes from, for people: the file or generator, and its place there."""
+
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
         """The rows' given columns, in order, in parts of bounded size, and the records that could not be read."""
 

@@ -18,10 +18,12 @@ from pyspark.sql.types import TimestampType
 from streamjoin.errors import UnsupportedError
 from streamjoin.expression import Call, Expression, Literal, conjunction
 from streamjoin.expression import Column as StreamColumn
+from streamjoin.joinfile import JoinFile
 from streamjoin.operators import registry
 from streamjoin.plan import JoinPlan
 from streamjoin.prepare import Bound
 from streamjoin.schema import ARRIVAL
+from streamjoin.sources.files import BATCH_BYTES
 from streamjoin.spark.driver import POLL_S, BatchTimes, first_cause
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.window import R, S, TimeWindow
@@ -188,7 +190,7 @@ def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
             reader.format({"jsonl": "json"}.get(stream.source, stream.source))
             .schema(spark_schema)
             .option("header", "true")
-            .option("maxFilesPerTrigger", bound.file.run.files_per_batch)
+            .options(**files_a_batch(bound.file))
             # Spark lists folders only; a single file is its folder with all others filtered out.
             .option("pathGlobFilter", "*" if path.is_dir() else path.name)
             .load(str(path if path.is_dir() else path.parent))
@@ -199,6 +201,12 @@ def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
     frame = frame.withWatermark(_TIME, f"{schema.delay_us} microseconds").alias(plan.names[side])
     selection = plan.predicate.selections[side]
     return frame if isinstance(selection, Literal) else frame.where(spark_column(selection, plan))
+
+
+def files_a_batch(file: JoinFile) -> dict[str, Any]:
+    """What Spark's file source is told of how much a batch takes."""
+    count = file.run.files_per_batch
+    return {"maxBytesPerTrigger": BATCH_BYTES} if count is None else {"maxFilesPerTrigger": count}
 
 
 def _event_time(kind: pa.DataType, name: str, unit_us: int) -> Column:

@@ -51,7 +51,7 @@ def read_piece(job: Job, side: int, read: Read, now_us: int) -> Iterator[pa.Reco
     """Intake of one read of a source of ours, as rows of routed blocks; its punctuations come last."""
     letters: list[DeadLetter] = []
     intake = _intake(job, side, letters)
-    piece = Piece(f"{side}-{read.name}", read.router, read.identity, read.position, now_us)
+    piece = Piece(f"{side}-{read.name}", read.router, read.identity, read.position, now_us, read.place)
     for rows, bad in read.rows(job.read_columns(side)):
         intake.bad_records(list(bad))
         for routed in intake.take(rows, piece):

@@ -74,9 +74,85 @@ def test_live_source_sees_new_files_and_never_goes_back(tmp_path: Path) -> None:
     found = FileSource("orders", "csv", data, tmp_path / "log", 10, SCHEMA)
     assert found.latest({"files": 0}, 0) == {"files": 0}
     (data / "1.csv").write_text("k\n1\n")
-    assert found.latest({"files": 0}, 0) == {"files": 1}
+    first = found.latest({"files": 0}, 0)
+    assert first["files"] == 1
     (data / "1.csv").unlink()
+    assert found.latest(first, 0) == first
+    # Of a version that did not say how files are grouped.
     assert found.latest({"files": 1}, 0) == {"files": 1}
+
+
+def test_a_batch_takes_files_by_their_size_unless_their_number_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "BATCH_BYTES", 5 * files.FILE_BYTES_MIN)
+    data = tmp_path / "data"
+    data.mkdir()
+    sizes = [0, 1, 2, 3, 4, 9 * files.FILE_BYTES_MIN, 2 * files.FILE_BYTES_MIN, 3 * files.FILE_BYTES_MIN, 5]
+    for number, size in enumerate(sizes):
+        (data / f"{number}.jsonl").write_bytes(b"\n" * size)
+    found = FileSource("orders", "jsonl", data, tmp_path / "log", schema=SCHEMA)
+    found.freeze(0)
+    offsets = [found.initial()]
+    while (offset := found.latest(offsets[-1], 0)) != offsets[-1]:
+        offsets.append(offset)
+    assert [offset["files"] for offset in offsets] == [0, 5, 6, 8, 9]
+
+
+def grouped(data: Path, tasks: int = 4, start: int = 0) -> list[Any]:
+    found = source("csv", data)
+    return list(found.reads({"files": start}, {"files": len(found.log.files), files.GROUPING: 1}, tasks))
+
+
+def test_small_files_are_read_together_whatever_the_number_of_tasks(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in range(5):
+        padding = "" if number != 3 else "x" * files.GROUP_BYTES
+        (data / f"{number}.csv").write_text(f"k,s\n{number},{padding}\nbad,\n{number + 10},a\n")
+    for tasks in (1, 2, 100):
+        reads = grouped(data, tasks)
+        assert [(part.name, part.identity) for part in reads] == [
+            ("000000000:000000000000", "0-2"),
+            ("000000003:000000000000", "3:3.csv"),
+            ("000000004:000000000000", "4:4.csv"),
+        ]
+    [(rows, letters)] = reads[0].rows(["k"])
+    assert rows["k"].to_pylist() == [0, 10, 1, 11, 2, 12]
+    assert [(letter.source, letter.position) for letter in letters] == [(f"{n}.csv", 1) for n in range(3)]
+    assert [reads[0].place(position) for position in (0, 1, 2, 5)] == [
+        ("0:0.csv", 0), ("0:0.csv", 1), ("1:1.csv", 0), ("2:2.csv", 1)
+    ]  # fmt: skip
+    assert reads[1].place(1) == ("3:3.csv", 1)
+    # A batch that was planned before groups were is repeated file by file.
+    before = source("csv", data).reads({"files": 0}, {"files": 5}, 2)
+    assert [part.identity for part in before] == [f"{number}:{number}.csv" for number in range(5)]
+
+
+def test_blocks_of_a_group_are_of_bounded_size_and_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "BLOCK_ROWS", 7)
+    data = tmp_path / "data"
+    data.mkdir()
+    for number, count in enumerate([3, 0, 9, 1, 1, 1, 20, 2]):
+        (data / f"{number}.csv").write_text("k,s\n" + "1,a\nx,b\n" * count)
+    [part] = grouped(data)
+    # Where no column is wanted, no record is wrong.
+    for columns, good, bad in ((["k", "s"], 37, 37), ([], 74, 0)):
+        sizes = [(rows.num_rows, len(letters)) for rows, letters in part.rows(columns)]
+        assert [sum(count) for count in zip(*sizes, strict=True)] == [good, bad]
+        assert max(rows for rows, _ in sizes) <= 7
+
+
+def test_broken_file_of_a_group_stops_the_job_by_its_own_name(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in range(3):
+        (data / f"{number}.csv").write_text("k,s\n1,a\n" if number != 1 else "")
+    [part] = grouped(data)
+    with pytest.raises(RunError, match=r"1\.csv is empty"):
+        list(part.rows(["k"]))
 
 
 def test_a_replay_reads_the_same_under_the_same_names(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ export const SNAPSHOT_FIELDS: Field[] = [
 
 export const RUN_FIELDS: Field[] = [
   field('run.slots', 'Slots', 'number', 'parts of the join that run side by side', 'as the platform is set'),
-  field('run.files_per_batch', 'Files a batch', 'number', 'of each file stream, at most', '1'),
+  field('run.files_per_batch', 'Files a batch', 'number', 'of each file stream, at most', 'files of about 16 MiB'),
   field('run.offsets_per_batch', 'Rows a batch', 'number', 'of each Kafka or generator stream, at most', '100000'),
   field('run.heartbeat', 'Heartbeat', 'text', 'a batch so often while nothing arrives', '1s'),
   field('run.driver_memory', 'Driver memory', 'number', 'MiB of Java heap, 480 or more', 'as the platform is set'),
