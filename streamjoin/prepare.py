@@ -49,7 +49,7 @@ from streamjoin.results.sink import RESULTS, Post, StoreSink
 from streamjoin.results.stores.store import StoreSpec
 from streamjoin.schema import StreamSchema, check_schema
 from streamjoin.sharing import Plan, SharedPlan
-from streamjoin.sources.filelog import list_files
+from streamjoin.sources.filelog import list_files, root_of, would_read
 from streamjoin.sources.files import first_schema
 from streamjoin.sources.relation import Relation
 from streamjoin.state.store import read_manifests
@@ -392,7 +392,7 @@ def _check_places(file: JoinFile) -> None:
         folder = file.resolve(results.parquet)
         _check_folder(folder, "results.parquet", "Parquet results are a folder of files")
         for what, path in _inputs(file):
-            if _same(folder, path):
+            if _same(folder, path) or would_read(path, folder / "batch-0-0.parquet"):
                 raise InputError(
                     f"{folder} is where {what} comes from; results in it would be read as its tuples",
                     field="results.parquet",
@@ -404,7 +404,7 @@ def _check_places(file: JoinFile) -> None:
                              field="results.jsonl")  # fmt: skip
         _check_folder(target.parent, "results.jsonl", "a file lies in a folder")
         for what, path in _inputs(file):
-            if path in (target, target.parent):
+            if would_read(path, target):
                 raise InputError(
                     f"{target} is among the files of {what}; results in it would be read as its tuples",
                     field="results.jsonl",
@@ -510,10 +510,11 @@ def open_relation(file: JoinFile, name: str) -> Relation:
     """
     relation = file.relations[name]
     with _at(f"relations.{name}.path"):
-        files = list_files(file.resolve(relation.path))
+        path = file.resolve(relation.path)
+        files = list_files(path)
         columns = _columns(file, relation)
         check_schema(columns, "relation")
-    return Relation(name, relation.source, tuple(files), columns)
+    return Relation(name, relation.source, tuple(files), columns, root_of(path))
 
 
 def _columns(file: JoinFile, entry: StreamFile | RelationFile) -> pa.Schema:

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 from backend.problems import Place, Problem
 from backend.settings import Settings
+from streamjoin.errors import InputError
+from streamjoin.sources.filelog import DEPTH_MAX, PARTITION, is_pattern, list_files
 
 ANY = "*"
 SERVERS_MAX = 50
@@ -86,6 +88,8 @@ def check_path(settings: Settings, path: object, pointer: str) -> Path:
         outside = None if _is_in(real, roots) else path
         if outside is None and real.is_dir():
             outside = _link_to_outside(real, roots)
+        elif outside is None and is_pattern(real):
+            outside = next((str(file) for file in _matched(real, pointer) if not _is_in(file.resolve(), roots)), None)
         elif outside is None and real.exists() and not real.is_file():
             _refuse(pointer, f"{path[:200]} is neither a file nor a folder")
     except (OSError, RuntimeError) as cause:
@@ -179,12 +183,25 @@ def _is_in(path: Path, roots: list[Path]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 
 
-def _link_to_outside(folder: Path, roots: list[Path]) -> str | None:
+def _link_to_outside(folder: Path, roots: list[Path], depth: int = 0) -> str | None:
+    """A link to the outside in a folder, or in those of its folders that are read with it; links are followed."""
+    if depth > DEPTH_MAX:
+        return str(folder)
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_symlink() and not _is_in(Path(entry.path).resolve(), roots):
                 return entry.path
+            is_read = PARTITION in entry.name and entry.is_dir()
+            if is_read and (found := _link_to_outside(Path(entry.path), roots, depth + 1)):
+                return found
     return None
+
+
+def _matched(pattern: Path, pointer: str) -> list[Path]:
+    try:
+        return list_files(pattern)
+    except InputError as wrong:
+        _refuse(pointer, wrong.message)
 
 
 def _addresses(name: str) -> list[IPv4Address | IPv6Address]:

@@ -7,9 +7,11 @@ is a number of lines of the log, so a replay reads the same files, whatever the 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import json
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +31,7 @@ class FileLog:
     """The log of one stream, kept in a file.
 
     Args:
-        folder: a folder, or one file.
+        folder: a folder, one file, or a pattern.
         log: where the log is kept.
     """
 
@@ -104,23 +106,114 @@ class FileLog:
         return chosen
 
 
-def list_files(folder: Path) -> list[Path]:
-    """The files of a folder in name order, or the one file; names that begin with . or _ are not finished yet.
+def list_files(path: Path) -> list[Path]:
+    """The files of a folder, a pattern's files, or the one file, in name order.
 
-    Folders in the folder are not looked into.
+    Names that begin with . or _ are not finished yet. Of the folders in a folder those called `column=value` are looked
+    into; others need a pattern, such as `data/**/*.csv`.
 
     Raises:
         InputError: there is no such file or folder, it is neither, or it may not be read.
     """
     try:
-        mode = folder.stat().st_mode
+        mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return sorted(path for path in folder.iterdir() if path.name[0] not in "._" and path.is_file())
+            return sorted(_inside(path))
     except FileNotFoundError:
-        hint = "; name a file or a folder, patterns are not expanded" if set("*?[") & set(folder.name) else ""
-        raise InputError(f"{folder} does not exist{hint}") from None
+        if not is_pattern(path):
+            raise InputError(f"{path} does not exist") from None
+        return _matching(path)
     except (OSError, ValueError) as cause:
-        raise InputError(f"{str(folder)[:200]} cannot be read: {getattr(cause, 'strerror', None) or cause}") from None
+        raise _unreadable(path, cause) from None
     if stat.S_ISREG(mode):
-        return [folder]
-    raise InputError(f"{folder} is neither a file nor a folder")
+        return [path]
+    raise InputError(f"{path} is neither a file nor a folder")
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether a path that does not exist as it is written means those that match it."""
+    return any(_WILD & set(part) for part in path.parts)
+
+
+def root_of(path: Path) -> Path:
+    """The folder below which the folders of a path's files may have columns in their names.
+
+    It is the folder itself, or what a pattern has before its first wildcard.
+
+    Raises:
+        InputError: it may not be looked at.
+    """
+    try:
+        if path.is_dir():
+            return path
+        if path.exists() or not is_pattern(path):
+            return path.parent
+    except (OSError, ValueError) as cause:
+        raise _unreadable(path, cause) from None
+    return _before_wildcards(path)
+
+
+def would_read(path: Path, file: Path) -> bool:
+    """Whether a file written to `file` would be among the files of `path`."""
+    pattern = None if path.exists() or not is_pattern(path) else str(path)
+    # Where `**` is in a pattern, fnmatch's * crosses folders as it does.
+    crosses = "**" in path.parts
+    for above in (file, *file.parents):
+        folders = file.relative_to(above).parts[:-1]
+        is_named = above == path or (
+            pattern is not None
+            and (crosses or len(above.parts) == len(path.parts))
+            and fnmatch.fnmatchcase(str(above), pattern)
+        )
+        if is_named and all(PARTITION in name for name in folders):
+            return True
+    return False
+
+
+PARTITION = "="
+"""What the name of a folder with partitions has, between column and value."""
+_WILD = set("*?[")
+DEPTH_MAX = 16
+"""Folders of partitions inside each other."""
+
+
+def _before_wildcards(path: Path) -> Path:
+    count = next(number for number, part in enumerate(path.parts) if _WILD & set(part))
+    return Path(*path.parts[:count])
+
+
+def _inside(folder: Path, depth: int = 0) -> Iterator[Path]:
+    if depth > DEPTH_MAX:
+        raise InputError(
+            f"{str(folder)[:200]} lies in more than {DEPTH_MAX} folders of partitions; does a link lead back?"
+        )
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name[0] in "._":
+                continue
+            if entry.is_file():
+                yield folder / entry.name
+            elif PARTITION in entry.name and entry.is_dir():
+                yield from _inside(folder / entry.name, depth + 1)
+
+
+def _matching(pattern: Path) -> list[Path]:
+    root = _before_wildcards(pattern)
+    rest = pattern.parts[len(root.parts) :]
+    if ".." in rest:
+        raise InputError(f"{pattern} has .. behind a wildcard; write the path without it")
+    if not root.is_dir():
+        raise InputError(f"{root} does not exist, so no file matches {pattern}")
+    found: set[Path] = set()
+    try:
+        for path in root.glob("/".join(rest)):
+            if any(name[0] in "._" for name in path.relative_to(root).parts):
+                continue
+            found.update(_inside(path) if path.is_dir() else [path] if path.is_file() else [])
+    except (OSError, ValueError) as cause:
+        raise _unreadable(pattern, cause) from None
+    return sorted(found)
+
+
+def _unreadable(path: Path, cause: Exception) -> InputError:
+    return InputError(f"{str(path)[:200]} cannot be read: {getattr(cause, 'strerror', None) or cause}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.intake.records import decoder
 from streamjoin.sources.columns import conform, stream_schema
-from streamjoin.sources.filelog import FileLog, LoggedFile, list_files
+from streamjoin.sources.filelog import FileLog, LoggedFile, list_files, root_of
 from streamjoin.sources.lines import infer_schema, read_header, records_of
+from streamjoin.sources.partitions import partition_columns, partitions_of, with_partitions
 from streamjoin.sources.source import Read
 
 FORMATS = ("parquet", "arrow", "jsonl", "csv")
@@ -43,7 +44,7 @@ class FileSource:
     Args:
         stream: the stream's name, for messages.
         format: one of FORMATS.
-        path: the folder or file.
+        path: the folder, file or pattern.
         log: where the file log is kept.
         files_per_batch: at most so many files a batch; None for files of about BATCH_BYTES.
         schema: given columns; None to take what the first file carries.
@@ -63,6 +64,7 @@ class FileSource:
         self.path = path.absolute()
         self.files_per_batch = files_per_batch
         self.log = FileLog(self.path, log)
+        self.root = root_of(self.path)
         self.schema = schema if schema is not None else first_schema(format, self.path)
         self._end: int | None = None
 
@@ -109,7 +111,9 @@ class FileSource:
         return reads
 
     def _read(self, files: Sequence[LoggedFile]) -> FileRead | GroupRead:
-        alone = [FileRead(self.stream, self.format, file.path, file.number, self.schema) for file in files]
+        alone = [
+            FileRead(self.stream, self.format, file.path, file.number, self.schema, str(self.root)) for file in files
+        ]
         return alone[0] if len(alone) == 1 else GroupRead(tuple(alone))
 
 
@@ -135,7 +139,7 @@ def _groups(files: Sequence[LoggedFile]) -> Iterator[Sequence[LoggedFile]]:
 
 
 def first_schema(format: str, path: Path) -> pa.Schema:
-    """The columns of a source's first file.
+    """The columns of a source's first file, and those that the names of its folders are.
 
     Raises:
         InputError: there is no file yet, or it cannot be read.
@@ -143,25 +147,34 @@ def first_schema(format: str, path: Path) -> pa.Schema:
     files = list_files(path)
     if not files:
         raise InputError(f"{path} has no files yet, so its columns are unknown; give a schema{_hint(path)}")
-    first = files[0]
+    carried = _carried(format, files[0])
+    for column in partition_columns(files, root_of(path)):
+        at = carried.get_field_index(column.name)
+        carried = carried.append(column) if at < 0 else carried.set(at, column)
+    return carried
+
+
+def _carried(format: str, file: Path) -> pa.Schema:
     try:
         match format:
             case "parquet":
-                return stream_schema(pq.read_schema(first))
+                return stream_schema(pq.read_schema(file))
             case "arrow":
-                with pa.memory_map(str(first), "r") as file:
-                    return stream_schema(pa.ipc.open_file(file).schema)
+                with pa.memory_map(str(file), "r") as mapped:
+                    return stream_schema(pa.ipc.open_file(mapped).schema)
             case _:
-                return stream_schema(infer_schema(first, format))
+                return stream_schema(infer_schema(file, format))
     except RunError as cause:
         raise InputError(str(cause)) from None
     except (pa.ArrowInvalid, OSError) as cause:
-        raise InputError(f"{first} cannot be read as {format}: {cause}") from None
+        raise InputError(f"{file} cannot be read as {format}: {cause}") from None
 
 
-def _hint(folder: Path) -> str:
-    found = next((path for path in folder.iterdir() if path.is_dir() and path.name[0] not in "._"), None)
-    return f" (files in its folders, such as {found.name}, are not read)" if found else ""
+def _hint(path: Path) -> str:
+    if not path.is_dir():
+        return ""
+    found = next((inside for inside in path.iterdir() if inside.is_dir() and inside.name[0] not in "._"), None)
+    return f"; for files in its folders, such as {found.name}, write path: {path}/**/*" if found else ""
 
 
 def _row_groups(whole: FileRead, parts: int) -> list[Read]:
@@ -172,20 +185,29 @@ def _row_groups(whole: FileRead, parts: int) -> list[Read]:
     position = 0
     for first in range(0, len(groups), max(size, 1)):
         chosen = tuple(groups[first : first + size])
-        reads.append(FileRead(whole.stream, whole.format, whole.path, whole.number, whole.schema, chosen, position))
+        reads.append(replace(whole, groups=chosen, position=position))
         position += sum(metadata.row_group(group).num_rows for group in chosen)
     return reads or [whole]
 
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
-    """A file, or some row groups of a Parquet file."""
+    """A file, or some row groups of a Parquet file.
+
+    Args:
+        number: its place in the log.
+        schema: the stream's columns.
+        root: what lies below it of the file's folders may have columns in its names.
+        groups: which row groups; None for all.
+        position: of the first row.
+    """
 
     stream: str
     format: str
     path: str
     number: int
     schema: pa.Schema
+    root: str
     groups: tuple[int, ...] | None = None
     position: int = 0
 
@@ -214,6 +236,15 @@ class FileRead:
         Raises:
             RunError: the file cannot be read. It is not skipped, because its good rows would be lost.
         """
+        named = partitions_of(self.path, self.root)
+        if not named.keys() & set(columns):
+            yield from self._carried(columns)
+            return
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for rows, letters in self._carried([name for name in columns if name not in named]):
+            yield with_partitions(rows, named, schema, self.path), letters
+
+    def _carried(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
         match self.format:
             case "parquet":
                 yield from ((rows, ()) for rows in self._parquet(columns))
@@ -257,7 +288,7 @@ class FileRead:
             decoded = decode(records)
             letters = [
                 DeadLetter(
-                    self.stream, os.path.basename(self.path), first + bad.position, bad.reason,
+                    self.stream, os.path.relpath(self.path, self.root), first + bad.position, bad.reason,
                     records[bad.position].as_py(),
                 )
                 for bad in decoded.bad

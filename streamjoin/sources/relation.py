@@ -31,12 +31,14 @@ class Relation:
         format: one of `sources.files.FORMATS`.
         files: all of them, in name order, as they were when it was opened.
         columns: what each of them has.
+        root: see `filelog.root_of`.
     """
 
     name: str
     format: str
     files: tuple[Path, ...]
     columns: pa.Schema
+    root: Path
 
     def bytes(self) -> int:
         """The size of all files.
@@ -69,7 +71,7 @@ class Relation:
         """
         names = self.columns.names
         reads = (
-            FileRead(self.name, self.format, str(file), number, self.columns)
+            FileRead(self.name, self.format, str(file), number, self.columns, str(self.root))
             for number, file in enumerate(self.files[:FILES_OPENED_MAX])
         )
         parts = [pa.RecordBatch.from_pylist([], schema=self.columns)]

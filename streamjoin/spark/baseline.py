@@ -23,6 +23,7 @@ from streamjoin.operators import registry
 from streamjoin.plan import JoinPlan
 from streamjoin.prepare import Bound
 from streamjoin.schema import ARRIVAL
+from streamjoin.sources.filelog import root_of
 from streamjoin.sources.files import BATCH_BYTES
 from streamjoin.spark.driver import POLL_S, BatchTimes, first_cause
 from streamjoin.spark.memory import MemorySampler
@@ -40,6 +41,8 @@ def refusal(bound: Bound) -> str | None:
             return f"Spark has no source for stream {name}: it is {stream.source}; write it to Parquet first"
         if stream.source == "kafka" and stream.format != "json":
             return f"Spark's side of the comparison reads JSON from Kafka, and stream {name} is {stream.format}"
+        if stream.path is not None and "**" in stream.path:
+            return f"Spark's patterns have no **, and the path of stream {name} has; name its folders with *"
         if stream.time == ARRIVAL:
             return f"stream {name} is stamped on arrival, so two systems would not see the same times"
     return None
@@ -191,9 +194,8 @@ def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
             .schema(spark_schema)
             .option("header", "true")
             .options(**files_a_batch(bound.file))
-            # Spark lists folders only; a single file is its folder with all others filtered out.
-            .option("pathGlobFilter", "*" if path.is_dir() else path.name)
-            .load(str(path if path.is_dir() else path.parent))
+            .options(**_below(path))
+            .load(str(path.parent if path.is_file() else path))
         )
     frame = frame.withColumn(
         _TIME, _event_time(schema.columns.field(schema.time).type, schema.time, schema.time_unit_us)
@@ -201,6 +203,13 @@ def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
     frame = frame.withWatermark(_TIME, f"{schema.delay_us} microseconds").alias(plan.names[side])
     selection = plan.predicate.selections[side]
     return frame if isinstance(selection, Literal) else frame.where(spark_column(selection, plan))
+
+
+def _below(path: Path) -> dict[str, str]:
+    if path.is_dir():
+        return {}
+    # Spark lists folders only; a single file is its folder with all others filtered out.
+    return {"pathGlobFilter": path.name} if path.exists() else {"basePath": str(root_of(path))}
 
 
 def files_a_batch(file: JoinFile) -> dict[str, Any]:

@@ -67,6 +67,28 @@ def test_links_lead_nowhere_else(settings: Settings, tmp_path: Path) -> None:
     refusal(settings, {"path": str(allowed / "circle")})
 
 
+def test_links_in_folders_of_partitions_and_behind_patterns_lead_nowhere_else(
+    settings: Settings, tmp_path: Path
+) -> None:
+    allowed = tmp_path / "allowed"
+    (allowed / "data" / "day=1").mkdir(parents=True)
+    (allowed / "data" / "day=1" / "rows.csv").write_text("k\n1\n")
+    for path in ("data", "data/*", "data/**/*.csv", "*/day=1"):
+        check_place(settings, {"path": str(allowed / path)})
+    assert "does not exist" in refusal(settings, {"path": str(allowed / "none" / "*.csv")})
+    assert "STREAMJOIN_ALLOWED_PATHS" in refusal(settings, {"path": f"{tmp_path}/allowed/*/../../data/*"})
+    assert "STREAMJOIN_ALLOWED_PATHS" in refusal(settings, {"path": f"{tmp_path}/*/*.db"})
+    (allowed / "other").mkdir()
+    (allowed / "data" / "day=2").symlink_to(allowed / "other")
+    check_place(settings, {"path": str(allowed / "data")})
+    (allowed / "other" / "passwd").symlink_to("/etc/passwd")
+    for path in ("data", "data/*", "data/day=2/*", "data/**/*"):
+        assert "STREAMJOIN_ALLOWED_PATHS" in refusal(settings, {"path": str(allowed / path)}), path
+    (allowed / "other" / "passwd").unlink()
+    (allowed / "other" / "again=1").symlink_to(allowed / "other")
+    assert "STREAMJOIN_ALLOWED_PATHS" in refusal(settings, {"path": str(allowed / "data")})
+
+
 def test_pipes_and_devices_are_not_read(settings: Settings, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "allowed" / "pipe")
     assert "neither a file nor a folder" in refusal(settings, {"path": str(tmp_path / "allowed" / "pipe")})

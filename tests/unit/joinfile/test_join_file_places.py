@@ -36,8 +36,8 @@ def test_path_that_is_not_there_is_named(refusal: Refusal, tmp_path: Path) -> No
     assert refusal(tmp_path / "no", schema=COLUMNS) == f"{tmp_path / 'no'} does not exist"
 
 
-def test_pattern_is_not_expanded_and_that_is_said(refusal: Refusal, tmp_path: Path) -> None:
-    assert "patterns are not expanded" in refusal(tmp_path / "*.csv")
+def test_pattern_that_nothing_matches_needs_a_schema(refusal: Refusal, tmp_path: Path) -> None:
+    assert refusal(tmp_path / "*.csv").endswith("*.csv has no files yet, so its columns are unknown; give a schema")
 
 
 @pytest.mark.timeout(60)
@@ -65,7 +65,9 @@ def test_hidden_files_and_files_in_folders_do_not_count(refusal: Refusal, tmp_pa
     (tmp_path / "_2.csv").write_text(PAYMENTS)
     (tmp_path / "2026").mkdir()
     (tmp_path / "2026" / "1.csv").write_text(PAYMENTS)
-    assert refusal(tmp_path).endswith("give a schema (files in its folders, such as 2026, are not read)")
+    assert refusal(tmp_path).endswith(
+        f"give a schema; for files in its folders, such as 2026, write path: {tmp_path}/**/*"
+    )
 
 
 def test_links_in_a_circle_are_refused(refusal: Refusal, tmp_path: Path) -> None:
@@ -78,10 +80,10 @@ def test_overlong_path_is_refused_in_a_short_message(refusal: Refusal) -> None:
 
 
 def test_unreadable_folder_says_why(refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(self: Path) -> None:
+    def denied(folder: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(filelog.Path, "iterdir", denied)
+    monkeypatch.setattr(filelog.os, "scandir", denied)
     assert refusal(tmp_path) == f"{tmp_path} cannot be read: Permission denied"
 
 

@@ -36,7 +36,7 @@ def written(folder: Path, format: str, *parts: pa.Table) -> Relation:
             pyarrow.csv.write_csv(table, path)
         else:
             path.write_text("".join(f'{{"id": {row["id"]}, "name": "{row["name"]}"}}\n' for row in table.to_pylist()))
-    return Relation("customers", format, tuple(list_files(folder)), COLUMNS)
+    return Relation("customers", format, tuple(list_files(folder)), COLUMNS, folder)
 
 
 @pytest.mark.parametrize("format", FORMATS)
