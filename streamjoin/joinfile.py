@@ -18,6 +18,7 @@ import pyarrow as pa
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from streamjoin.dialect import Dialect
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.intake.shedding import ShedRule
 from streamjoin.ordering import Ordering
@@ -142,11 +143,27 @@ class ShedFile(Model):
         return ShedRule(self.threshold, self.capacity, self.base, self.shape)
 
 
+class CsvFile(Model):
+    """`csv:` of a stream or relation: see `Dialect`."""
+
+    delimiter: str = ","
+    header: Flag = True
+    names: list[str] | None = None
+    null: str = ""
+    quote: str = '"'
+
+    def dialect(self) -> Dialect:
+        """The dialect."""
+        names = None if self.names is None else tuple(self.names)
+        return Dialect(self.delimiter, self.quote, self.null, self.header, names)
+
+
 class StreamFile(Model):
     """One entry of `streams:`."""
 
     source: Literal["parquet", "csv", "jsonl", "arrow", "kafka", "generator"]
     path: str | None = None
+    csv: CsvFile = CsvFile()
     servers: str | None = None
     topic: str | None = None
     format: Literal["json", "csv", "avro", "arrow"] | None = None
@@ -176,6 +193,7 @@ class RelationFile(Model):
 
     source: Annotated[Literal["parquet", "csv", "jsonl", "arrow"], BeforeValidator(_of_files)]
     path: str
+    csv: CsvFile = CsvFile()
     schema_: dict[str, str] | None = Field(default=None, alias="schema")
 
     def arrow_schema(self) -> pa.Schema | None:
@@ -542,9 +560,9 @@ def _fields_at(place: list[str]) -> list[str]:
         "streams": StreamFile, "relations": RelationFile, "operator": OperatorFile, "results": ResultsFile,
         "run": RunFile,
     }  # fmt: skip
-    of_streams: dict[str, type[BaseModel]] = {"punctuate": PunctuateFile, "shed": ShedFile}
+    of_streams: dict[str, type[BaseModel]] = {"punctuate": PunctuateFile, "shed": ShedFile, "csv": CsvFile}
     model = models.get(place[0], JoinFile) if place else JoinFile
-    if len(place) > 2 and place[0] == "streams":
+    if len(place) > 2 and place[0] in _NAMED:
         model = of_streams.get(place[2], model)
     if place[:1] == ["queries"]:
         model = ResultsFile if place[2:3] == ["results"] else QueryFile
@@ -558,7 +576,7 @@ _NEEDED = {
 }  # fmt: skip
 _FOR_FILES = frozenset({"path", "schema_"})
 _OF_SOURCE = {
-    "parquet": _FOR_FILES, "csv": _FOR_FILES, "jsonl": _FOR_FILES, "arrow": _FOR_FILES,
+    "parquet": _FOR_FILES, "csv": _FOR_FILES | {"csv"}, "jsonl": _FOR_FILES, "arrow": _FOR_FILES,
     "kafka": frozenset({"servers", "topic", "format", "avro_schema", "starting", "client", "schema_"}),
     "generator": frozenset({"kind", "rate", "rows", "seed", "begin", "options"}),
 }  # fmt: skip
@@ -671,7 +689,30 @@ def _check_columns(entry: StreamFile | RelationFile, place: str) -> None:
 def _check_relation(name: str, relation: RelationFile) -> None:
     place = _check_name(name, "relations")
     _check_path(relation.path, f"{place}.path")
+    if relation.source == "csv":
+        _check_csv(relation, f"{place}.csv")
+    elif "csv" in relation.model_fields_set:
+        raise InputError(f"a {relation.source} relation takes no such field; it is for csv", field=f"{place}.csv")
     _check_columns(relation, place)
+
+
+def _check_csv(entry: StreamFile | RelationFile, place: str) -> None:
+    csv = entry.csv
+    for field, mark in (("delimiter", csv.delimiter), ("quote", csv.quote)):
+        if (mark or field == "delimiter") and (len(mark) != 1 or not mark.isascii() or mark in "\r\n\0"):
+            raise InputError(f"{_shown(mark)} is not one ASCII character, such as {_MARKS[field]}",
+                             field=f"{place}.{field}")  # fmt: skip
+    if csv.delimiter == csv.quote:
+        raise InputError("is the delimiter, too; the two differ", field=f"{place}.quote")
+    if any(mark and mark in csv.null for mark in (csv.delimiter, csv.quote, "\r", "\n")):
+        raise InputError(f"{_shown(csv.null)} has a delimiter, a quote or a line break in it", field=f"{place}.null")
+    if csv.names is not None and (not csv.names or len(set(csv.names)) < len(csv.names)):
+        raise InputError("needs a name for each column, each once", field=f"{place}.names")
+    if not csv.header and csv.names is None and entry.schema_ is None:
+        raise InputError("is missing; without a line of column names give names or a schema", field=f"{place}.names")
+
+
+_MARKS = {"delimiter": '";"', "quote": '"\'", or "" for none'}
 
 
 def _check_stream(name: str, stream: StreamFile) -> None:
@@ -695,6 +736,8 @@ def _check_stream(name: str, stream: StreamFile) -> None:
         )
     if stream.path is not None:
         _check_path(stream.path, f"{place}.path")
+    if stream.source == "csv":
+        _check_csv(stream, f"{place}.csv")
     if stream.source == "kafka" and stream.schema_ is None:
         raise InputError("is missing; Kafka records do not carry one", field=f"{place}.schema")
     if stream.format == "avro" and stream.avro_schema is None:

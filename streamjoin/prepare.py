@@ -514,7 +514,7 @@ def open_relation(file: JoinFile, name: str) -> Relation:
         files = list_files(path)
         columns = _columns(file, relation)
         check_schema(columns, "relation")
-    return Relation(name, relation.source, tuple(files), columns, root_of(path))
+    return Relation(name, relation.source, tuple(files), columns, root_of(path), relation.csv.dialect())
 
 
 def _columns(file: JoinFile, entry: StreamFile | RelationFile) -> pa.Schema:
@@ -522,7 +522,7 @@ def _columns(file: JoinFile, entry: StreamFile | RelationFile) -> pa.Schema:
     if (given := entry.arrow_schema()) is not None:
         return given
     assert entry.path is not None
-    return first_schema(entry.source, file.resolve(entry.path))
+    return first_schema(entry.source, file.resolve(entry.path), entry.csv.dialect())
 
 
 @contextmanager
@@ -579,5 +579,7 @@ def source_spec(file: JoinFile, stream: StreamFile, schema: StreamSchema) -> Sou
             },
         )
     assert stream.path is not None
-    settings = {"path": file.resolve(stream.path), "files_per_batch": file.run.files_per_batch}
+    settings = {
+        "path": file.resolve(stream.path), "files_per_batch": file.run.files_per_batch, "csv": stream.csv.dialect()
+    }  # fmt: skip
     return SourceSpec(stream.source, settings, schema.columns)

@@ -21,9 +21,13 @@ from streamjoin.joinfile import RelationFile
 
 router = APIRouter(prefix="/api/v1/relations", tags=["relations"])
 
-_SPEC_SCHEMA = RelationFile.model_json_schema() | {
+_SPEC_SCHEMA = {
+    "type": "object",
     "title": "RelationSpec",
     "description": "An entry of `relations:` of a join file: files with rows, without time and delay.",
+    "required": ["source", "path"],
+    "additionalProperties": False,
+    "properties": RelationFile.model_json_schema()["properties"] | {"csv": {"type": "object"}},
 }
 Spec = Annotated[dict[str, Any], WithJsonSchema(_SPEC_SCHEMA)]
 _EXAMPLE = {

@@ -31,8 +31,8 @@ _SPEC_SCHEMA = {
     "description": "An entry of `streams:` of a join file; `source` may also be `push`, for rows that are posted.",
     "required": ["source", "time"],
     "properties": StreamFile.model_json_schema(ref_template="#/components/schemas/{model}")["properties"]
-    | {"punctuate": {"type": "object"}, "shed": {"type": "object"}, "source": {"type": "string", "enum": [
-        "parquet", "csv", "jsonl", "arrow", "kafka", "generator", "push"]}},
+    | {"punctuate": {"type": "object"}, "shed": {"type": "object"}, "csv": {"type": "object"}, "source": {
+        "type": "string", "enum": ["parquet", "csv", "jsonl", "arrow", "kafka", "generator", "push"]}},
 }  # fmt: skip
 Spec = Annotated[dict[str, Any], WithJsonSchema(_SPEC_SCHEMA)]
 Secrets = Annotated[

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamjoin.dialect import PLAIN, Dialect
 from streamjoin.errors import InputError, RunError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import BLOCK_ROWS
@@ -48,6 +49,7 @@ class FileSource:
         log: where the file log is kept.
         files_per_batch: at most so many files a batch; None for files of about BATCH_BYTES.
         schema: given columns; None to take what the first file carries.
+        csv: how CSV files are written.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class FileSource:
         log: Path,
         files_per_batch: int | None = None,
         schema: pa.Schema | None = None,
+        csv: Dialect | None = None,
     ) -> None:
         self.stream = stream
         self.format = format
@@ -65,7 +68,8 @@ class FileSource:
         self.files_per_batch = files_per_batch
         self.log = FileLog(self.path, log)
         self.root = root_of(self.path)
-        self.schema = schema if schema is not None else first_schema(format, self.path)
+        self.csv = csv or PLAIN
+        self.schema = schema if schema is not None else first_schema(format, self.path, self.csv)
         self._end: int | None = None
 
     def initial(self) -> dict[str, Any]:
@@ -112,7 +116,8 @@ class FileSource:
 
     def _read(self, files: Sequence[LoggedFile]) -> FileRead | GroupRead:
         alone = [
-            FileRead(self.stream, self.format, file.path, file.number, self.schema, str(self.root)) for file in files
+            FileRead(self.stream, self.format, file.path, file.number, self.schema, str(self.root), self.csv)
+            for file in files
         ]
         return alone[0] if len(alone) == 1 else GroupRead(tuple(alone))
 
@@ -138,7 +143,7 @@ def _groups(files: Sequence[LoggedFile]) -> Iterator[Sequence[LoggedFile]]:
         files = files[count:]
 
 
-def first_schema(format: str, path: Path) -> pa.Schema:
+def first_schema(format: str, path: Path, csv: Dialect | None = None) -> pa.Schema:
     """The columns of a source's first file, and those that the names of its folders are.
 
     Raises:
@@ -147,14 +152,14 @@ def first_schema(format: str, path: Path) -> pa.Schema:
     files = list_files(path)
     if not files:
         raise InputError(f"{path} has no files yet, so its columns are unknown; give a schema{_hint(path)}")
-    carried = _carried(format, files[0])
+    carried = _carried(format, files[0], csv or PLAIN)
     for column in partition_columns(files, root_of(path)):
         at = carried.get_field_index(column.name)
         carried = carried.append(column) if at < 0 else carried.set(at, column)
     return carried
 
 
-def _carried(format: str, file: Path) -> pa.Schema:
+def _carried(format: str, file: Path, csv: Dialect) -> pa.Schema:
     try:
         match format:
             case "parquet":
@@ -163,7 +168,7 @@ def _carried(format: str, file: Path) -> pa.Schema:
                 with pa.memory_map(str(file), "r") as mapped:
                     return stream_schema(pa.ipc.open_file(mapped).schema)
             case _:
-                return stream_schema(infer_schema(file, format))
+                return stream_schema(infer_schema(file, format, csv))
     except RunError as cause:
         raise InputError(str(cause)) from None
     except (pa.ArrowInvalid, OSError) as cause:
@@ -198,6 +203,7 @@ class FileRead:
         number: its place in the log.
         schema: the stream's columns.
         root: what lies below it of the file's folders may have columns in its names.
+        csv: how CSV files are written.
         groups: which row groups; None for all.
         position: of the first row.
     """
@@ -208,6 +214,7 @@ class FileRead:
     number: int
     schema: pa.Schema
     root: str
+    csv: Dialect = PLAIN
     groups: tuple[int, ...] | None = None
     position: int = 0
 
@@ -268,11 +275,17 @@ class FileRead:
                 for first in range(0, rows.num_rows, BLOCK_ROWS):
                     yield rows.slice(first, BLOCK_ROWS)
 
+    def _header(self) -> list[str]:
+        if self.csv.header or self.csv.names is not None:
+            return read_header(self.path, self.csv)
+        named = partitions_of(self.path, self.root)
+        return [name for name in self.schema.names if name not in named]
+
     def _text(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
         # A decoder needs a column, also where the query needs nothing but that there is a row.
         wanted = pa.schema([self.schema.field(name) for name in columns or self.schema.names[:1]])
         if self.format == "csv":
-            header = read_header(self.path)
+            header = self._header()
             if missing := [name for name in columns if name not in header]:
                 raise RunError(f'{self.path} has no column "{missing[0]}"; it has {", ".join(header)}')
             if twice := [name for name in columns if header.count(name) > 1]:
@@ -283,8 +296,9 @@ class FileRead:
             )
         else:
             schema = wanted
-        decode = decoder("csv" if self.format == "csv" else "json", schema).decode
-        for first, records in records_of(self.path, quoted=self.format == "csv"):
+        is_csv = self.format == "csv"
+        decode = decoder("csv" if is_csv else "json", schema, csv=self.csv).decode
+        for first, records in records_of(self.path, self.csv if is_csv else None):
             decoded = decode(records)
             letters = [
                 DeadLetter(

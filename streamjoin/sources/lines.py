@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
+from streamjoin.dialect import PLAIN, Dialect
 from streamjoin.errors import InputError, RunError
 from streamjoin.intake.records.cells import Bytes, Longs
 from streamjoin.kernel import kernel
@@ -24,25 +26,23 @@ RECORD_BYTES_MAX = 64 << 20
 _HEAD_BYTES = 1 << 20
 
 _LF = ord("\n")
-_QUOTE = ord('"')
-_COMMA = ord(",")
 _CR = ord("\r")
 
 
-def records_of(path: str, *, quoted: bool) -> Iterator[tuple[int, pa.Array]]:
+def records_of(path: str, dialect: Dialect | None = None) -> Iterator[tuple[int, pa.Array]]:
     """(number of the first record, records) chunk by chunk; blank lines are skipped, a CSV header too.
 
     Where the quotes of a CSV record are wrong, or the closing one never comes, the record ends with its line: it
     costs itself and no other. How a file is encoded and packed: see `texts`.
 
     Args:
-        quoted: double quotes protect line breaks, and the first record is a header.
+        dialect: quotes protect line breaks, and the first record may be a header; None where a record is a line.
     Raises:
         RunError: the file cannot be read, or a record is larger than 64 MiB.
     """
     number = 0
-    header = quoted
-    for data, ends in _cut(path, quoted):
+    header = dialect is not None and dialect.header
+    for data, ends in _cut(path, dialect):
         records = _records(data, ends)
         if header and len(records):
             records, header = records.slice(1), False
@@ -51,18 +51,18 @@ def records_of(path: str, *, quoted: bool) -> Iterator[tuple[int, pa.Array]]:
         number += len(records)
 
 
-def _cut(path: str, quoted: bool) -> Iterator[tuple[bytes, np.ndarray]]:
+def _cut(path: str, dialect: Dialect | None) -> Iterator[tuple[bytes, np.ndarray]]:
     """Pieces of the file that begin and end with whole records, and where the records in them end."""
     rest = b""
     for data, is_last in _chunks(path):
         data = rest + data
-        ends = _ends(data, quoted, is_last)
+        ends = _ends(data, dialect, is_last)
         if is_last:
             if len(data) > (int(ends[-1]) + 1 if ends.size else 0):
                 ends = np.append(ends, len(data))  # no line break at the end of the file
             rest = b""
         elif not ends.size and len(data) > RECORD_BYTES_MAX:
-            ends = _ends(data, quoted, True)[:1]  # a quote that stays open for so long protects nothing
+            ends = _ends(data, dialect, True)[:1]  # a quote that stays open for so long protects nothing
             if not ends.size:
                 raise RunError(f"{path}: a record is larger than {RECORD_BYTES_MAX >> 20} MiB")
         if ends.size and not is_last:
@@ -83,23 +83,23 @@ def _chunks(path: str) -> Iterator[tuple[bytes, bool]]:
             chunk = following
 
 
-def _ends(data: bytes, quoted: bool, is_last: bool) -> np.ndarray:
+def _ends(data: bytes, dialect: Dialect | None, is_last: bool) -> np.ndarray:
     """Where records end: at a line break, the last also at the end of `data` if there is nothing after it."""
     view = np.frombuffer(data, np.uint8)
     breaks = np.flatnonzero(view == _LF)
-    if quoted and b'"' in data:
-        breaks = breaks[: _csv_ends(view, breaks, is_last)]
+    if dialect is not None and dialect.quote and dialect.quote.encode() in data:
+        breaks = breaks[: _csv_ends(view, breaks, is_last, dialect.delimiter_byte, dialect.quote_byte)]
     return breaks
 
 
 @kernel
-def _csv_ends(data: Bytes, breaks: Longs, is_last: bool) -> int:
+def _csv_ends(data: Bytes, breaks: Longs, is_last: bool, delimiter: int, quote: int) -> int:
     """Move those of `breaks` that end a CSV record to the front, and count them."""
     count = 0
     begin = 0  # of the record
     next_break = 0  # the first of `breaks` inside it
     while next_break < len(breaks):
-        end = _csv_end(data, begin)
+        end = _csv_end(data, begin, delimiter, quote)
         if end == len(data) or (end > len(data) and not is_last):
             break
         if end < 0 or end > len(data):
@@ -113,29 +113,29 @@ def _csv_ends(data: Bytes, breaks: Longs, is_last: bool) -> int:
 
 
 @kernel
-def _csv_end(data: Bytes, at: int) -> int:
+def _csv_end(data: Bytes, at: int, delimiter: int, quote: int) -> int:
     """The line break that ends the record at `at`.
 
     -1 where its quotes are wrong; len(data) where `data` ends before it does; one more where a quote is open by then.
     """
     size = len(data)
     while at < size:
-        if data[at] == _QUOTE:
+        if data[at] == quote:
             at += 1
             while True:
-                while at < size and data[at] != _QUOTE:
+                while at < size and data[at] != quote:
                     at += 1
                 if at >= size:
                     return size + 1
                 at += 1
                 if at >= size:
                     return size
-                if data[at] != _QUOTE:
+                if data[at] != quote:
                     break
                 at += 1
-            if data[at] != _COMMA and data[at] != _CR and data[at] != _LF:
+            if data[at] != delimiter and data[at] != _CR and data[at] != _LF:
                 return -1
-        while at < size and data[at] != _COMMA and data[at] != _LF:
+        while at < size and data[at] != delimiter and data[at] != _LF:
             at += 1
         if at < size and data[at] == _LF:
             return at
@@ -155,16 +155,20 @@ def _records(data: bytes, ends: np.ndarray) -> pa.Array:
     return records if filled.all() else records.filter(pa.array(filled))
 
 
-def read_header(path: str | Path) -> list[str]:
-    """The column names in a CSV file's first record.
+def read_header(path: str | Path, dialect: Dialect) -> list[str]:
+    """The column names in a CSV file's first record, or those that stand for them.
 
     Raises:
         RunError: the file is empty or cannot be read, or its names are no text.
     """
+    if dialect.names is not None:
+        return list(dialect.names)
     head, _ = head_of(path, _HEAD_BYTES)
     try:
-        record = _first_record(head)
-        names = next(csv.reader([record.decode()], strict=True), None) if record else None
+        record = _first_record(head, dialect)
+        quoting: dict[str, Any] = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
+        reader = csv.reader([record.decode()], delimiter=dialect.delimiter, strict=True, **quoting)
+        names = next(reader, None) if record else None
     except (UnicodeDecodeError, csv.Error) as cause:
         raise RunError(f"{path} cannot be read: its line of column names: {cause}") from None
     if not names:
@@ -172,30 +176,30 @@ def read_header(path: str | Path) -> list[str]:
     return names
 
 
-def _first_record(head: bytes) -> bytes:
+def _first_record(head: bytes, dialect: Dialect) -> bytes:
     if not head:
         return b""
-    ends = _ends(head, True, True)
+    ends = _ends(head, dialect, True)
     records = _records(head, ends if ends.size else np.array([len(head)]))
     first: bytes = records[0].as_py() if len(records) else b""
     return first.rstrip(b"\r\n")
 
 
-def infer_schema(path: Path, format: str) -> pa.Schema:
+def infer_schema(path: Path, format: str, dialect: Dialect | None = None) -> pa.Schema:
     """The columns of a CSV or JSON lines file, from its first megabyte.
 
     Raises:
         InputError: it is empty, or its beginning is not of that format.
     """
+    dialect = dialect or PLAIN
     head, is_cut = head_of(path, _HEAD_BYTES)
-    if is_cut and (ends := _ends(head, format == "csv", False)).size:
+    if is_cut and (ends := _ends(head, dialect if format == "csv" else None, False)).size:
         head = head[: int(ends[-1]) + 1]
     if not head.strip():
         raise InputError(f"{path} is empty, so its columns are unknown; give a schema")
     try:
         if format == "csv":
-            options = pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda row: "skip")
-            found = pyarrow.csv.read_csv(io.BytesIO(head), parse_options=options).schema
+            found = _read_csv(head, dialect).schema
             # A time of day is no type of a stream's column; its text is.
             return pa.schema([
                 field.with_type(pa.string()) if pa.types.is_time(field.type) else field for field in found
@@ -207,6 +211,24 @@ def infer_schema(path: Path, format: str) -> pa.Schema:
         ])  # fmt: skip
     except (pa.ArrowInvalid, UnicodeDecodeError) as cause:
         raise InputError(f"{path} does not begin as {format}: {cause}; give a schema") from None
+
+
+def _read_csv(head: bytes, dialect: Dialect) -> pa.Table:
+    """As the decoder reads it, but that bad lines are left out and types are guessed."""
+    return pyarrow.csv.read_csv(
+        io.BytesIO(head),
+        read_options=pyarrow.csv.ReadOptions(
+            column_names=dialect.names, skip_rows=1 if dialect.header and dialect.names is not None else 0,
+            autogenerate_column_names=False,
+        ),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=dialect.delimiter, quote_char=dialect.quote or False, newlines_in_values=True,
+            invalid_row_handler=lambda row: "skip",
+        ),
+        convert_options=pyarrow.csv.ConvertOptions(
+            null_values=["", dialect.null], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )  # fmt: skip
 
 
 def _are_times(texts: pa.ChunkedArray) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamjoin.dialect import PLAIN, Dialect
 from streamjoin.errors import InputError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.sources.files import FileRead
@@ -32,6 +33,7 @@ class Relation:
         files: all of them, in name order, as they were when it was opened.
         columns: what each of them has.
         root: see `filelog.root_of`.
+        csv: how CSV files are written.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Relation:
     files: tuple[Path, ...]
     columns: pa.Schema
     root: Path
+    csv: Dialect = PLAIN
 
     def bytes(self) -> int:
         """The size of all files.
@@ -71,7 +74,7 @@ class Relation:
         """
         names = self.columns.names
         reads = (
-            FileRead(self.name, self.format, str(file), number, self.columns, str(self.root))
+            FileRead(self.name, self.format, str(file), number, self.columns, str(self.root), self.csv)
             for number, file in enumerate(self.files[:FILES_OPENED_MAX])
         )
         parts = [pa.RecordBatch.from_pylist([], schema=self.columns)]

@@ -125,7 +125,7 @@ class _Rest:
         if not self._begin:
             return self._file.read(size)
         part, self._begin = self._begin[:size], self._begin[size:]
-        return part
+        return part + self._file.read(size - len(part)) if len(part) < size else part
 
 
 class _Decoded:

@@ -41,6 +41,10 @@ def refusal(bound: Bound) -> str | None:
             return f"Spark has no source for stream {name}: it is {stream.source}; write it to Parquet first"
         if stream.source == "kafka" and stream.format != "json":
             return f"Spark's side of the comparison reads JSON from Kafka, and stream {name} is {stream.format}"
+        if not stream.csv.header or stream.csv.names is not None:
+            return (
+                f"Spark's side of the comparison reads CSV with a line of column names, and stream {name} has csv.names"
+            )
         if stream.path is not None and "**" in stream.path:
             return f"Spark's patterns have no **, and the path of stream {name} has; name its folders with *"
         if stream.time == ARRIVAL:
@@ -192,7 +196,7 @@ def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
         frame = (
             reader.format({"jsonl": "json"}.get(stream.source, stream.source))
             .schema(spark_schema)
-            .option("header", "true")
+            .options(header=True, sep=stream.csv.delimiter, quote=stream.csv.quote, nullValue=stream.csv.null)
             .options(**files_a_batch(bound.file))
             .options(**_below(path))
             .load(str(path.parent if path.is_file() else path))

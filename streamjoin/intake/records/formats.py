@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from streamjoin.dialect import Dialect
 from streamjoin.errors import InputError
 from streamjoin.intake.records.arrow_records import ArrowDecoder
 from streamjoin.intake.records.avro_records import AvroDecoder
@@ -19,13 +20,20 @@ from streamjoin.schema import check_schema, parse_type, type_name
 FORMATS: Final = ("json", "csv", "avro", "arrow")
 
 
-def decoder(format: str, schema: pa.Schema, *, avro_schema: str | Mapping[str, Any] | None = None) -> Decoder:
+def decoder(
+    format: str,
+    schema: pa.Schema,
+    *,
+    avro_schema: str | Mapping[str, Any] | None = None,
+    csv: Dialect | None = None,
+) -> Decoder:
     """The decoder of one record format into the columns of `schema`.
 
     Args:
         format: one of `FORMATS`.
         schema: every type a stream may have; `columns`, `avro_columns` and `arrow_records` say what fills which.
         avro_schema: the writer schema of Avro records, see `AvroDecoder`; None for every other format.
+        csv: how CSV records are written; of `header` and `names` they know nothing.
     Raises:
         InputError: there is no such format, `schema` is no schema of a stream, the Avro schema is missing or wrong,
             or one of its types cannot fill its column.
@@ -39,7 +47,7 @@ def decoder(format: str, schema: pa.Schema, *, avro_schema: str | Mapping[str, A
         case "json":
             return TextDecoder(schema, JsonScanner(schema))
         case "csv":
-            return TextDecoder(schema, CsvScanner(schema))
+            return TextDecoder(schema, CsvScanner(schema, csv))
         case "arrow":
             return ArrowDecoder(schema)
         case "avro":

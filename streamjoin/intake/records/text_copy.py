@@ -120,8 +120,9 @@ def copy_text(data: Bytes, kind: Bytes, start: Longs, length: Longs, out: Bytes,
             else:
                 to = past
         elif code == QUOTED:
+            quote = data[at - 1]  # the opening one
             while at < end:
                 out[to] = data[at]
                 to += 1
-                at += 2 if data[at] == 0x22 else 1
+                at += 2 if data[at] == quote else 1
         offsets[row + 1] = to

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from streamjoin.dialect import Dialect
 from streamjoin.errors import RunError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.sources import FileSource, files, lines
@@ -316,6 +317,29 @@ def test_csv_file_with_another_header_stops_the_job_by_name(content: str, messag
     (data / "2.csv").write_text(content)
     with pytest.raises(RunError, match=message):
         read("csv", data)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "content", "schema"),
+    [
+        (Dialect(";"), "k;s\n1;a,b\n2;\n", None),
+        (Dialect(";", names=("k", "s"), header=False), "1;a,b\n2;\n", None),
+        (Dialect(";", names=("k", "s")), "first;second\n1;a,b\n2;\n", None),
+        (Dialect(";", header=False), "1;a,b\n2;\n", pa.schema([("k", pa.int64()), ("s", pa.string())])),
+        (Dialect("\t", "'", "NA"), "k\ts\n1\t'a,b'\n2\tNA\n", None),
+        (Dialect(",", "'"), "s,k\n'a,b',1\n,2\n", None),
+    ],
+)
+def test_csv_of_other_dialects_is_guessed_and_read(
+    dialect: Dialect, content: str, schema: pa.Schema | None, tmp_path: Path
+) -> None:
+    (tmp_path / "1.csv").write_text(content)
+    found = FileSource("orders", "csv", tmp_path / "1.csv", tmp_path / "log", schema=schema, csv=dialect)
+    found.freeze(0)
+    [part] = found.reads(found.initial(), found.latest(found.initial(), 0), 1)
+    [(rows, letters)] = part.rows(["k", "s"])
+    assert not letters
+    assert rows.to_pylist() == [{"k": 1, "s": "a,b"}, {"k": 2, "s": None}]
 
 
 def test_empty_json_file_has_no_rows(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from streamjoin.dialect import Dialect
 from streamjoin.errors import InputError, RunError
 from streamjoin.sources import lines
 from streamjoin.sources.columns import stream_schema
@@ -23,7 +24,7 @@ def records(path: Path, content: bytes, *, quoted: bool = False) -> list[bytes]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lines, "CHUNK_BYTES", chunk_bytes)
             texts: list[bytes] = []
-            for first, part in records_of(str(path), quoted=quoted):
+            for first, part in records_of(str(path), Dialect() if quoted else None):
                 assert first == len(texts)
                 part.validate(full=True)
                 texts += part.to_pylist()
@@ -119,20 +120,20 @@ def test_record_that_is_too_large_stops_the_job_by_name(path: Path, monkeypatch:
     monkeypatch.setattr(lines, "CHUNK_BYTES", 1 << 19)
     path.write_bytes(b"a\n" + b"x" * (4 << 20))
     with pytest.raises(RunError, match="file: a record is larger than 1 MiB"):
-        list(records_of(str(path), quoted=False))
+        list(records_of(str(path)))
 
 
 def test_long_line_is_one_record(path: Path) -> None:
     line = b"x" * (20 << 20)
     path.write_bytes(b"a\n" + line + b"\nb\n")
-    assert [len(text) for _, part in records_of(str(path), quoted=False) for text in part.to_pylist()] == [
+    assert [len(text) for _, part in records_of(str(path)) for text in part.to_pylist()] == [
         2, len(line) + 1, 2,
     ]  # fmt: skip
 
 
 def test_file_that_is_not_there_stops_the_job_by_name(path: Path) -> None:
     with pytest.raises(RunError, match="file cannot be read"):
-        list(records_of(str(path), quoted=False))
+        list(records_of(str(path)))
 
 
 @given(st.lists(st.sampled_from([b"a", b'"', b",", b"\n", b"\r\n", b'""', b"\xff", b"\0"])).map(b"".join))
@@ -165,7 +166,7 @@ def test_no_byte_is_lost_or_moved(quoted: bool, tmp_path: Path, content: bytes) 
 )
 def test_first_record_of_a_csv_file_names_its_columns(content: bytes, names: list[str], path: Path) -> None:
     path.write_bytes(content)
-    assert read_header(path) == names
+    assert read_header(path, Dialect()) == names
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_first_record_of_a_csv_file_names_its_columns(content: bytes, names: lis
 def test_csv_file_without_column_names_is_refused(content: bytes, message: str, path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(RunError, match=message):
-        read_header(path)
+        read_header(path, Dialect())
 
 
 def test_columns_are_inferred_from_the_first_megabyte(path: Path) -> None:

@@ -121,7 +121,7 @@ def test_damaged_archive_stops_the_job_by_name(
         "empty": b"", "plain": text,
     }[harm])  # fmt: skip
     with pytest.raises(RunError, match=rf"1\.jsonl\.{suffix} is damaged"):
-        list(lines.records_of(str(path), quoted=False))
+        list(lines.records_of(str(path)))
 
 
 @pytest.mark.parametrize("begin", [b"BZh91AY&SY", b"\xfd7zXZ\0", b"PK\x03\x04", b"\x04\x22\x4d\x18"])

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamjoin.dialect import Dialect
 from streamjoin.intake.records import BadRecord, Decoded, decoder
 from streamjoin.schema import parse_schema
 
@@ -68,6 +69,25 @@ def test_quote_inside_an_unquoted_field_is_text() -> None:
 
 def test_blanks_count_in_text_only() -> None:
     check(" a , 1\t", " a ", 1, a="string", b="int64")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "record", "expected"),
+    [
+        (Dialect(";"), "1;a,b;", [1, "a,b", None]),
+        (Dialect("\t", null="\\N"), "\\N\t\\N\t", [None, None, ""]),
+        (Dialect(null="NA"), 'NA,NA,"NA"', [None, None, "NA"]),
+        (Dialect(null="NA"), ",NAN,", [None, "NAN", ""]),
+        (Dialect(quote="'"), "1,'it''s, \"so\"',\"", [1, 'it\'s, "so"', '"']),
+        (Dialect("|", quote=""), '1|"a|"', [1, '"a', '"']),
+        (Dialect(" "), '1 "a b" ', [1, "a b", None]),
+    ],
+)
+def test_dialects_have_marks_of_their_own(dialect: Dialect, record: str, expected: list[object]) -> None:
+    schema = parse_schema({"a": "int64", "b": "string", "c": "string"})
+    decoded = decoder("csv", schema, csv=dialect).decode(pa.array([record.encode()], pa.binary()))
+    assert decoded.bad == []
+    assert list(decoded.rows.to_pylist()[0].values()) == expected
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", ""])

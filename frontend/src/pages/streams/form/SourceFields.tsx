@@ -16,6 +16,13 @@ const FORMATS = [
   { value: 'arrow', label: 'Arrow' },
 ];
 
+const DELIMITERS = [
+  { value: ',', label: 'comma' },
+  { value: ';', label: 'semicolon' },
+  { value: '\t', label: 'tab' },
+  { value: '|', label: 'vertical bar' },
+];
+
 const SHOWN_SETTINGS = ['security.protocol', 'sasl.mechanism', 'client.id', 'client.dns.lookup', 'session.timeout.ms'];
 
 export function SourceFields({ form }: { form: Form }) {
@@ -53,8 +60,14 @@ function FileFields({ form }: { form: Form }) {
         field="path"
         label="Path"
         placeholder="/data/orders"
-        hint="Of a file, or of a folder whose files are read in the order of their names; somewhere that the platform may read"
+        hint="Of a file, of a folder whose files are read in the order of their names, or a pattern such as /data/**/*.csv; somewhere that the platform may read"
       />
+      {form.draft.source === 'csv' && (
+        <>
+          <ChoiceField form={form} field="csv.delimiter" label="Delimiter" data={DELIMITERS} otherwise="," />
+          <TextField form={form} field="csv.null" label="NULL is written" hint="Nothing between two delimiters, unless set" />
+        </>
+      )}
     </div>
   );
 }

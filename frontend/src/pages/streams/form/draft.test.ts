@@ -11,6 +11,8 @@ const ENTRIES = {
     delay: '2s',
   },
   'files that carry their columns': { source: 'parquet', path: '/data/orders', time: 'ts', time_unit: 's' },
+  'CSV of another dialect': { source: 'csv', path: '/d/*.csv', csv: { delimiter: '\t', null: 'NA' }, time: 'ts' },
+  'CSV without a line of names': { source: 'csv', path: '/d', csv: { header: false, names: ['ts'] }, time: 'ts' },
   'no column given': { source: 'csv', path: '/data/orders', schema: {}, time: 'ts' },
   kafka: {
     source: 'kafka',

@@ -6,6 +6,8 @@ export type Connector = 'files' | 'kafka' | 'push' | 'generator';
 /** The fields that are one text each; those of a section have its name before a dot. */
 export type TextField =
   | 'path'
+  | 'csv.delimiter'
+  | 'csv.null'
   | 'servers'
   | 'topic'
   | 'format'
@@ -63,6 +65,7 @@ const PAIRS_OF: Record<Connector, PairList[]> = {
 };
 /** Sections with the fields that the form has. */
 const SECTIONS: Partial<Record<SpecField, string[]>> = {
+  csv: ['delimiter', 'null'],
   punctuate: ['every'],
   shed: ['threshold', 'capacity', 'base', 'shape'],
 };
@@ -131,6 +134,7 @@ export function specOf(draft: Draft): Spec {
   if (draft.isArrival) spec.time = ARRIVAL;
   TEXTS_OF_ALL.filter((field) => !draft.isArrival || field !== 'time').forEach(given);
   for (const [name, fields] of Object.entries(SECTIONS)) {
+    if (name === 'csv' && draft.source !== 'csv') continue;
     const section = fields.flatMap((field) => {
       const value = valueOf(`${name}.${field}` as TextField, draft.texts[`${name}.${field}` as TextField] ?? '');
       return value === undefined ? [] : [[field, value] as const];
@@ -142,7 +146,7 @@ export function specOf(draft: Draft): Spec {
 }
 
 function valueOf(field: TextField, typed: string): unknown {
-  const text = typed.trim();
+  const text = field === 'csv.delimiter' ? typed : typed.trim();
   if (text === '') return undefined;
   if (NUMBERS.has(field) && NUMBER.test(text)) return Number(text);
   if (field === 'avro_schema' && text.startsWith('{')) {
