@@ -45,16 +45,17 @@ def stream_schema(carried: pa.Schema) -> pa.Schema:
 
 
 def conform(rows: pa.RecordBatch, schema: pa.Schema, columns: Sequence[str], where: str) -> pa.RecordBatch:
-    """`columns` of `rows`, with the types `schema` gives them.
+    """`columns` of `rows`, with the types `schema` gives them; one that is not there is NULL.
 
     Raises:
-        RunError: a column is missing or holds what its type cannot; `where` names the file.
+        RunError: a column holds what its type cannot; `where` names the file.
     """
     arrays = []
     for name in columns:
         kind = schema.field(name).type
         if name not in rows.schema.names:
-            raise RunError(f'{where} has no column "{name}"; it has {", ".join(rows.schema.names)}')
+            arrays.append(pa.nulls(rows.num_rows, kind))
+            continue
         values = rows.column(name)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()

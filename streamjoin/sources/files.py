@@ -262,6 +262,7 @@ class FileRead:
 
     def _parquet(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with _opened(self.path, lambda: pq.ParquetFile(self.path, memory_map=True)) as file:
+            self._check_known(file.schema_arrow.names)
             carried = [name for name in columns if name in file.schema_arrow.names]
             batches = file.iter_batches(BLOCK_ROWS, row_groups=self.groups, columns=carried, use_threads=False)
             for rows in _guarded(self.path, batches):
@@ -270,10 +271,23 @@ class FileRead:
     def _arrow(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with _opened(self.path, lambda: pa.memory_map(self.path, "r")) as mapped:
             file = _opened(self.path, lambda: pa.ipc.open_file(mapped))
+            self._check_known(file.schema.names)
             for batch in _guarded(self.path, (file.get_batch(i) for i in range(file.num_record_batches))):
                 rows = conform(batch, self.schema, columns, self.path)
                 for first in range(0, rows.num_rows, BLOCK_ROWS):
                     yield rows.slice(first, BLOCK_ROWS)
+
+    def _check_known(self, carried: Sequence[str]) -> None:
+        """A file may lack columns, as one from before there were any, but a stream's file does not lack all of them.
+
+        Raises:
+            RunError: none of the stream's columns is in the file.
+        """
+        own = [name for name in self.schema.names if name not in partitions_of(self.path, self.root)]
+        if own and not set(carried) & set(own):
+            raise RunError(
+                f"{self.path} has none of the columns {', '.join(own[:20])}; it has {', '.join(carried[:20]) or 'none'}"
+            )
 
     def _header(self) -> list[str]:
         if self.csv.header or self.csv.names is not None:
@@ -286,8 +300,7 @@ class FileRead:
         wanted = pa.schema([self.schema.field(name) for name in columns or self.schema.names[:1]])
         if self.format == "csv":
             header = self._header()
-            if missing := [name for name in columns if name not in header]:
-                raise RunError(f'{self.path} has no column "{missing[0]}"; it has {", ".join(header)}')
+            self._check_known(header)
             if twice := [name for name in columns if header.count(name) > 1]:
                 raise RunError(f'{self.path} has the column "{twice[0]}" twice')
             # Columns nobody asked for are read as text, which every value is.
@@ -307,7 +320,7 @@ class FileRead:
                 )
                 for bad in decoded.bad
             ]  # fmt: skip
-            rows = decoded.rows.select(list(columns))
+            rows = conform(decoded.rows, self.schema, columns, self.path)
             yield rows.slice(0, BLOCK_ROWS), letters
             for start in range(BLOCK_ROWS, rows.num_rows, BLOCK_ROWS):
                 yield rows.slice(start, BLOCK_ROWS), ()

@@ -17,6 +17,7 @@ from streamjoin.dialect import Dialect
 from streamjoin.errors import RunError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.sources import FileSource, files, lines
+from streamjoin.sources.files import FORMATS
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64()), ("s", pa.string())])
 
@@ -303,11 +304,10 @@ def test_columns_come_by_name_and_in_any_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("ts,s\n,a\n", r'2\.csv has no column "k"; it has ts, s'),
-        ("1,a\n2,b\n", r'2\.csv has no column "k"; it has 1, a'),
+        ("1,a\n2,b\n", r"2\.csv has none of the columns ts, k, s; it has 1, a"),
         ("", r"2\.csv is empty; a CSV file begins with a line of column names"),
         ("k,s,k\n1,a,2\n", r'2\.csv has the column "k" twice'),
-        ("PAR1\0\1\2", r'2\.csv has no column "k"'),
+        ("PAR1\0\1\2", r"2\.csv has none of the columns"),
     ],
 )
 def test_csv_file_with_another_header_stops_the_job_by_name(content: str, message: str, tmp_path: Path) -> None:
@@ -364,11 +364,36 @@ def test_columns_of_binary_files_come_by_name(format: str, tmp_path: Path) -> No
     assert read(format, written(tmp_path / "1", format, table)) == ([{"k": 1, "s": "a"}], [])
 
 
-@pytest.mark.parametrize("format", ["parquet", "arrow"])
-def test_binary_file_without_a_column_stops_the_job_by_name(format: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "1", format, pa.table({"k": [1]}))
-    with pytest.raises(RunError, match='1 has no column "s"; it has k'):
-        read(format, path)
+def kept(folder: Path, format: str, name: str, rows: dict[str, list[Any]]) -> None:
+    """A file of any format."""
+    folder.mkdir(exist_ok=True)
+    if format in ("parquet", "arrow"):
+        written(folder / name, format, pa.table(rows))
+        return
+    records = pa.table(rows).to_pylist()
+    lines = [json.dumps(record) for record in records]
+    if format == "csv":
+        lines = [",".join(rows), *(",".join(map(str, record.values())) for record in records)]
+    (folder / name).write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_columns_that_older_files_lack_are_null(format: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    kept(data, format, "1", {"k": [1, 2]})
+    kept(data, format, "2", {"s": ["a"], "k": [3]})
+    kept(data, format, "3", {"s": ["b"]})
+    assert read(format, data) == (
+        [{"k": 1, "s": None}, {"k": 2, "s": None}, {"k": 3, "s": "a"}, {"k": None, "s": "b"}], []
+    )  # fmt: skip
+    assert read(format, data, columns=["ts"]) == ([{"ts": None}] * 4, [])
+
+
+@pytest.mark.parametrize("format", [format for format in FORMATS if format != "jsonl"])
+def test_file_with_none_of_the_columns_stops_the_job_by_name(format: str, tmp_path: Path) -> None:
+    kept(tmp_path / "data", format, "1", {"a": [1], "b": [2]})
+    with pytest.raises(RunError, match="1 has none of the columns ts, k, s; it has a, b"):
+        read(format, tmp_path / "data")
 
 
 @pytest.mark.parametrize("format", ["parquet", "arrow"])
