@@ -13,9 +13,12 @@ ANEW: Final = "starts_anew"
 """The state, or the results kept so far, belong to another join: the job begins again without them."""
 
 _KEEPS = re.compile(
-    r"run\.\w+|operator\.(cores|turn_tuples|workers|block|balance|threshold)|results\.(retain|snapshot(\..*)?)"
-    r"|streams\.\w+\.(client(\..*)?|rate|punctuate(\..*)?)|queries\.[\w-]+\.stopped"
+    r"run\.\w+|operator\.(cores|turn_tuples|workers|block|balance|threshold)"
+    r"|results\.(retain|snapshot(\.(?!punctuation).*)?)"
+    r"|streams\.\w+\.(client(\..*)?|rate)|queries\.[\w-]+\.stopped"
 )
+_PUNCTUATE = re.compile(r"streams\.\w+\.punctuate(\..*)?")
+_BY_PERIOD = "results.snapshot.punctuation"
 _ORDERING, _UNORDERED = "operator.ordering", "none"
 
 
@@ -36,10 +39,16 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
         before, after: `{query, queries, streams, relations, operator, results, run}`.
     """
     old, new = dict(_fields(before)), dict(_fields(after))
+    # What is kept by period stays so, and by periods of one length.
+    by_period = bool(old.get(_BY_PERIOD)) or bool(new.get(_BY_PERIOD))
     changes = []
     for field in sorted(old.keys() | new.keys()):
         if old.get(field) != new.get(field):
-            keeps = _KEEPS.fullmatch(field) or _alike(field, old.get(field), new.get(field))
+            keeps = (
+                _KEEPS.fullmatch(field)
+                or (_PUNCTUATE.fullmatch(field) and not by_period)
+                or _alike(field, old.get(field), new.get(field))
+            )
             changes.append(Change(field, old.get(field), new.get(field), KEEPS if keeps else ANEW))
     return changes
 
@@ -63,5 +72,7 @@ def _alike(field: str, before: Any, after: Any) -> bool:
     further = field.startswith("queries.")
     if field == "query" or further:
         return (further and before is None) or str(before).split() == str(after).split()
+    if field == _BY_PERIOD:
+        return bool(before) == bool(after)
     # Stored tuples have their sequence numbers or have them not; what the order is may change.
     return field == _ORDERING and _UNORDERED not in (before or _UNORDERED, after or _UNORDERED)

@@ -72,12 +72,14 @@ def join_file(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping
 
 
 def draft_file(settings: Settings, spec: Mapping[str, Any], inputs: Inputs) -> JoinFile:
-    """The join file of a job that is not there yet, for looking at its query and costs.
+    """The join file of a job that is not there yet, for looking at its query and costs, and at what it keeps.
+
+    Its store is one that every platform has, so that a draft is refused for what it keeps, and not for where.
 
     Raises:
         InputError: it is wrong; the message names the field.
     """
-    return _parse(settings, "draft", spec, inputs, {}, None)
+    return _parse(settings, "draft", spec, inputs, {}, "sqlite")
 
 
 def result_spec(settings: Settings, job: models.Job) -> StoreSpec:

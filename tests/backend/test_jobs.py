@@ -14,7 +14,8 @@ from backend.context import Context
 from backend.jobs.change import ANEW, KEEPS, diff
 from backend.jobs.joinfile import join_file, with_store
 from backend.settings import Settings
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.prepare import bind
 
 QUERY = (
     "SELECT ONLINE auctions.id, bids.price FROM auctions, bids "
@@ -181,6 +182,51 @@ def test_a_change_that_does_not_fit_the_state_needs_consent(api: TestClient, app
     assert file.checkpoint.name == "checkpoint-1"
 
 
+CHAIN = {"name": "handshake"}
+BY_PERIOD = {"snapshot": {"punctuation": True}}
+
+
+def test_a_chain_with_results_by_period_is_refused_wherever_it_enters(
+    api: TestClient, app: FastAPI, settings: Settings
+) -> None:
+    for name in ("bids", "auctions"):
+        spec = {**api.get(f"/api/v1/streams/{name}").json()["spec"], "punctuate": {"every": "1s"}}
+        done = api.patch(f"/api/v1/streams/{name}", json={"spec": spec}, headers={"If-Match": '"1"'})
+        assert done.status_code == 200, done.text
+    made = created(api, operator=CHAIN)
+    created(api, "by period", results=BY_PERIOD)
+    both = {"query": QUERY, "operator": CHAIN, "results": BY_PERIOD}
+    found = api.post("/api/v1/jobs/validate", json=both).json()
+    assert (found["valid"], found["diagnostics"][0]["pointer"]) == (False, "/operator/name")
+    sentence = found["diagnostics"][0]["detail"]
+    assert "write results.snapshot: {epoch: 1s}" in sentence
+    if_match = {"If-Match": '"1"'}
+    for answer in (
+        api.post("/api/v1/jobs/explain", json=both),
+        api.post("/api/v1/jobs", json={"name": "other", **both}),
+        api.post("/api/v1/jobs", json={"name": "other", **both, "queries": {"cheap": {"query": CHEAP}}}),
+        api.post("/api/v1/jobs/wins/diff", json={"results": BY_PERIOD}),
+        api.patch("/api/v1/jobs/wins", json={"results": BY_PERIOD}, headers=if_match),
+        api.patch("/api/v1/jobs/by period", json={"operator": CHAIN}, headers=if_match),
+    ):
+        assert answer.status_code == 422 and sentence in answer.text, answer.text
+    # One that is in the catalog already says so as it starts, and gets away by other snapshots.
+    with context_of(app).catalog.begin() as session:
+        job = session.get(Job, made["id"])
+        assert job is not None
+        job.spec = {**job.spec, "results": {**job.spec["results"], **BY_PERIOD}}
+    has_begun(app, made["id"])
+    with context_of(app).catalog.read() as session:
+        job = session.get(Job, made["id"])
+        assert job is not None
+        with pytest.raises(UnsupportedError) as refused:
+            bind(join_file(settings, job, {}))
+    assert refused.value.message == sentence
+    assert api.get("/api/v1/jobs/wins").status_code == 200
+    seen = api.post("/api/v1/jobs/wins/diff", json={"results": {"snapshot": {"epoch": "1s"}}}).json()
+    assert seen["starts_anew"], "blocks of the results so far hold one period each"
+
+
 def test_rescaling_keeps_state(api: TestClient, app: FastAPI) -> None:
     made = created(api)
     has_begun(app, made["id"])
@@ -281,6 +327,24 @@ def test_effects_of_changes() -> None:
 def test_effects_of_changes_of_an_operator(before: dict[str, Any], after: dict[str, Any], effect: str) -> None:
     (change,) = diff({"operator": before}, {"operator": after})
     assert change.effect == effect
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "after", "every", "anew"),
+    [
+        ({"punctuation": True}, {"epoch": "1s"}, "1s", ["results.snapshot.punctuation"]),
+        ({"punctuation": False}, {"epoch": "1s"}, "2s", []),
+        ({"punctuation": True}, {"punctuation": True}, "2s", ["streams.s.punctuate.every"]),
+    ],
+)
+def test_results_by_period_stay_so(
+    snapshot: dict[str, Any], after: dict[str, Any], every: str, anew: list[str]
+) -> None:
+    def job(snapshot: dict[str, Any], every: str) -> dict[str, Any]:
+        return {"streams": {"s": {"punctuate": {"every": every}}}, "results": {"snapshot": snapshot}}
+
+    changes = diff(job(snapshot, "1s"), job(after, every))
+    assert [change.field for change in changes if change.effect == ANEW] == anew
 
 
 def test_a_demo_is_started_with_one_request_and_again_with_another(api: TestClient) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.explain import summary
+from streamjoin.explain import explain, summary
 
 from .conftest import GONE, Changes, Try
 
@@ -403,6 +403,40 @@ def test_an_order_that_is_none_is_refused_with_those_there_are(validate: Try) ->
         validate(operator(ordering="sorted"))
     assert refused.value.field == "operator.ordering"
     validate(operator(ordering="outer"))
+
+
+KEPT = {"store": "sqlite", "path": "results.db"}
+BY_PERIOD = {**KEPT, "snapshot": {"punctuation": True}}
+PUNCTUATED: Changes = {f"streams/{name}/punctuate": {"every": "1s"} for name in ("orders", "payments")}
+CHAIN: Changes = {**PUNCTUATED, **operator(name="handshake")}
+
+
+def test_a_chain_closes_no_period_as_complete_and_says_what_to_write(validate: Try) -> None:
+    for changes in (
+        {"results": BY_PERIOD},
+        {**SEVERAL, "queries": {"all": {"query": BY_ID, "results": BY_PERIOD}, "equal": {"query": BY_ID}}},
+    ):
+        with pytest.raises(UnsupportedError, match=r"write results\.snapshot: \{epoch: 1s\} in place") as refused:
+            validate({**CHAIN, **changes})
+        assert refused.value.field == "operator.name"
+        assert str(refused.value).count("\n") == 0
+        validate({**PUNCTUATED, **changes})
+    validate({**CHAIN, "results": {**KEPT, "snapshot": {"epoch": "1s"}}})
+    validate({**CHAIN, "results": {**KEPT, "snapshot": {"punctuation": False}}})
+
+
+def test_a_query_of_a_chain_that_closed_periods_can_still_be_stopped(validate: Try) -> None:
+    stopped = {"query": BY_ID, "results": BY_PERIOD, "stopped": True}
+    bound = validate({**CHAIN, **SEVERAL, "queries": {"all": stopped, "equal": {"query": BY_ID}}})
+    assert [query.name for query in bound.stopped] == ["all"]
+
+
+def test_explain_offers_no_chain_to_results_by_period(validate: Try) -> None:
+    options = {
+        option.name: option.refusal for option in explain(validate({**PUNCTUATED, "results": BY_PERIOD})).options
+    }
+    assert "closed as complete" in str(options["handshake"])
+    assert [name for name, refusal in options.items() if refusal] == ["handshake"]
 
 
 def test_spark_needs_an_equality_and_says_so_before_it_starts(validate: Try) -> None:

@@ -11,7 +11,7 @@ import {
   OPERATOR_NAME,
   RESULT_FIELDS,
   RUN_FIELDS,
-  SNAPSHOT_FIELDS,
+  snapshotFieldsOf,
   type Field,
 } from './fields';
 import type { Section } from './definition';
@@ -31,7 +31,7 @@ export function shownFields(form: Form): Record<Section | 'snapshot', Field[]> {
     operator: [...knobsOf(operatorOfForm(form)), ...others('operator')],
     run: [...RUN_FIELDS, ...others('run')],
     results: [...RESULT_FIELDS, ...others('results')],
-    snapshot: SNAPSHOT_FIELDS,
+    snapshot: snapshotFieldsOf(operatorOfForm(form), form.fields),
   };
 }
 
