@@ -59,6 +59,8 @@ class Job:
         shedding: what is shed under overload.
         resizes: how often its state was given another number of units.
         earlier: the queries that its state is of, where those of `plan` are others.
+        topics: by side, the Kafka topics that Spark reads.
+        begins: of the batches that are not done, those that are the first that their run has planned.
     """
 
     plan: Plan
@@ -72,6 +74,8 @@ class Job:
     shedding: Shedding = field(default_factory=Shedding)
     resizes: int = 0
     earlier: SharedPlan | None = None
+    topics: Mapping[int, str] = field(default_factory=dict)
+    begins: frozenset[int] = frozenset()
 
     @property
     def drain_batches(self) -> int:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 IDLE_TIMEOUT_US = 60_000_000
-"""A router that brings nothing for so long no longer holds the mark back; what returns late is counted."""
+"""A router that has had nothing to bring for so long no longer holds the mark back; what returns late is counted.
+
+It counts between batches of one run: while nobody looked, a router may have got much to bring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Punctuation:
         router: the part of the source whose event times rise together, such as a topic partition.
         piece: which piece of the batch's input, unique in the batch; pieces are ordered by it.
         rows: tuples of the piece, including those that the query's selection dropped.
-        ts_max_us: their latest event time; None where there was none.
+        ts_max_us: their latest event time; None where there was none, although the router may have brought records.
         clock_us: when the batch began, as logged with its offsets, so that a replay sees the same.
         counts: what intake counted, by name; added up in reports.
         shed: tuples of `rows` that load shedding dropped.
@@ -62,7 +64,9 @@ class StreamClock:
     Args:
         rows: tuples it brought so far; the next one's rank.
         mark_us: no tuple inside the allowed delay is older than this; None before the first tuple.
-        routers: router -> (latest event time, clock at its last tuple), both in us.
+        routers: router -> (latest event time, clock when it brought something last), both in us. The clock moves on by
+            the time between two runs; what is left until now is time in which the router had nothing to bring.
+        now_us: the clock of the last batch; None before the first.
         shed: tuples of `rows` that load shedding dropped.
         routed: tuples of `rows` that were sent to units.
     """
@@ -72,21 +76,34 @@ class StreamClock:
     routers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     shed: int = 0
     routed: int = 0
+    now_us: int | None = None
 
     def advance(
-        self, punctuations: Sequence[Punctuation], delay_us: int, now_us: int, idle_us: int = IDLE_TIMEOUT_US
+        self,
+        punctuations: Sequence[Punctuation],
+        delay_us: int,
+        now_us: int,
+        idle_us: int = IDLE_TIMEOUT_US,
+        *,
+        begins: bool = False,
     ) -> StreamClock:
         """The clock after a batch.
 
         Args:
             punctuations: those of this stream in the batch, in any order.
             now_us: when the batch began, as logged.
+            begins: the batch is the first that its run has planned.
         """
-        routers = dict(self.routers)
+        if self.now_us is not None:
+            now_us = max(now_us, self.now_us)  # clocks of several sources, and a machine's clock may be set
+        stopped_us = now_us - self.now_us if begins and self.now_us is not None else 0
+        routers = {name: (latest, seen_us + stopped_us) for name, (latest, seen_us) in self.routers.items()}
         for punctuation in punctuations:
             if punctuation.ts_max_us is not None:
                 latest = routers.get(punctuation.router, (punctuation.ts_max_us, 0))[0]
                 routers[punctuation.router] = (max(latest, punctuation.ts_max_us), now_us)
+            elif punctuation.router in routers:
+                routers[punctuation.router] = (routers[punctuation.router][0], now_us)
         mark_us = self.mark_us
         if routers:
             active = [latest for latest, seen_us in routers.values() if now_us - seen_us <= idle_us]
@@ -99,23 +116,27 @@ class StreamClock:
             routers,
             self.shed + sum(item.shed for item in punctuations),
             self.routed + sum(item.routed for item in punctuations),
+            now_us,
         )
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
         return {
             "rows": self.rows, "mark_us": self.mark_us, "routers": {k: list(v) for k, v in self.routers.items()},
-            "shed": self.shed, "routed": self.routed,
+            "shed": self.shed, "routed": self.routed, "now_us": self.now_us,
         }  # fmt: skip
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> StreamClock:
         """The inverse of `to_json`."""
         routers = {k: (v[0], v[1]) for k, v in value["routers"].items()}
-        # A manifest written before these were counted says nothing of them.
-        return StreamClock(value["rows"], value["mark_us"], routers, value.get("shed", 0), value.get("routed", 0))
+        # A manifest written before these were kept says nothing of them.
+        now_us = value.get("now_us", max((seen_us for _, seen_us in routers.values()), default=None))
+        return StreamClock(
+            value["rows"], value["mark_us"], routers, value.get("shed", 0), value.get("routed", 0), now_us
+        )
 
 
 def last_seen_us(clocks: Iterable[StreamClock]) -> int | None:
-    """The clock of the last batch that brought any of these streams a tuple; None before the first."""
+    """The clock of the last batch that brought any of these streams something, moved on by stops; None before it."""
     return max((seen_us for clock in clocks for _, seen_us in clock.routers.values()), default=None)

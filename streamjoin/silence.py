@@ -24,7 +24,7 @@ class Silence:
     """What is known after a batch of the input until then.
 
     Args:
-        since_us: the clock of the last batch with input; None before the first.
+        since_us: the clock of the last batch with input, moved on by the time between runs; None before the first.
         beats: heartbeats since its routers are idle.
     """
 
@@ -34,6 +34,10 @@ class Silence:
     def until(self, input_us: int | None) -> Silence:
         """As of a look at when there was input last."""
         return self if input_us == self.since_us else Silence(input_us)
+
+    def after_stop(self, stopped_us: int) -> Silence:
+        """As of the first look of a run: the time since the last batch of the run before was nobody's silence."""
+        return self if self.since_us is None else replace(self, since_us=self.since_us + stopped_us)
 
     def beat(self, now_us: int) -> Silence:
         """After one more heartbeat."""

@@ -7,7 +7,7 @@ b + 1 once all results of the batch have been handed on.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -34,6 +34,7 @@ class StageJob:
         slots: how many there are; unit u runs in slot u mod slots.
         state: the job's state directory.
         sync: fsync state files.
+        begins: see `Job`.
     """
 
     plan: Plan
@@ -42,6 +43,7 @@ class StageJob:
     state: Path
     stage: int = 0
     sync: bool = True
+    begins: Collection[int] = ()
 
 
 @dataclass(slots=True)
@@ -104,9 +106,10 @@ class SlotStep:
                 for number, role in routed.targets
                 if number == unit.number
             ]
+            given = UnitInput(mine, self.punctuations, self.now_us, self.version in self.job.begins)
             self.unit = unit.number
             writer = self.store.writer(unit.number, self.version + 1)
-            step = self._step(unit, UnitInput(mine, self.punctuations, self.now_us), writer.save, look)
+            step = self._step(unit, given, writer.save, look)
             self.span = step.span
             failpoint("unit.before_probe")
             for rows in step.results():

@@ -99,11 +99,13 @@ class UnitInput:
         blocks: every routed block.
         punctuations: one of every piece of the batch's input.
         now_us: when the batch began, as logged.
+        begins: it is the first batch that its run has planned.
     """
 
     blocks: list[Given]
     punctuations: Sequence[Punctuation]
     now_us: int
+    begins: bool = False
 
 
 @dataclass(slots=True)
@@ -320,6 +322,7 @@ class UnitStep:
             [item for item in self.given.punctuations if item.side == side],
             self.plan.streams[side].delay_us,
             self.given.now_us,
+            begins=self.given.begins,
         )
 
     def _count(self, kept: Mapping[int, tuple[SegmentInfo, ...]]) -> None:

@@ -6,6 +6,7 @@ offsets/       Spark's offsets and commits
 state/         the units' state           sources/       file logs
 dead-letters/  rows that cannot be joined
 shedding.json  the rules of load shedding, where there ever were any
+runs.json      which batches begin a run
 """
 
 from __future__ import annotations
@@ -194,6 +195,27 @@ def shedding(job: Job, rules: Rules) -> Shedding:
     now = known.changed(rules, _last(job, "offsets"))
     if now != known:
         _write(path, now.to_json())
+    return now
+
+
+def begins(job: Job) -> frozenset[int]:
+    """The first batch that this start plans, and that of an earlier one if it has to be repeated.
+
+    Remembered for the next start, so that a batch knows in every attempt whether a stop was before it.
+
+    Raises:
+        StateError: what an earlier start left is damaged.
+    """
+    path, planned = job.checkpoint / "runs.json", _last(job, "offsets")
+    try:
+        known = frozenset(int(batch) for batch in json.loads(path.read_text())["begins"])
+    except FileNotFoundError:
+        known = frozenset()
+    except (ValueError, KeyError, TypeError):
+        raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one") from None
+    now = known & {planned} | {planned + 1}
+    if now != known:
+        _write(path, {"begins": sorted(now)})
     return now
 
 

@@ -202,7 +202,11 @@ class Driver:
         stop = stop or threading.Event()
         with checkpoint.opened(self.job) as held:
             self.job = replace(
-                self.job, resizes=held.resizes, shedding=checkpoint.shedding(self.job, self.job.shedding.rules)
+                self.job,
+                resizes=held.resizes,
+                shedding=checkpoint.shedding(self.job, self.job.shedding.rules),
+                topics={side: topic.topic for side, topic in self.topics.items()},
+                begins=checkpoint.begins(self.job),
             )
             if not held.requeries_for(self.job):
                 self.job = replace(self.job, earlier=None)

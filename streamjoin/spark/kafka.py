@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from streamjoin.errors import InputError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.records import Decoder, decoder
+from streamjoin.spark.offsetlog import router_of
 from streamjoin.spark.tasks import Decode, SourceRows
 
 
@@ -81,7 +82,7 @@ def decode_records(stream: str, topic: Topic, schema: pa.Schema) -> Decode:
             chosen = batch if len(pc.unique(partitions)) == 1 else batch.filter(pc.equal(partitions, partition))
             offsets = chosen.column("offset").to_numpy()
             decoded = _decoder(topic.format, schema, topic.avro_schema).decode(chosen.column("value"))
-            source = f"{topic.topic}/{partition}"
+            source = router_of(topic.topic, partition)
             bad = [
                 DeadLetter(
                     stream,

@@ -82,6 +82,7 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.packed = packed
         self._sources: dict[int, Source] | None = None
         self._ends = False
+        self._found_us: int | None = None
         self._looked_us = 0
         self._input_us: int | None = None
 
@@ -114,6 +115,8 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """How far the next batch goes; `start` where nothing arrived, nothing drains and no heartbeat is due."""
         now_us = max(_now_us(), start["clock_us"])
+        if self._found_us is None:
+            self._found_us = start["clock_us"]
         streams = {
             str(side): source.latest(start["streams"][str(side)], now_us) for side, source in self.sources.items()
         }
@@ -130,6 +133,8 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         # An offset that does not tell is of a drain, or of before they told: there was input until then.
         known = Silence.from_json(start[SILENCE]) if SILENCE in start and same else Silence(start["clock_us"])
+        if start["clock_us"] == self._found_us:
+            known = known.after_stop(passed_us)
         silence = known.until(self._last_input_us(known, now_us))
         if passed_us < silence.pause_us(heartbeat_us, self.job.drain_batches):
             return start

@@ -25,6 +25,7 @@ from streamjoin.punctuation import Punctuation
 from streamjoin.results.parts import PartWriter
 from streamjoin.sources import Read
 from streamjoin.spark.gather import Gathering, run_rows, slot_report_row
+from streamjoin.spark.offsetlog import partitions_read
 from streamjoin.spark.wire import punctuation_row, receive, routed_row
 from streamjoin.state.store import StateStore
 from streamjoin.types import TIMESTAMP, TIMESTAMP_NS
@@ -158,9 +159,11 @@ def _step(job: Job, batches: Iterator[pa.RecordBatch]) -> SlotStep:
 
     context = TaskContext.get()
     assert context is not None
-    stage = StageJob(job.plan, job.operator, job.slots, job.state, sync=job.sync)
+    stage = StageJob(job.plan, job.operator, job.slots, job.state, sync=job.sync, begins=job.begins)
     step = SlotStep(stage, context.partitionId(), _batch(), _store(job.state, job.sync))
     receive(batches, step)
+    for punctuation in partitions_read(job.offsets, step.version, job.topics):
+        step.punctuate(punctuation, 0)
     return step
 
 

@@ -29,7 +29,8 @@ DRAIN: Batch = ((), ())
 class LocalRun:
     """A job in this process. `store` is opened anew for every batch, so nothing survives but the files.
 
-    `of_queries` says which queries the last batch's results are of, one by one.
+    `of_queries` says which queries the last batch's results are of, one by one. `begins` has the batches that begin a
+    run; with `partitioned` each piece of a batch is of a router of its own, as partitions of a Kafka topic are.
     """
 
     def __init__(self, plan: Plan, operator: Operator, state: Path, slots: int = 2, shed: Rules | None = None) -> None:
@@ -46,16 +47,18 @@ class LocalRun:
         self.counts: dict[str, int] = {}
         self.of_queries: list[int] = []
         self.requeries = 0
+        self.begins: set[int] = set()
+        self.partitioned = False
 
     def batch(self, pieces: Batch, *, commit: bool = True, clock_us: int | None = None) -> list[pa.RecordBatch]:
         """Join one batch; with commit=False it counts as not done, and the next call repeats it.
 
         Args:
-            clock_us: when the batch begins, for a heartbeat; None for a second after the one before.
+            clock_us: when the batch begins; None for a second after the one before.
         """
         steps = [
             SlotStep(
-                StageJob(self.plan, self.operator, self.slots, self.state, sync=False),
+                StageJob(self.plan, self.operator, self.slots, self.state, sync=False, begins=self.begins),
                 slot,
                 self.version,
                 StateStore(self.state, sync=False),
@@ -71,7 +74,8 @@ class LocalRun:
                 step.punctuate(punctuation, 0)
         for side in (0, 1):
             for number, rows in enumerate(pieces[side]):
-                piece = Piece(f"{side}-{number:04d}", "all", "history", positions[side], 1_000_000 * self.version)
+                router = f"t/{number}" if self.partitioned else "all"
+                piece = Piece(f"{side}-{number:04d}", router, "history", positions[side], 1_000_000 * self.version)
                 factor = self.shed_factor(side)
                 intake = Intake(self.plan, side, self.operator, self.slots, self.dead.extend, shed_factor=factor)
                 for routed in intake.take(rows, piece):

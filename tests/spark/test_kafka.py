@@ -13,14 +13,16 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from pyspark.sql import SparkSession
 
 from streamjoin.errors import RunError
 from streamjoin.joinfile import parse
 from streamjoin.prepare import bind
+from streamjoin.punctuation import IDLE_TIMEOUT_US
 from streamjoin.results.parts import BatchDone, ParquetSink
 from streamjoin.spark.run import run_job
+from streamjoin.state.store import KEPT_VERSIONS, StateStore
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, Row, cut, history
 from tests.servers import KafkaBroker
@@ -144,6 +146,73 @@ def test_topics_join_exactly_and_go_on_after_a_restart(
     second = run_text(session, streams.text().replace("slots: 2", "slots: 3"), tmp_path)
     assert second.tuples_in == [75, 70] and second.late == [0, 0]
     check_same(result_rows(tmp_path / "results"), reference(given))
+
+
+LONG_STOP_US = 3 * IDLE_TIMEOUT_US // 2
+
+
+def as_if_stopped_long_ago(folder: Path) -> None:
+    """Set the clocks in the state back."""
+    found = list((folder / "checkpoint" / "state").rglob("*.json"))
+    for path in found:
+        state = json.loads(path.read_text())
+        for clock in state["clocks"]:
+            clock["now_us"] -= LONG_STOP_US
+            clock["routers"] = {
+                name: [latest, seen - LONG_STOP_US] for name, (latest, seen) in clock["routers"].items()
+            }
+        path.write_text(json.dumps(state))
+    assert found
+
+
+def test_a_partition_that_is_read_later_than_the_other_after_a_stop_loses_nothing(
+    broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    given = history(10, r=120, s=120)
+    streams = Streams(broker, tmp_path, ("json", "json"))
+    text = streams.text().replace("delay: 1ms", "delay: 0s")
+    for turn, partitions in ((0, (0, 1)), (1, (0,)), (1, (1,))):
+        for stream, rows in zip(STREAMS, (given.r, given.s), strict=True):
+            for partition in partitions:
+                part = cut(rows, 2)[turn][partition::PARTITIONS]
+                broker.produce(streams.topics[stream], json_records(part), partition)
+        progress = run_text(session, text, tmp_path)
+        assert progress.late == [0, 0]
+        as_if_stopped_long_ago(tmp_path)
+    check_same(result_rows(tmp_path / "results"), reference(given))
+
+
+def abort_records(broker: KafkaBroker, topic: str, partition: int, count: int) -> int:
+    """Write records that nobody ever sees; how many offsets they take."""
+    producer = Producer({"bootstrap.servers": broker.servers, "transactional.id": topic})
+    producer.init_transactions(ADMIN_S_MAX)
+    producer.begin_transaction()
+    for _ in range(count):
+        producer.produce(topic, b"never seen", partition=partition)
+    producer.flush(ADMIN_S_MAX)
+    producer.abort_transaction(ADMIN_S_MAX)
+    return count + 1  # the end of a transaction has one
+
+
+def test_a_partition_is_silent_only_while_it_has_nothing_unread_although_no_row_comes_of_it(
+    broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    """What the time-out rests on: each batch reads of every partition with unread records, however few it may read."""
+    given = history(11, r=400, s=20)
+    streams = Streams(broker, tmp_path, ("csv", "csv"))
+    topic = streams.topics["r"]
+    slow, busy = (f"{topic}/{partition}" for partition in (1, 0))
+    broker.produce(topic, csv_records(given.r[:1]), partition=1)
+    few = 1 + abort_records(broker, topic, 1, 4)
+    broker.produce(topic, csv_records(given.r[1:]), partition=0)
+    broker.produce(streams.topics["s"], csv_records(given.s), partition=0)
+    progress = run_text(session, streams.text(), tmp_path)
+    assert progress.tuples_in == [400, 20] and progress.batches > few + 2
+    store = StateStore(tmp_path / "checkpoint" / "state")
+    for batch in range(max(progress.batches - KEPT_VERSIONS, 0) + 1, progress.batches):
+        clock = store.load(0, batch + 1).clocks[0]
+        heard = {router for router, (_, seen_us) in clock.routers.items() if seen_us == clock.now_us}
+        assert heard == ({slow, busy} if batch < few else {busy}), batch
 
 
 def test_bad_records_are_kept_with_their_offsets_and_cost_no_other_record(

@@ -30,6 +30,56 @@ def test_an_idle_router_stops_holding_the_mark_back_and_a_returning_one_does_aga
     assert much_later.advance([said("a", 1_000), said("b", 950)], 0, IDLE_TIMEOUT_US + 2).mark_us == 950
 
 
+HALF_US = IDLE_TIMEOUT_US // 2
+
+
+def test_the_time_between_two_runs_is_nobodys_silence() -> None:
+    clock = StreamClock().advance([said("a", 100), said("b", 70)], 0, now_us=0, begins=True)
+    stopped_us = 9 * IDLE_TIMEOUT_US
+    first = clock.advance([said("a", 500)], 0, stopped_us, begins=True)
+    assert first.mark_us == 70
+    assert first.advance([said("b", 80)], 0, stopped_us + 1).mark_us == 80
+    # In a batch that is not the first of its run, it was silent for so long.
+    assert clock.advance([said("a", 500)], 0, stopped_us).mark_us == 500
+
+
+def test_silence_adds_up_over_runs_that_are_shorter_than_the_time_out() -> None:
+    clock = StreamClock().advance([said("a", 0), said("b", 0)], 0, 0, begins=True)
+    marks, now_us = [], 0
+    for run in range(1, 4):
+        now_us += 10 * IDLE_TIMEOUT_US
+        clock = clock.advance([said("a", 10 * run)], 0, now_us, begins=True)
+        now_us += HALF_US
+        clock = clock.advance([said("a", 10 * run + 1)], 0, now_us)
+        marks.append(clock.mark_us)
+    assert marks == [0, 0, 31]
+    # It stays idle over the next stop, and returns at once with a tuple.
+    assert clock.advance([said("a", 50)], 0, now_us * 2, begins=True).mark_us == 50
+    assert clock.advance([said("a", 50), said("b", 40)], 0, now_us * 2, begins=True).mark_us == 40
+
+
+def test_a_router_whose_records_give_no_tuple_is_not_idle_and_one_never_heard_of_counts_for_nothing() -> None:
+    clock = StreamClock().advance([said("a", 100), said("b", 70)], 0, 0)
+    later = clock.advance([said("a", 500), said("b", None, rows=0), said("c", None, rows=0)], 0, 2 * IDLE_TIMEOUT_US)
+    assert later.mark_us == 70
+    assert sorted(later.routers) == ["a", "b"]
+    assert later.advance([said("a", 600)], 0, 3 * IDLE_TIMEOUT_US + 1).mark_us == 600
+
+
+def test_a_clock_that_was_set_back_makes_nobody_idle() -> None:
+    clock = StreamClock().advance([said("a", 100), said("b", 70)], 0, IDLE_TIMEOUT_US)
+    back = clock.advance([said("a", 200)], 0, 0)
+    assert (back.mark_us, back.now_us) == (70, IDLE_TIMEOUT_US)
+    assert back.advance([], 0, IDLE_TIMEOUT_US + 1).mark_us == 70
+
+
+def test_a_manifest_from_before_clocks_were_kept_counts_from_its_last_tuple() -> None:
+    clock = StreamClock().advance([said("a", 100)], 0, 5).advance([said("b", 70)], 0, 9)
+    written = {name: value for name, value in clock.to_json().items() if name != "now_us"}
+    assert StreamClock.from_json(written) == clock
+    assert StreamClock.from_json(StreamClock().to_json()) == StreamClock()
+
+
 def test_with_all_routers_idle_the_furthest_one_tells_the_time() -> None:
     clock = StreamClock().advance([said("a", 100), said("b", 70)], 0, now_us=0)
     assert clock.advance([], 0, now_us=10 * IDLE_TIMEOUT_US).mark_us == 100

@@ -155,6 +155,20 @@ def test_a_live_job_rests_once_its_routers_are_idle_and_its_chain_is_drained(
     assert beats.at(beats.now_us + BEAT_US, resized)
 
 
+def test_a_stop_is_not_taken_for_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units do not, so heartbeats have to come until routers are idle and a chain is drained."""
+    write_history(history(0), tmp_path, 1)
+    beats = Beats(reader(tmp_path, Handshake(3), ends=False, heartbeat_us=BEAT_US), monkeypatch)
+    assert beats.at(BEGUN_US)
+    ran = 10
+    for _ in range(ran):
+        beats.now_us += BEAT_US
+        assert beats.at(beats.now_us)
+    beats.now_us += 9 * IDLE_TIMEOUT_US
+    beats.made = reader(tmp_path, Handshake(3), ends=False, heartbeat_us=BEAT_US)
+    assert ran + beats.until_rest() == IDLE_TIMEOUT_US // BEAT_US + 1 + 3 + 1, "the first one ends the stop"
+
+
 def test_input_that_another_source_reads_is_known_by_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = reader(tmp_path, Biclique(2, 2), ends=False, heartbeat_us=BEAT_US, sides="r")
     store = StateStore(made.job.state, sync=False)
