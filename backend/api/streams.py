@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -114,7 +113,11 @@ def create_stream(context: InContext, actor: Operator, body: StreamIn, response:
 @router.post("/test")
 def test_stream(context: InContext, actor: Operator, body: StreamTest) -> SampleOut:
     """Look at a stream without registering it: columns, first rows, and how skewed values are."""
-    return _sample(context, _checked(context, "test", body.spec), body.secrets)
+    id = new_id("str")
+    try:
+        return _sample(context, _checked(context, id, body.spec), body.secrets)
+    finally:
+        spool.remove(spool.folder_of(context.settings.data, id))
 
 
 @router.get("/{id}")
@@ -142,8 +145,7 @@ def change_stream(
 def delete_stream(context: InContext, actor: Operator, id: str) -> None:
     """Remove a stream; refused while a job uses it. Rows that were pushed into it are removed, too."""
     stream = STREAMS.remove(context, actor, id)
-    if is_push(stream.spec):
-        spool.remove(stream.spec["path"])
+    spool.remove(spool.folder_of(context.settings.data, stream.id))  # it may have been a push stream earlier
 
 
 @router.post("/{id}/sample")
@@ -162,7 +164,7 @@ _ROWS = {
 @router.post("/{id}/rows", status_code=202, openapi_extra={"requestBody": _ROWS})
 async def push_rows(
     context: InContext, actor: Operator, id: str, request: Request,
-    batch_id: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9._-]{1,80}$", description=(
+    batch_id: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,79}$", description=(
         "The caller's own name of these rows: posting them again under it changes nothing."))] = None,
 ) -> Pushed:  # fmt: skip
     """Push rows into a stream of source `push`: JSON lines, one object a row. They are on disk when this answers."""
@@ -179,7 +181,7 @@ def _push(context: Context, actor: Actor, id: str, body: bytes, batch_id: str | 
         raise Problem(
             "conflict", f"stream {stream.name} reads {stream.spec['source']}; rows are pushed into push streams"
         )
-    rows, fresh = spool.add(stream.spec["path"], body, batch_id)
+    rows, fresh = spool.add(spool.folder_of(context.settings.data, stream.id), body, batch_id)
     return Pushed(rows=rows, duplicate=not fresh)
 
 
@@ -193,7 +195,7 @@ def _checked(context: Context, id: str, spec: dict[str, Any]) -> dict[str, Any]:
             opened_schema(file, stream)
     _check_places(context, entry)
     if is_push(entry):  # a job may be made before the first row is pushed
-        Path(str(entry["path"])).mkdir(parents=True, exist_ok=True)
+        spool.folder_of(context.settings.data, id).mkdir(parents=True, exist_ok=True)
     return entry
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from backend.entries import relative_to
 from backend.settings import Settings
+from backend.streams import spool
 from streamjoin.errors import InputError
 from streamjoin.joinfile import JoinFile, StreamFile, parse
 from streamjoin.prepare import open_schema
@@ -20,11 +21,13 @@ _PLACE = f"streams.{_STREAM}"
 
 
 def stored_entry(settings: Settings, stream_id: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry as it is kept: pushed rows get their spool folder.
+    """An entry as it is kept: pushed rows get their spool folder, and a mark that no client can set.
 
     Raises:
-        InputError: a pushed stream without columns, or with a place of its own.
+        InputError: a pushed stream without columns, or with a place of its own; or an entry with the mark.
     """
+    if PUSH in entry:
+        raise InputError('is not a field of a stream; for rows that are posted, set "source": "push"', field=PUSH)
     if entry.get("source") != PUSH:
         return dict(entry)
     if not entry.get("schema"):
@@ -32,8 +35,7 @@ def stored_entry(settings: Settings, stream_id: str, entry: Mapping[str, Any]) -
     for field in ("path", "servers", "topic", "format", "kind"):
         if field in entry:
             raise InputError("is not for pushed streams; rows are posted to /streams/{id}/rows", field=field)
-    spool = settings.data.absolute() / "spool" / stream_id
-    return {**entry, "source": "jsonl", "path": str(spool), PUSH: True}
+    return {**entry, "source": "jsonl", "path": str(spool.folder_of(settings.data, stream_id)), PUSH: True}
 
 
 def is_push(entry: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -15,23 +16,37 @@ from backend.catalog.ids import new_id
 from backend.problems import Problem
 
 SEEN = ".seen"
+_ID = re.compile(r"str_[0-9a-z]{26}")
 
 
-def add(folder: str | Path, body: bytes, batch_id: str | None) -> tuple[int, bool]:
+def folder_of(data: Path, stream_id: str) -> Path:
+    """Where the rows of a stream are kept. It follows from the id alone, whatever the stream's entry says.
+
+    Raises:
+        ValueError: this is not an id that the platform made.
+    """
+    if not _ID.fullmatch(stream_id):
+        raise ValueError(f"{stream_id!r} is not the id of a stream")
+    return data.absolute() / "spool" / stream_id
+
+
+def add(spool: Path, body: bytes, batch_id: str | None) -> tuple[int, bool]:
     """Keep posted rows durably.
 
     Args:
+        spool: the stream's folder, see `folder_of`.
         body: JSON lines.
         batch_id: the caller's own name of them, or None.
     Returns:
         How many rows, and whether they are new.
     Raises:
-        Problem: there are none, or the same name was given to others.
+        Problem: there are none, the same name was given to others, or the folder is a link to another place.
     """
     rows = sum(1 for line in body.split(b"\n") if line.strip())
     if rows == 0:
         raise Problem("invalid", "there are no rows; post JSON lines, one object a line")
-    spool = Path(folder)
+    if (spool / SEEN).resolve() != spool.parent.resolve() / spool.name / SEEN:
+        raise Problem("conflict", "the folder of this stream's rows is a link to another place; remove the link")
     (spool / SEEN).mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256(body).hexdigest()
     name = f"{new_id('rows')}.jsonl"
@@ -67,9 +82,9 @@ def add(folder: str | Path, body: bytes, batch_id: str | None) -> tuple[int, boo
     return rows, fresh
 
 
-def remove(folder: str | Path) -> None:
-    """Forget all rows."""
-    shutil.rmtree(folder, ignore_errors=True)
+def remove(spool: Path) -> None:
+    """Forget all rows, if there are any. A folder that is a link stays, and so does what it leads to."""
+    shutil.rmtree(spool, ignore_errors=True)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -210,6 +210,100 @@ def test_rows_go_into_push_streams_only_and_must_be_some(api: TestClient) -> Non
     assert api.post("/api/v1/streams/clicks/rows", content=b"\n \n").status_code == 422
 
 
+def of_others(tmp_path: Path) -> Path:
+    """Somebody else's files, in a folder that may be read."""
+    folder = tmp_path / "others"
+    folder.mkdir()
+    (folder / "orders.jsonl").write_bytes(lines(1))
+    return folder
+
+
+def spools(settings: Settings) -> list[str]:
+    return sorted(folder.name for folder in (settings.data / "spool").glob("*"))
+
+
+@pytest.mark.parametrize("mark", [True, False, None, 1, "yes"])
+def test_attack_an_entry_cannot_make_a_folder_of_others_its_spool(
+    api: TestClient, tmp_path: Path, settings: Settings, mark: object
+) -> None:
+    folder = of_others(tmp_path)
+    spec = {"source": "jsonl", "path": str(folder), "time": "ts", "schema": PUSH["schema"], "push": mark}
+    harmless = registered(api, "harmless", **PUSH)
+    entries = [
+        api.post("/api/v1/streams", json={"name": "mine", "spec": spec}),
+        api.post("/api/v1/streams", json={"name": "mine", "spec": {**PUSH, "push": mark}}),
+        api.post("/api/v1/streams/test", json={"spec": spec}),
+        api.patch("/api/v1/streams/harmless", json={"spec": spec}, headers={"If-Match": '"1"'}),
+        api.post("/api/v1/relations", json={"name": "mine", "spec": {"source": "jsonl", "path": "/x", "push": mark}}),
+    ]
+    for answer in entries:
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["pointer"] == "/spec/push"
+    assert 'set "source": "push"' in entries[0].json()["detail"]
+    assert api.post("/api/v1/streams/mine/rows", content=lines(6)).status_code == 404
+    assert [file.name for file in folder.iterdir()] == ["orders.jsonl"]
+    assert spools(settings) == [harmless["id"]]
+
+
+def test_attack_rows_and_removal_follow_the_id_and_not_the_entry(
+    api: TestClient, app: FastAPI, tmp_path: Path, settings: Settings
+) -> None:
+    folder = of_others(tmp_path)
+    made = registered(api, "mine", **PUSH)
+    with app.state.context.catalog.begin() as session:  # as if it had been kept before it was refused
+        entry = {**PUSH, "source": "jsonl", "path": str(folder), "push": True}
+        session.execute(update(Stream).values(spec=entry))
+    assert api.post("/api/v1/streams/mine/rows", content=lines(6)).status_code == 202
+    own = settings.data.absolute() / "spool" / made["id"]
+    assert [file.read_bytes() for file in own.glob("*.jsonl")] == [lines(6)]
+    assert api.delete("/api/v1/streams/mine").status_code == 204
+    assert not own.exists()
+    assert [file.read_bytes() for file in folder.iterdir()] == [lines(1)]
+
+
+@pytest.mark.parametrize("link", ["", ".seen"])
+def test_attack_a_link_in_the_spool_leads_nowhere(
+    api: TestClient, tmp_path: Path, settings: Settings, link: str
+) -> None:
+    folder = of_others(tmp_path)
+    made = registered(api, "mine", **PUSH)
+    own = settings.data / "spool" / made["id"]
+    if not link:
+        own.rmdir()
+    (own / link).symlink_to(folder)
+    refused = api.post("/api/v1/streams/mine/rows?batch_id=a", content=lines(6))
+    assert (refused.status_code, "remove the link" in refused.json()["detail"]) == (409, True)
+    assert api.delete("/api/v1/streams/mine").status_code == 204
+    assert [file.name for file in folder.iterdir()] == ["orders.jsonl"]
+
+
+@pytest.mark.parametrize("id", ["..", ".", "test", "str_../../x", "str_" + "0" * 25 + "/", "str_" + "0" * 26 + "\n"])
+def test_attack_only_ids_of_the_platforms_own_have_a_spool(tmp_path: Path, id: str) -> None:
+    with pytest.raises(ValueError, match="is not the id of a stream"):
+        spool.folder_of(tmp_path, id)
+
+
+@pytest.mark.parametrize("name", [".", "..", ".rows_1.jsonl", "a/b", "..%2f..%2fx", "a\n", ""])
+def test_attack_a_name_of_rows_is_no_way_out_of_the_spool(api: TestClient, settings: Settings, name: str) -> None:
+    made = registered(api, "clicks", **PUSH)
+    answer = api.post("/api/v1/streams/clicks/rows", params={"batch_id": name}, content=lines(1))
+    assert answer.status_code == 422, answer.text
+    assert list((settings.data / "spool" / made["id"]).rglob("*")) == []
+
+
+def test_a_test_of_a_stream_leaves_no_folder_behind(api: TestClient, settings: Settings) -> None:
+    assert api.post("/api/v1/streams/test", json={"spec": PUSH}).json()["rows"] == []
+    assert spools(settings) == []
+
+
+def test_a_stream_that_was_a_push_stream_takes_its_rows_along(api: TestClient, settings: Settings) -> None:
+    registered(api, "clicks", **PUSH)
+    api.post("/api/v1/streams/clicks/rows", content=lines(1))
+    assert api.patch("/api/v1/streams/clicks", json={"spec": BIDS}, headers={"If-Match": '"1"'}).status_code == 200
+    assert api.delete("/api/v1/streams/clicks").status_code == 204
+    assert spools(settings) == []
+
+
 def test_a_removed_stream_takes_its_rows_along(api: TestClient, settings: Settings) -> None:
     made = registered(api, "clicks", **PUSH)
     api.post("/api/v1/streams/clicks/rows", content=lines(1))
