@@ -34,7 +34,6 @@ def create_app(settings: Settings) -> FastAPI:
         title="StreamJoin",
         version=VERSION,
         description="Register streams, join them with one query, and ask the results.",
-        root_path=settings.root_path,
         lifespan=lifespan,
         openapi_url="/api/v1/openapi.json",
         docs_url=None,

@@ -21,6 +21,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from backend.paths import path_of
 from backend.settings import Settings
 
 BUILT: Final = Path(__file__).resolve().parents[1] / "frontend" / "build"
@@ -65,12 +66,11 @@ class Dashboard:
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             await self.otherwise(scope, receive, send)
             return
-        root_path = scope.get("root_path", "").rstrip("/")
-        path = scope["path"].removeprefix(root_path)
+        path = path_of(scope)
         if await run_sync(self._has_file, path):
             await self.files(scope, receive, _with_caching(send, KEPT if path.startswith("/static/") else ASKED_AGAIN))
         elif path == "/" or ("text/html" in Headers(scope=scope).get("accept", "") and not _NO_PAGE.fullmatch(path)):
-            page = await run_sync(self._page, root_path)
+            page = await run_sync(self._page, scope.get("root_path", "").rstrip("/"))
             await page(scope, receive, send)
         else:
             await self.otherwise(scope, receive, send)

@@ -1,15 +1,16 @@
 """`Idempotency-Key` on POST: the same request under the same key is done once, and answered the same for 24 hours.
 
-Replies are kept in the catalog, so a repetition may reach another API process. A request that failed on our side
-(5xx) leaves nothing behind: repeating it tries again.
+That holds for routes marked with `done_once`. Their replies are kept in the catalog, in clear, so a repetition may
+reach another API process. A request that failed on our side (5xx) leaves nothing behind: repeating it tries again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Callable, MutableMapping
+from typing import Any, Final, TypeVar
 
 from anyio.to_thread import run_sync
 from sqlalchemy import delete, select
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
 from backend.catalog.models import Idempotency
+from backend.paths import endpoint_of
 from backend.problems import Problem, send_problem
 
 KEPT_US = 24 * 3600 * 1_000_000
@@ -29,8 +31,22 @@ _KEY = re.compile(rb"[\x21-\x7e]{1,200}")
 _KEPT_HEADERS = ("content-type", "location", "etag")
 _UNDONE = (401, 403, 408, 429)
 """Refused before anything was done; the next attempt may be let through."""
-_UNKEPT = ("/api/v1/queries", "/api/v1/sessions", "/api/v1/api-keys")
-"""Reading changes nothing, and its replies are long; the replies of the others hold secrets."""
+_MARK: Final = "is_done_once"
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+
+def done_once(endpoint: Endpoint) -> Endpoint:
+    """Mark the function of a POST route whose reply may be kept; without the mark an Idempotency-Key changes nothing.
+
+    Not for replies that hold secrets, and not for reading, which may be repeated anyway and has long replies.
+    """
+    setattr(endpoint, _MARK, True)
+    return endpoint
+
+
+def is_done_once(endpoint: Callable[..., Any] | None) -> bool:
+    """Whether a route is marked."""
+    return getattr(endpoint, _MARK, False)
 
 
 class IdempotentPosts:
@@ -42,23 +58,20 @@ class IdempotentPosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI's."""
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"].startswith(_UNKEPT):
-            await self.app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
+        headers = dict(scope["headers"]) if scope["type"] == "http" and scope["method"] == "POST" else {}
         key = headers.get(b"idempotency-key")
-        if key is None:
+        if key is None or not is_done_once(endpoint_of(scope)):
             await self.app(scope, receive, send)
             return
         try:
             if not _KEY.fullmatch(key):
                 raise Problem("bad_request", "Idempotency-Key is 1 to 200 printable characters without blanks")
             body = await _body(receive)
-            actor = hashlib.sha256(
-                headers.get(b"authorization", b"") + b"\n" + headers.get(b"cookie", b"")
-            ).hexdigest()[:40]  # fmt: skip
+            credentials = headers.get(b"authorization", b"") + b"\n" + headers.get(b"cookie", b"")
+            actor = hashlib.sha256(credentials).hexdigest()[:40]
             asked = b"\n".join((scope["raw_path"], scope["query_string"], headers.get(b"content-type", b""), body))
-            request_hash = hashlib.sha256(asked).hexdigest()
+            # With a key that is not kept: a plain hash of a body would let a password in it be guessed.
+            request_hash = hmac.new(credentials, asked, hashlib.sha256).hexdigest()
             known = await run_sync(self._begin, actor, key.decode(), request_hash)
         except Problem as problem:
             await send_problem(scope, problem, send)

@@ -16,6 +16,7 @@ from backend.auth import guard
 from backend.catalog.ids import new_id
 from backend.context import Context
 from backend.idempotency import IdempotentPosts
+from backend.paths import Below, path_of
 from backend.problems import Problem, send_problem
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,100}")
@@ -37,6 +38,8 @@ def install(app: FastAPI, context: Context) -> None:
     app.add_middleware(IdempotentPosts, catalog=context.catalog)
     guard.install(app, context)
     app.add_middleware(Requests, body_bytes_max=context.settings.body_bytes_max)
+    if context.settings.root_path:
+        app.add_middleware(Below, root_path=context.settings.root_path)
 
 
 class Requests:
@@ -89,7 +92,7 @@ class Requests:
                 except Problem as problem:  # the body grew too large while it was read outside a route
                     await send_problem(scope, problem, marked)
             took_ms = (time.perf_counter() - begun_s) * 1e3
-            if scope["path"] not in QUIET and (scope["method"] != "GET" or status >= 400 or took_ms >= SLOW_MS):
+            if path_of(scope) not in QUIET and (scope["method"] != "GET" or status >= 400 or took_ms >= SLOW_MS):
                 _log.info("%s %s -> %d in %.1f ms", scope["method"], scope["path"], status, took_ms)
 
 

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamjoin.errors import InputError
@@ -22,6 +22,7 @@ class Settings(BaseSettings):
         data: the folder of everything that is embedded: catalog, stores, checkpoints, logs.
         catalog_url: a SQLAlchemy URL; SQLite in `data` unless set.
         api_processes: that `streamjoin up` lets serve one port; one answers about 350 short questions a second.
+        root_path: what a proxy puts in front of our paths, such as /joins; requests may come with it or without.
         redis_url: the broker of Celery and the memory that API processes share.
         auth: off lets everybody do everything, and is refused unless the API listens on loopback.
         secret_key: encrypts connection secrets in the catalog; there is no default, and without it none can be kept.
@@ -83,6 +84,13 @@ class Settings(BaseSettings):
                 except OSError as cause:
                     raise ValueError(f"STREAMJOIN_{name.upper()}_FILE cannot be read: {cause.strerror}") from None
         return values
+
+    @field_validator("root_path")
+    @classmethod
+    def _begin_with_slash(cls, path: str) -> str:
+        if path.strip("/") and not path.startswith("/"):
+            raise ValueError(f"{path[:50]} does not begin with /; write /{path.strip('/')[:50]}")
+        return path.rstrip("/")  # the router takes it off only as whole parts of a path
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -12,6 +12,7 @@ from backend.auth.actor import Operator, Viewer
 from backend.catalog.models import Job, Stream
 from backend.context import InContext
 from backend.demos import DEMOS
+from backend.idempotency import done_once
 from backend.problems import Problem
 
 router = APIRouter(prefix="/api/v1/demos", tags=["demos"])
@@ -39,6 +40,7 @@ def list_demos(context: InContext, actor: Viewer) -> list[DemoOut]:
 
 
 @router.post("/{name}", status_code=202)
+@done_once
 def start_demo(context: InContext, actor: Operator, name: str, response: Response) -> JobOut:
     """Register a demo's streams, create its job, and start it; what is there already is taken as it is."""
     demo = DEMOS.get(name)

@@ -33,6 +33,7 @@ from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Event, Job, JobRevision, Lease, Report
 from backend.columns import Column, columns_of
 from backend.context import Context, InContext
+from backend.idempotency import done_once
 from backend.jobs import service
 from backend.jobs.change import diff, starts_anew
 from backend.jobs.inputs import Inputs, inputs_of
@@ -275,6 +276,7 @@ def list_jobs(
 
 
 @router.post("", status_code=201)
+@done_once
 def create_job(context: InContext, actor: Operator, body: JobIn, response: Response) -> JobOut:
     """Create a job. Its query is bound to its streams first, so what is wrong shows now."""
     if not _NAME.fullmatch(body.name):
@@ -365,18 +367,21 @@ def delete_job(context: InContext, actor: Operator, id: str) -> JobOut:
 
 
 @router.post("/{id}/start", status_code=202)
+@done_once
 def start_job(context: InContext, actor: Operator, id: str) -> JobOut:
     """Let a job run; it goes on where it stopped."""
     return _act(context, actor, id, lambda session, job: service.want(session, job, lifecycle.RUNNING, actor.id))
 
 
 @router.post("/{id}/stop", status_code=202)
+@done_once
 def stop_job(context: InContext, actor: Operator, id: str) -> JobOut:
     """Let a job stop after the batch that runs."""
     return _act(context, actor, id, lambda session, job: service.want(session, job, lifecycle.STOPPED, actor.id))
 
 
 @router.post("/{id}/restart", status_code=202)
+@done_once
 def restart_job(context: InContext, actor: Operator, id: str) -> JobOut:
     """Stop a job after the batch that runs, and start it again."""
 
@@ -390,6 +395,7 @@ def restart_job(context: InContext, actor: Operator, id: str) -> JobOut:
 
 
 @router.post("/{id}/rescale", status_code=202)
+@done_once
 def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale) -> JobOut:
     """Give a job another number of slots. Units and state stay: unit u then runs in slot u mod slots."""
 

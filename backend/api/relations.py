@@ -15,6 +15,7 @@ from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Relation
 from backend.context import Context, InContext
 from backend.entries import check_name, check_size, pointing_into_spec
+from backend.idempotency import done_once
 from backend.relations.entry import one_relation
 from backend.relations.sample import look_at
 from streamjoin.joinfile import RelationFile
@@ -80,6 +81,7 @@ def list_relations(
 
 
 @router.post("", status_code=201)
+@done_once
 def create_relation(context: InContext, actor: Operator, body: RelationIn, response: Response) -> RelationOut:
     """Register a relation. Its files are not looked at yet; `test` does that."""
     check_name(body.name)

@@ -14,6 +14,7 @@ from backend.auth.actor import Operator, Viewer, may_change
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import SavedQuery
 from backend.context import InContext
+from backend.idempotency import done_once
 from backend.lookup import by_id_or_name
 from backend.problems import Problem
 from backend.results.question import QueryIn
@@ -51,6 +52,7 @@ def list_saved_queries(
 
 
 @router.post("", status_code=201)
+@done_once
 def save_query(context: InContext, actor: Operator, body: SavedQueryIn, response: Response) -> SavedQueryOut:
     """Keep a question under a name."""
     question = body.question.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -16,6 +16,7 @@ from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Stream
 from backend.context import Context, InContext
 from backend.entries import check_name, check_size, pointing_into_spec
+from backend.idempotency import done_once
 from backend.problems import Place, Problem
 from backend.streams import spool
 from backend.streams.entry import is_push, one_stream, opened_schema, shown_entry, stored_entry
@@ -97,6 +98,7 @@ def list_streams(
 
 
 @router.post("", status_code=201)
+@done_once
 def create_stream(context: InContext, actor: Operator, body: StreamIn, response: Response) -> StreamOut:
     """Register a stream. Its source is not asked for anything yet; `test` does that."""
     check_name(body.name)
@@ -162,6 +164,7 @@ _ROWS = {
 
 
 @router.post("/{id}/rows", status_code=202, openapi_extra={"requestBody": _ROWS})
+@done_once
 async def push_rows(
     context: InContext, actor: Operator, id: str, request: Request,
     batch_id: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,79}$", description=(

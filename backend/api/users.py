@@ -19,6 +19,7 @@ from backend.catalog.events import record
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import User
 from backend.context import InContext
+from backend.idempotency import done_once
 from backend.lookup import by_id_or_name
 from backend.problems import Place, Problem
 
@@ -129,6 +130,7 @@ def list_users(
 
 
 @router.post("", status_code=201)
+@done_once
 def create_user(context: InContext, actor: Admin, body: UserIn, response: Response) -> UserOut:
     """Make a user, who can log in at once."""
     check_password(body.password, body.name)

@@ -17,6 +17,7 @@ from backend.auth.keys import CATALOG_IS_AWAY
 from backend.auth.limits import address_of, limits_of
 from backend.auth.sessions import COOKIE
 from backend.context import Context
+from backend.paths import path_of
 from backend.problems import Problem, send_problem
 
 API = "/api/"
@@ -65,7 +66,7 @@ class Guard:
             origin.check_websocket(settings, connection.headers)
         else:
             origin.check_request(settings, scope["method"], connection.headers, has_cookie=COOKIE in connection.cookies)
-        path = _path(scope)
+        path = path_of(scope)
         if "\0" in path or b"%00" in scope.get("query_string", b""):
             # No name has one, and PostgreSQL fails when asked for one.
             raise Problem("bad_request", "the address has a NUL character; leave it out")
@@ -94,12 +95,6 @@ class Guard:
 
 def _is_open(method: str, path: str) -> bool:
     return (method, path) in OPEN or (method in ("GET", "HEAD") and path.startswith(OPEN_BELOW))
-
-
-def _path(scope: Scope) -> str:
-    path: str = scope["path"]
-    root: str = scope.get("root_path", "").rstrip("/")
-    return path[len(root) :] if root and path.startswith(f"{root}/") else path
 
 
 async def _refuse(problem: Problem, scope: Scope, send: Send) -> None:

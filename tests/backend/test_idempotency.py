@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import threading
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 from sqlalchemy import select, update
 
+from backend.app import create_app
 from backend.catalog.models import Idempotency
 from backend.context import Context
-from backend.idempotency import GIVEN_UP_US, KEPT_US
+from backend.idempotency import GIVEN_UP_US, KEPT_US, done_once, is_done_once
+from backend.settings import Settings
+from streamjoin.errors import InputError
+from tests.backend.matrix import PASSWORD, Person, add_person
 
 BODY = {"name": "bids", "spec": {"source": "generator", "kind": "nexmark.bid", "time": "ts"}}
 URL = "/api/v1/streams"
@@ -85,6 +93,7 @@ def test_replies_are_forgotten_after_a_day(api: TestClient, app: FastAPI) -> Non
 
 def test_a_failure_of_ours_leaves_nothing_behind(api: TestClient, app: FastAPI) -> None:
     @app.post("/api/v1/broken")
+    @done_once
     def broken() -> None:
         raise RuntimeError("a bug")
 
@@ -108,3 +117,94 @@ def test_of_many_at_once_one_is_done(api: TestClient) -> None:
     assert set(statuses) <= {201, 409}
     assert 201 in statuses
     assert len(api.get(URL).json()["data"]) == 1
+
+
+# ---- secrets -----------------------------------------------------------------------------------------------------
+
+READS = {
+    "/api/v1/queries", "/api/v1/jobs/validate", "/api/v1/jobs/explain", "/api/v1/jobs/{id}/diff",
+    "/api/v1/streams/test", "/api/v1/streams/{id}/sample", "/api/v1/relations/test", "/api/v1/relations/{id}/sample",
+}  # fmt: skip
+HOLD_SECRETS = {"/api/v1/sessions", "/api/v1/api-keys"}
+
+
+def test_every_route_that_creates_is_done_once_unless_its_reply_holds_a_secret(app: FastAPI) -> None:
+    posts = {
+        str(context.path): context for context in iter_route_contexts(app.routes) if "POST" in (context.methods or ())
+    }
+    unmarked = {path for path, context in posts.items() if not is_done_once(context.endpoint)}
+    assert unmarked == READS | HOLD_SECRETS, "mark what creates with done_once, and list here what reads"
+    described = app.openapi()
+    for path in posts.keys() - unmarked:
+        reply = described["paths"][path]["post"]["responses"]
+        (schema,) = [
+            one["content"]["application/json"]["schema"]["$ref"] for code, one in reply.items() if code[0] == "2"
+        ]
+        fields = described["components"]["schemas"][schema.rpartition("/")[2]]["properties"]
+        assert not fields.keys() & {"key", "token", "password", "secret", "secrets"}, path
+
+
+@pytest.fixture(params=["", "/joins", "/joins/", "/api"])
+def below(request: pytest.FixtureRequest, tmp_path: Path, empty_catalog: Path) -> tuple[TestClient, FastAPI, Person]:
+    """A platform that a proxy shows below a path, and an admin of it."""
+    settings = Settings(data=tmp_path, auth="on", redis_url="redis://127.0.0.1:1/0", root_path=request.param)
+    shutil.copy(empty_catalog, tmp_path / "catalog.db")
+    app = create_app(settings)
+    return TestClient(app, base_url="http://127.0.0.1"), app, add_person(app.state.context, "ada", "admin")
+
+
+WRITTEN = (
+    "/api/v1/api-keys", "/api/v1/api%2Dkeys", "/api/v1/api-keys/", "/API/v1/api-keys", "/%61pi/v1/api-keys",
+    "//api/v1/api-keys", "/api/v1/./api-keys", "/api/v1/api-keys?x=1",
+)  # fmt: skip
+
+
+def test_attack_no_way_to_write_an_address_gets_a_secret_kept(
+    below: tuple[TestClient, FastAPI, Person], tmp_path: Path
+) -> None:
+    client, app, ada = below
+    root = app.state.context.settings.root_path
+    secrets = [PASSWORD]
+    for path in WRITTEN:
+        for prefix in {"", root, root + root}:
+            made = client.post(f"{prefix}{path}", json={"name": "k"}, headers={**ada.headers, **key(f"{prefix}{path}")})
+            assert made.status_code in (201, 404, 405), made.text
+            secrets += [made.json()["key"]] if made.status_code == 201 else []
+    login = client.post(f"{root}/api/v1/sessions", json={"name": "ada", "password": PASSWORD}, headers=key("a"))
+    assert login.status_code == 201, login.text
+    assert len(secrets) > len(WRITTEN) / 2
+    assert rows(app) == []
+    kept = b"".join(file.read_bytes() for file in tmp_path.glob("catalog.db*"))
+    assert [secret for secret in secrets if secret.encode() in kept] == []
+
+
+def test_attack_a_password_cannot_be_guessed_from_what_is_kept_of_a_request(
+    below: tuple[TestClient, FastAPI, Person],
+) -> None:
+    client, app, ada = below
+    root = app.state.context.settings.root_path
+    body = b'{"name": "bob", "role": "viewer", "password": "guessed in a second"}'
+    for _ in range(2):
+        answer = client.post(f"{root}/api/v1/users", content=body,
+                             headers={**ada.headers, **key("a"), "Content-Type": "application/json"})  # fmt: skip
+        assert answer.status_code == 201, answer.text
+    assert answer.headers["idempotency-replayed"] == "true"
+    (row,) = rows(app)
+    guess = b"\n".join((f"{root}/api/v1/users".encode(), b"", b"application/json", body))
+    assert row.request_hash != hashlib.sha256(guess).hexdigest()
+
+
+def test_nobody_is_let_in_by_the_way_an_address_is_written(below: tuple[TestClient, FastAPI, Person]) -> None:
+    client, app, ada = below
+    root = app.state.context.settings.root_path
+    for prefix in {"", root, root + root, "/"}:
+        assert client.get(f"{prefix}/api/v1/jobs").status_code in (401, 404)
+    assert client.get(f"{root}/api/v1/jobs", headers=ada.headers).status_code == 200
+
+
+def test_a_root_path_begins_with_a_slash() -> None:
+    from backend.settings import read_settings
+
+    with pytest.raises(InputError, match="STREAMJOIN_ROOT_PATH: joins does not begin with /; write /joins"):
+        read_settings(root_path="joins")
+    assert [read_settings(root_path=path).root_path for path in ("", "/", "/a/b/")] == ["", "", "/a/b"]
