@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import sys
 
 
@@ -13,18 +14,23 @@ def main() -> None:
     from sqlalchemy.exc import SQLAlchemyError
 
     from backend.app import create_app
+    from backend.auth.first_password import welcome
     from backend.auth.first_user import ensure_admin
     from backend.catalog.version import is_newest
     from backend.handover import take_over
     from backend.logs import set_up_logs
+    from backend.private import keep_private, tighten
     from backend.serve import serve
     from backend.settings import read_settings
     from streamjoin.errors import InputError
 
     take_over()
+    keep_private()
     try:
         settings = read_settings()
         set_up_logs("api")
+        if closed := tighten(settings.data):
+            logging.getLogger("streamjoin.data").warning("%s", closed)
         try:
             if not is_newest(settings.catalog):
                 from backend.catalog.migrate import migrate
@@ -37,8 +43,8 @@ def main() -> None:
     except InputError as wrong:
         sys.exit(f"streamjoin: {wrong}")
     context = app.state.context
-    if password := ensure_admin(settings, context.catalog):
-        print(f"streamjoin: user admin was made, with the password {password}", flush=True)
+    if ensure_admin(settings, context.catalog):
+        print(f"streamjoin: {welcome(settings.data, to_terminal=sys.stdout.isatty())}", flush=True)
     serve(app, settings)
 
 

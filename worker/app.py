@@ -11,6 +11,7 @@ from celery import Celery
 from kombu.entity import Queue
 
 from backend.logs import set_up_logs
+from backend.private import keep_private
 from backend.settings import Settings, read_settings
 from streamjoin.errors import InputError
 
@@ -80,6 +81,7 @@ def send(app: Celery, task: str, arguments: list[Any], queue: str, expires_s: fl
 
 def main() -> None:
     """Work until SIGTERM or Ctrl-C."""
+    keep_private()
     try:
         settings = read_settings()
     except InputError as wrong:

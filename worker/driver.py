@@ -21,6 +21,7 @@ from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
 from backend.catalog.models import Job, Stream
 from backend.logs import set_up_logs
+from backend.private import keep_private
 from backend.problems import Problem
 from backend.settings import Settings, read_settings
 from streamjoin.errors import InputError, StreamJoinError, UnsupportedError
@@ -36,6 +37,7 @@ def main() -> None:
     if len(sys.argv) != 3 or not sys.argv[2].isdigit():
         sys.exit("usage: python -m worker.driver JOB GENERATION")
     job_id, generation = sys.argv[1], int(sys.argv[2])
+    keep_private()
     try:
         settings = read_settings()
     except InputError as wrong:

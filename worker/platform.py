@@ -18,7 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from backend.auth.first_password import FILE, welcome
 from backend.listener import SOCKET, claim
+from backend.private import tighten
 from backend.settings import Settings, is_loopback, read_settings
 from streamjoin.errors import InputError, RunError
 from streamjoin.lockfile import locked
@@ -146,12 +148,16 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
     """
     begun_s = time.monotonic()
     settings.data.mkdir(parents=True, exist_ok=True)
+    if closed := tighten(settings.data):
+        show(closed)
     with _alone(settings.data.absolute()) as pipe:
         own_redis = None
         if "STREAMJOIN_REDIS_URL" not in os.environ:
             own_redis = _free_port()
             settings = settings.model_copy(update={"redis_url": f"redis://127.0.0.1:{own_redis}/0"})
         claimed = _claimed(settings)
+        password = settings.data / FILE
+        had_password = password.exists()
         platform = Platform(settings, pipe, show)
         try:
             if own_redis is not None:
@@ -175,6 +181,8 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
             if not stop.is_set():
                 show(f"\nstreamjoin is up after {time.monotonic() - begun_s:.1f} s: {_url(settings)}")
                 show(f"data and logs are in {settings.data.absolute()}")
+                if not had_password and password.exists():
+                    show(welcome(settings.data, to_terminal=sys.stdout.isatty()))
                 if settings.auth == "off":
                     show("nobody needs to log in, as only this machine can reach it; STREAMJOIN_AUTH=on changes that")
                 show("Ctrl-C ends it, with all running jobs; they go on at the next start\n")

@@ -30,6 +30,7 @@ from backend.catalog.ids import now_us
 from backend.catalog.models import Job, Lease, results_name
 from backend.jobs.joinfile import result_spec
 from backend.logs import set_up_logs
+from backend.private import keep_private
 from backend.settings import Settings, read_settings
 from streamjoin.errors import InputError
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMissingError
@@ -296,6 +297,7 @@ def sender(app: Celery) -> Send:
 
 def main() -> None:
     """Reconcile until SIGTERM or Ctrl-C."""
+    keep_private()
     try:
         settings = read_settings()
     except InputError as wrong:

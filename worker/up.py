@@ -12,11 +12,13 @@ import signal
 import sys
 import threading
 
+from backend.private import keep_private
 from worker.head_start import API, HeadStart
 
 
 def main() -> None:
     """Run the platform until Ctrl-C, SIGTERM or SIGHUP; a second one ends it at once."""
+    keep_private()
     stop = threading.Event()
 
     def ask(number: int, frame: object) -> None:

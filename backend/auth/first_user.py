@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
+from backend.auth.first_password import FILE, NAME
 from backend.auth.passwords import check_password, hash_password, matches
 from backend.catalog.database import Catalog
 from backend.catalog.events import record
@@ -18,9 +19,6 @@ from backend.problems import Problem
 from backend.settings import Settings
 from streamjoin.errors import InputError
 
-NAME = "admin"
-FILE = "admin-password"
-
 
 def ensure_admin(settings: Settings, catalog: Catalog) -> str | None:
     """Make the user `admin` where auth is on and there is no admin.
@@ -29,7 +27,8 @@ def ensure_admin(settings: Settings, catalog: Catalog) -> str | None:
     owner reads. Any number of processes may do this at once: there is one admin and one password afterwards.
 
     Returns:
-        The random password, for people to see once; None where nothing was made, or the password was given.
+        The random password; None where nothing was made, or the password was given. What may be said of it, and where,
+        tells `first_password.welcome`.
     Raises:
         InputError: the given password is none, or the file cannot be written.
     """

@@ -9,6 +9,7 @@ from alembic.config import Config
 
 from backend.catalog.database import Catalog
 from backend.catalog.version import MIGRATIONS
+from backend.private import keep_private
 from backend.settings import read_settings
 
 
@@ -32,4 +33,5 @@ def migrate(url: str, revision: str = "head") -> None:
 
 
 if __name__ == "__main__":
+    keep_private()
     migrate(read_settings().catalog, sys.argv[1] if len(sys.argv) > 1 else "head")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,18 +50,16 @@ def write_dead_letters(path: Path, letters: Sequence[DeadLetter]) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # A name of its own for every writer: a retried task may still run beside its successor.
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
             for letter in letters:
                 file.write(json.dumps(_as_json(letter), ensure_ascii=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp keeps others out; dead letters are for whoever may read the output beside them.
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 

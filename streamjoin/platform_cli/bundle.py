@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 import zipfile
@@ -35,10 +36,10 @@ def write_bundle(file: Path, read_settings: Callable[[], Any], where: Where) -> 
         said["settings.json"] = str(wrong)
     secrets = secrets_of(settings) if settings is not None else []
     try:
-        archive = zipfile.ZipFile(file, "x", zipfile.ZIP_DEFLATED)
+        made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # whoever made it decides who reads it
     except FileExistsError:
         raise InputError(f"{file} is there already; name another file") from None
-    with archive:
+    with os.fdopen(made, "wb") as opened, zipfile.ZipFile(opened, "w", zipfile.ZIP_DEFLATED) as archive:
 
         def add(name: str, text: str, what: str) -> None:
             archive.writestr(name, masked_text(text, secrets))

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 MASK = "********"
 _PASSWORD = re.compile(r"(?<=//)([^\s/@:]*):([^\s@]+)@")
-_TOKEN = re.compile(r"\bsj_[A-Za-z0-9_-]{20,}|(?<=Bearer )\S+")
+_TOKEN = re.compile(r"\bsj_[A-Za-z0-9_-]{20,}|(?<=Bearer )\S+|(?<=with the password )\S+")
+"""The last one is what logs of earlier versions say of the first admin."""
 _FIELD = re.compile(
     r"""(["']?\b[\w.-]*(?:password|passwd|secret|token|api_?key|jaas\.config)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;}]+)""",
     re.IGNORECASE,

@@ -92,12 +92,21 @@ def create_session(
         .config("spark.sql.shuffle.partitions", str(slots))
         .config("spark.driver.memory", f"{driver_memory_mib}m")
     )
-    for key, value in {**SETTINGS, **(LITTLE_MEMORY if little else {}), **(settings or {})}.items():
+    own = {**SETTINGS, **(LITTLE_MEMORY if little else {}), "spark.hadoop.fs.permissions.umask-mode": _umask()}
+    for key, value in {**own, **(settings or {})}.items():
         builder = builder.config(key, value)
     if jars:
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
     with _java_speaks_to(log), _interrupts_stay_ours():
         return builder.getOrCreate()
+
+
+def _umask() -> str:
+    # Hadoop sets the modes of what it makes by itself, whatever the umask of its process is.
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("Umask:"):
+            return line.split()[1]
+    return "022"  # a kernel before 4.7
 
 
 @contextmanager

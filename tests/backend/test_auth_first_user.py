@@ -13,7 +13,8 @@ from pydantic import SecretStr
 from sqlalchemy import select, update
 
 from backend.auth import first_user
-from backend.auth.first_user import FILE, ensure_admin
+from backend.auth.first_password import FILE
+from backend.auth.first_user import ensure_admin
 from backend.auth.passwords import hash_password, matches
 from backend.catalog.database import Catalog
 from backend.catalog.ids import new_id

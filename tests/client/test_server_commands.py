@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import zipfile
 from collections.abc import Callable
@@ -155,7 +156,8 @@ def test_a_bundle_has_logs_events_and_versions_and_no_secret(
     (folder / "data" / "logs").mkdir(parents=True)
     (folder / "data" / "jobs" / "job_1").mkdir(parents=True)
     (folder / "data" / "logs" / "api.log").write_text(
-        "opened with canary-key-5f0c\nredis://:other-canary@h:1\nAuthorization: Bearer sj_" + "canary" * 8
+        "opened with canary-key-5f0c\nuser admin was made, with the password first-canary"
+        "\nredis://:other-canary@h:1\nAuthorization: Bearer sj_" + "canary" * 8
         + "\npassword=canary-in-a-log sasl.jaas.config='password=\"canary\"'\nfine\n"
     )  # fmt: skip
     (folder / "data" / "jobs" / "job_1" / "driver.log").write_text("batch 1 took 20 ms\n")
@@ -164,6 +166,7 @@ def test_a_bundle_has_logs_events_and_versions_and_no_secret(
         client.streams.create("bundled", {"source": "generator", "kind": "nexmark.bid", "time": "ts"})
     done = command("support-bundle", "bundle.zip", "--host", platform.host)
     assert (done.status, done.out, done.err) == (0, "bundle.zip\n", "")
+    assert stat.S_IMODE(Path("bundle.zip").stat().st_mode) == 0o600
     with zipfile.ZipFile("bundle.zip") as archive:
         texts = {name: archive.read(name).decode() for name in archive.namelist()}
     assert {"logs/logs/api.log", "logs/jobs/job_1/driver.log", "events.json", "settings.json", "versions.json",

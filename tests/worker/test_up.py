@@ -17,10 +17,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from backend.auth.first_password import FILE
 from backend.catalog.database import Catalog
 from backend.settings import Settings
 from streamjoin.errors import InputError
 from streamjoin.spark.java import find_java
+from tests.modes import open_to_others
 from tests.servers.process import comes_true, free_ports
 from tests.spark.command import JAVA_OPTIONS
 from worker import processes
@@ -135,6 +137,7 @@ def test_every_part_comes_back_and_ctrl_c_ends_all(settings: Settings, catalog: 
     job = add_job(catalog, wanted="running")
     with running(settings, **STAND_IN) as up:
         look = Workers(settings, catalog)
+        assert f"{settings.data} was open to other users" in up.output()
         assert "nobody needs to log in" in up.output()
         with urllib.request.urlopen(f"http://127.0.0.1:{up.port}/readyz") as answer:
             assert answer.status == 200
@@ -158,6 +161,7 @@ def test_every_part_comes_back_and_ctrl_c_ends_all(settings: Settings, catalog: 
 
         other = add_job(catalog, wanted="running")
         look.wait_observed(other, "running", within_s=60)
+        assert open_to_others(settings.data) == []
         up.end(signal.SIGINT)
         assert "everything has ended" in up.output()
         assert [job_of(catalog, one).observed for one in (job, other)] == ["stopped", "stopped"]
@@ -232,7 +236,12 @@ def test_a_catalog_that_cannot_be_used_and_an_address_of_another_machine_are_nam
 
 @pytest.mark.services
 def test_several_api_processes_serve_one_port_and_one_answers_while_another_is_dead(settings: Settings) -> None:
-    with running(settings, **STAND_IN, STREAMJOIN_API_PROCESSES="2") as up:
+    with running(settings, **STAND_IN, STREAMJOIN_API_PROCESSES="2", STREAMJOIN_AUTH="on") as up:
+        file = settings.data / FILE
+        assert f"the password is in {file}" in up.output()
+        password = file.read_text().strip()
+        told = [log for log in [up.log, *(settings.data / "logs").iterdir()] if password in log.read_text()]
+        assert not told, "a password was written into a log"
         apis = up.parts("backend")
         assert len(apis) == 2
         apis[0].kill()
@@ -287,6 +296,7 @@ def test_a_job_goes_on_exactly_while_everything_around_it_is_killed(settings: Se
         ]  # fmt: skip
 
         change_and_run_again(catalog, look, job)
+        assert open_to_others(settings.data) == []
         up.end(signal.SIGINT)
         assert job_of(catalog, job).observed == "stopped"
         # On a machine that has more to do than it can, it takes so much longer.
