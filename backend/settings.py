@@ -77,7 +77,7 @@ class Settings(BaseSettings):
         for name in ("allowed_paths", "allowed_hosts", "allowed_origins", "cassandra_hosts"):
             if isinstance(values.get(name), str):
                 values[name] = tuple(part.strip() for part in values[name].split(",") if part.strip())
-        for name in ("admin_password", "secret_key", "cassandra_password", "catalog_url"):
+        for name in ("admin_password", "secret_key", "cassandra_password", "catalog_url", "redis_url"):
             if file := os.environ.get(f"STREAMJOIN_{name.upper()}_FILE"):
                 try:
                     values[name] = Path(file).read_text().strip()
@@ -126,6 +126,12 @@ class Settings(BaseSettings):
                 text = str(value.absolute() if isinstance(value, Path) else value)
             found[f"STREAMJOIN_{name.upper()}"] = text
         return found
+
+
+def is_given(name: str) -> bool:
+    """Whether the environment has a setting, or a file with it."""
+    variable = f"STREAMJOIN_{name.upper()}"
+    return variable in os.environ or bool(os.environ.get(f"{variable}_FILE"))
 
 
 def is_loopback(host: str) -> bool:

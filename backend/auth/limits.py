@@ -165,7 +165,9 @@ def _in_redis(url: str) -> MovingWindowRateLimiter:
         options: dict[str, Any] = {**_WAITS, "retry": Retry(NoBackoff(), 0)}
         return MovingWindowRateLimiter(RedisStorage(url, key_prefix=_PREFIX, **options))
     except ValueError:
-        raise InputError("STREAMJOIN_REDIS_URL is no URL of Redis; write redis://host:port/0") from None
+        raise InputError(
+            "STREAMJOIN_REDIS_URL is no URL of Redis; write redis://host:port/0, or unix:///path?db=0"
+        ) from None
 
 
 def _short(name: str) -> str:

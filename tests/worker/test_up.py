@@ -139,6 +139,7 @@ def test_every_part_comes_back_and_ctrl_c_ends_all(settings: Settings, catalog: 
         look = Workers(settings, catalog)
         assert f"{settings.data} was open to other users" in up.output()
         assert "nobody needs to log in" in up.output()
+        assert psutil.Process(up.pid_of("redis-server")).net_connections("inet") == []
         with urllib.request.urlopen(f"http://127.0.0.1:{up.port}/readyz") as answer:
             assert answer.status == 200
         look.wait_observed(job, "running")
@@ -215,8 +216,9 @@ def test_a_port_that_is_taken_and_a_setting_that_is_wrong_are_named(settings: Se
 
 
 @pytest.mark.services
-def test_a_part_that_does_not_start_is_shown_with_the_end_of_its_log(settings: Settings) -> None:
-    up = Up(settings, {"STREAMJOIN_REDIS_URL": "nonsense://"})
+def test_a_part_that_does_not_start_is_shown_with_the_end_of_its_log(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("nonsense://\n")
+    up = Up(settings, {"STREAMJOIN_REDIS_URL_FILE": str(tmp_path / "url")})
     assert up.process.wait(UP_S_MAX) == 1
     assert "api ended with" in up.output() and "ends with:" in up.output(), up.output()
     assert "STREAMJOIN_REDIS_URL is no URL of Redis" in up.output()

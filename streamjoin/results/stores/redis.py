@@ -204,7 +204,7 @@ class RedisStore:
 
     def __str__(self) -> str:
         place = self.url.rpartition("@")[2]  # without a password
-        return f"Redis at {place.removeprefix('redis://')}"
+        return f"Redis at {place.removeprefix('redis://').removeprefix('unix://')}"
 
     def _key(self, job: str, part: str) -> str:
         return f"{self.prefix}:{job}:{part}"
