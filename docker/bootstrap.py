@@ -2,8 +2,10 @@
 
     bootstrap.py key NAME FILE      make a viewer's API key, and write it to a file unless it is there
     bootstrap.py demo NAME          start a demo
+    bootstrap.py cassandra HOST ROLE    make a role in Cassandra, and lock the one that it comes with
 
-The platform's address is STREAMJOIN_HOST, the admin's password is in the file STREAMJOIN_ADMIN_PASSWORD_FILE.
+The platform's address is STREAMJOIN_HOST, the admin's password is in the file STREAMJOIN_ADMIN_PASSWORD_FILE, and
+the role's in STREAMJOIN_CASSANDRA_PASSWORD_FILE.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,39 @@ def post(client: httpx2.Client, path: str, body: Any = None) -> Any:
     return reply.json()
 
 
+def take_over_cassandra(host: str, role: str) -> None:
+    """Make a role with our password, and lock `cassandra`, whose password everybody knows. Again changes nothing.
+
+    Raises:
+        NoHostAvailable: Cassandra does not answer, or refuses both roles; it makes its own some time after it starts.
+    """
+    from cassandra.auth import PlainTextAuthProvider
+    from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
+    from cassandra.policies import WhiteListRoundRobinPolicy
+
+    name, _, port = host.partition(":")
+    password = Path(os.environ["STREAMJOIN_CASSANDRA_PASSWORD_FILE"]).read_text().strip()
+
+    @contextmanager
+    def session_of(user: str, secret: str) -> Iterator[Any]:
+        profile = ExecutionProfile(WhiteListRoundRobinPolicy([name]), request_timeout=PATIENCE_S)
+        cluster = Cluster([name], int(port or 9042), auth_provider=PlainTextAuthProvider(user, secret),
+                          execution_profiles={EXEC_PROFILE_DEFAULT: profile}, protocol_version=5)  # fmt: skip
+        try:
+            yield cluster.connect()
+        finally:
+            cluster.shutdown()
+
+    made = f"ROLE {role} WITH PASSWORD = '{password}' AND LOGIN = true AND SUPERUSER = true"
+    with suppress(NoHostAvailable), session_of(role, password) as session:
+        session.execute("ALTER ROLE cassandra WITH SUPERUSER = false AND LOGIN = false")
+        return
+    with session_of("cassandra", "cassandra") as session:
+        session.execute(f"CREATE {made.replace('ROLE', 'ROLE IF NOT EXISTS', 1)}")
+    with session_of(role, password) as session:
+        session.execute("ALTER ROLE cassandra WITH SUPERUSER = false AND LOGIN = false")
+
+
 def main() -> None:
     """Do what the arguments say."""
     match sys.argv[1:]:
@@ -55,6 +90,9 @@ def main() -> None:
         case ["demo", name]:
             with logged_in() as client:
                 print(f"{post(client, f'/api/v1/demos/{name}')['name']} is starting")
+        case ["cassandra", host, role]:
+            take_over_cassandra(host, role)
+            print(f"Cassandra has the role {role}, and nobody logs in as cassandra any more")
         case _:
             sys.exit(__doc__)
 

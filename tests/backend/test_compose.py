@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -29,7 +30,7 @@ DOCKER = ROOT / "docker"
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILES = sorted(DOCKER.rglob("Dockerfile"))
-ONCE = {"metrics-key", "demo"}
+ONCE = {"metrics-key", "demo", "cassandra-role"}
 """Services that end by themselves."""
 PROFILES = {"postgres", "cassandra", "hbase", "kafka", "monitoring", "demo"}
 BUILT = "streamjoin"
@@ -56,6 +57,7 @@ def test_images_are_pinned(name: str) -> None:
     repository, tag = image_of(name)
     assert repository and re.search(r"\d+\.\d+\.\d+|\d+\.\d+-", tag), SERVICES[name]["image"]
     assert "latest" not in tag
+    assert "build" in SERVICES[name] or re.search(r"\$\{[A-Z]+_DIGEST-\}$", tag), "a digest has its place"
     assert (repository.startswith(BUILT)) == ("build" in SERVICES[name])
 
 
@@ -66,7 +68,7 @@ def test_dockerfiles_are_pinned_run_as_nobody_special_and_copy_what_is_there(fil
     context: list[str] = []
     for line in lines:
         if match := re.match(r"FROM (\S+)(?: AS (\S+))?", line):
-            assert match[1] in stages or re.search(r":.*\d+\.\d+\.\d+", match[1]), line
+            assert match[1] in stages or re.search(r":.*\d+\.\d+\.\d+\S*\$\{[A-Z]+_DIGEST\}$", match[1]), line
             stages |= {match[2]} if match[2] else set()
         elif line.startswith("COPY --from="):
             assert re.match(r"COPY --from=(\S+)", line)[1] in stages, line  # type: ignore[index]
@@ -98,6 +100,49 @@ def test_services_are_not_root_and_get_no_privileges(name: str) -> None:
     assert service["cap_drop"] == ["ALL"]
     assert "no-new-privileges:true" in service["security_opt"]
     assert not service.keys() & {"privileged", "network_mode", "pid", "ipc", "devices", "cap_add", "container_name"}
+
+
+@each_service
+def test_root_file_systems_are_read_only(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    places = [mount.partition(":")[0] for mount in service["tmpfs"]]
+    assert "/tmp" in places
+    assert all(re.fullmatch(r"/[a-z/]+", place) for place in places)
+
+
+def test_servers_are_reached_only_by_those_who_need_them() -> None:
+    assert {name for name, how in COMPOSE["networks"].items() if how.get("internal")} == {"backend", "data"}
+    members = {
+        network: {name for name, service in SERVICES.items() if network in service["networks"]}
+        for network in COMPOSE["networks"]
+    }
+    assert members == {
+        "frontend": {"api", "metrics-key", "prometheus", "grafana", "demo"},
+        "backend": {"api", "worker", "reconciler", "redis"},
+        "data": {"api", "worker", "reconciler", "postgres", "cassandra", "cassandra-role", "hbase"},
+        "streams": {"api", "worker", "kafka"},
+    }
+    for name, service in SERVICES.items():
+        if "ports" in service:
+            assert "frontend" in service["networks"], f"a port of {name} leads nowhere in an internal network"
+        for other in service.get("depends_on", {}):
+            is_only_order = other in ONCE or name == "demo"
+            assert is_only_order or set(service["networks"]) & set(SERVICES[other]["networks"]), (name, other)
+
+
+def test_redis_and_cassandra_want_passwords_that_no_command_line_shows() -> None:
+    assert SERVICES["redis"]["command"][:2] == ["redis-server", "/run/secrets/redis_conf"]
+    assert not any("requirepass" in str(word) for word in SERVICES["redis"]["command"])
+    script = SERVICES["cassandra"]["entrypoint"][-1]
+    assert "AllowAllAuthenticator/PasswordAuthenticator" in script
+    assert "AllowAllAuthorizer/CassandraAuthorizer" in script
+    role = SERVICES["cassandra-role"]["command"][-1]
+    for name in ("api", "worker", "reconciler"):
+        environment = SERVICES[name]["environment"]
+        assert environment["STREAMJOIN_CASSANDRA_USERNAME"] == role
+        assert not re.search(r"://.*@", json.dumps(environment)), "a password in the environment"
+        assert SERVICES[name]["depends_on"].get("cassandra-role", {"required": False})["required"] is False
 
 
 @each_service
@@ -159,8 +204,9 @@ def test_variables_of_the_platform_are_its_settings(name: str) -> None:
 
 
 def test_the_settings_that_compose_gives_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for secret in ("admin_password", "secret_key"):
+    for secret in ("admin_password", "secret_key", "cassandra_password"):
         (tmp_path / secret).write_text("x" * 32)
+    (tmp_path / "redis_url").write_text("redis://:secret@redis:6379/0")
     for variable in [variable for variable in os.environ if variable.startswith("STREAMJOIN_")]:
         monkeypatch.delenv(variable)
     for variable, value in SERVICES["api"]["environment"].items():
@@ -169,6 +215,7 @@ def test_the_settings_that_compose_gives_are_right(tmp_path: Path, monkeypatch: 
     settings = Settings()
     assert (settings.host, settings.auth, settings.result_store) == ("0.0.0.0", "on", "sqlite")
     assert settings.catalog == "sqlite:////data/catalog.db"
+    assert settings.redis_url == "redis://:secret@redis:6379/0"
     assert SERVICES["worker"]["environment"] == SERVICES["api"]["environment"] == SERVICES["reconciler"]["environment"]
 
 
@@ -212,7 +259,8 @@ def test_the_secrets_that_are_made_are_those_that_compose_wants(tmp_path: Path) 
     folder = tmp_path / "docker/secrets"
     made = {file.name: file.read_text() for file in folder.iterdir() if file.name != ".gitignore"}
     assert made.keys() == COMPOSE["secrets"].keys()
-    assert all(len(text) >= 48 and not re.search(r"\s", text) for text in made.values())
+    assert all(len(text) >= 48 and len(text.split()) <= 1 + (name == "redis_conf") for name, text in made.items())
+    assert made["redis_conf"] == f"requirepass {urlsplit(made['redis_url']).password}"
     assert made["postgres_password"] in made["postgres_url"]
     assert len(set(made.values())) == len(made)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -220,6 +268,35 @@ def test_the_secrets_that_are_made_are_those_that_compose_wants(tmp_path: Path) 
     assert {file.name: file.read_text() for file in folder.iterdir() if file.name != ".gitignore"} == made
     assert not any(text in said for text in made.values())
     assert (DOCKER / "secrets/.gitignore").read_text().split() == ["*", "!.gitignore"]
+
+
+def test_digests_are_asked_for_and_kept_for_every_image(tmp_path: Path) -> None:
+    shutil.copytree(DOCKER, tmp_path / "docker", ignore=shutil.ignore_patterns("secrets"))
+    shutil.copy(ROOT / "docker-compose.yml", tmp_path)
+    registry = tmp_path / "bin" / "docker"
+    registry.parent.mkdir()
+    registry.write_text(
+        '#!/bin/sh\nfor image; do :; done\necho "sha256:$(printf %s "$image" | sha256sum | cut -c 1-64)"\n'
+    )
+    registry.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{registry.parent}:{os.environ['PATH']}"}
+
+    def pin() -> subprocess.CompletedProcess[bytes]:
+        command = ["sh", str(tmp_path / "docker/pin-images.sh")]
+        return subprocess.run(command, env=environment, capture_output=True, timeout=30, check=False)
+
+    assert pin().returncode == 0
+    kept = (tmp_path / "docker/images.lock").read_text()
+    written = "".join(file.read_text() for file in [ROOT / "docker-compose.yml", *DOCKERFILES])
+    wanted = set(re.findall(r"\$\{([A-Z]+_DIGEST)-?\}", written))
+    found = dict(line.split("=", 1) for line in kept.splitlines() if not line.startswith("#"))
+    assert found.keys() == wanted
+    assert all(re.fullmatch(r"@sha256:[0-9a-f]{64}", digest) for digest in found.values())
+    assert len(set(found.values())) == len(found)
+    registry.write_text("#!/bin/sh\necho no such image >&2; exit 1\n")
+    assert pin().returncode != 0
+    assert (tmp_path / "docker/images.lock").read_text() == kept
+    assert not (tmp_path / "docker/images.lock.new").exists()
 
 
 @pytest.mark.slow

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +39,7 @@ IMPATIENT_S = 3.0
 DOWN_S_MAX = 9.0  # less than the 10 s that a store waits unless told otherwise
 SEEN_S_MAX = 30.0
 READY_S_MAX = 180.0
+BOOTSTRAP = Path(__file__).resolve().parents[2] / "docker" / "bootstrap.py"
 WITH_USERS = "authenticator: PasswordAuthenticator\nauthorizer: CassandraAuthorizer"
 
 
@@ -302,7 +307,7 @@ def test_somebody_silent_at_the_port_is_a_store_that_is_down(node: CassandraNode
 
 
 @pytest.mark.slow
-def test_users_and_their_rights() -> None:
+def test_users_and_their_rights(tmp_path: Path) -> None:
     with CassandraNode(WITH_USERS) as node:
 
         def login(name: str | None = None, password: str | None = None) -> CassandraStore:
@@ -343,6 +348,23 @@ def test_users_and_their_rights() -> None:
             reader.swap_head("job", None, b"x")
         reader.close()
         admin.close()
+
+        # What docker-compose.yml runs beside a new Cassandra, twice.
+        (tmp_path / "password").write_text("of ours")
+        for _ in range(2):
+            command = [sys.executable, str(BOOTSTRAP), "cassandra", f"127.0.0.1:{node.port}", "ours"]
+            variables = {**os.environ, "STREAMJOIN_CASSANDRA_PASSWORD_FILE": str(tmp_path / "password")}
+            done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=90, check=False)
+            assert done.returncode == 0, done.stderr
+            assert "of ours" not in done.stdout + done.stderr
+        ours = login("ours", "of ours")
+        ours.prepare()
+        ours.put_records("job", [("a", b"x")])
+        ours.close()
+        known = login("cassandra", "cassandra")
+        with pytest.raises(StoreError, match=r'refuses user "cassandra"|is not permitted to log in'):
+            known.jobs()
+        known.close()
 
 
 # Processes.
