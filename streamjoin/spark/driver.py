@@ -29,6 +29,10 @@ from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
 POLL_S = 0.25
 _OF_SPARK = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|pyspark\.)[A-Za-z_][\w.]*(Error|Exception): \S")
+NOT_CONNECTED = "to connect back"
+"""Spark gives the process that keeps a source's offsets ten seconds from its start until it connects, after Python has
+loaded half of PySpark. No setting makes that longer, and a machine that has more to do than it can may need more."""
+STARTS_MAX = 4
 BATCH_GRACE_S = 60.0
 """How long a stop waits for the running batch; one that is cut off is repeated at the next start."""
 TIMES_KEPT = 10_000
@@ -259,13 +263,22 @@ class Driver:
         self.job = replace(self.job, resizes=held.resizes, earlier=None)
 
     def _join(self, held: checkpoint.Held, stop: threading.Event, **trigger: bool) -> bool:
-        """Run the query until it ends, or until `stop`; whether it ended."""
-        query = self._start(held.id, **trigger)
-        try:
-            ended = self._wait(query, stop)
-        finally:
-            if query.isActive:
-                query.stop()
+        """Run the query until it ends, or until `stop`; whether it ended.
+
+        A query whose source did not connect in time has done nothing yet, and is started again, `STARTS_MAX` times in
+        all.
+        """
+        for start in range(1, STARTS_MAX + 1):
+            query = self._start(held.id, **trigger)
+            try:
+                ended = self._wait(query, stop)
+                break
+            except RunError as failure:
+                if NOT_CONNECTED not in str(failure) or start == STARTS_MAX or stop.is_set():
+                    raise
+            finally:
+                if query.isActive:
+                    query.stop()
         self._take_durations(query)
         return ended
 

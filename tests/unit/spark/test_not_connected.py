@@ -1,0 +1,73 @@
+"""A query whose source did not connect to Spark in time is started again, and nothing else is."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from streamjoin.errors import RunError
+from streamjoin.spark.driver import STARTS_MAX, Driver
+
+LATE = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Python worker failed to connect back.
+=== Streaming Query ===
+Caused by: java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back"""
+
+
+class Starts:
+    """A driver whose queries end with these failures, one after the other, and then as they should."""
+
+    def __init__(self, *failures: str) -> None:
+        self.left = list(failures)
+        self.started = 0
+        self.stop = threading.Event()
+        self.driver = Driver(cast(Any, None), cast(Any, None), [])
+        self.driver._start = self.start  # type: ignore[method-assign]
+
+    def start(self, origin: str, **trigger: bool) -> Any:
+        self.started += 1
+
+        def wait(poll_s: float) -> bool:
+            if self.left:
+                raise RuntimeError(self.left.pop(0))
+            return True
+
+        return SimpleNamespace(awaitTermination=wait, isActive=False, recentProgress=[])
+
+    def join(self) -> bool:
+        return self.driver._join(cast(Any, SimpleNamespace(id="job")), self.stop)
+
+
+def test_it_is_started_again() -> None:
+    starts = Starts(LATE, LATE)
+    assert starts.join()
+    assert starts.started == 3
+
+
+def test_it_is_not_started_for_ever() -> None:
+    starts = Starts(*[LATE] * (STARTS_MAX + 1))
+    with pytest.raises(RunError, match="to connect back"):
+        starts.join()
+    assert starts.started == STARTS_MAX
+
+
+def test_another_failure_is_final() -> None:
+    starts = Starts("the disk is full")
+    with pytest.raises(RunError, match="the disk is full"):
+        starts.join()
+    assert starts.started == 1
+
+
+def test_one_that_is_to_stop_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = Starts(LATE)
+
+    def fail(*_: object) -> bool:
+        starts.stop.set()  # meanwhile
+        raise RunError(LATE)
+
+    monkeypatch.setattr(starts.driver, "_wait", fail)
+    with pytest.raises(RunError):
+        starts.join()
+    assert starts.started == 1
