@@ -100,6 +100,24 @@ def test_live_state_never_exceeds_window_delay_and_archive_period(
     assert min(highest) >= WINDOW_US  # nothing inside the window was let go either
 
 
+@pytest.mark.parametrize(("before", "after"), [(0, WINDOW_US), (WINDOW_US, 0)], ids=["only after", "only before"])
+def test_a_window_to_one_side_keeps_one_stream_for_its_length_and_the_other_for_its_delay(
+    before: int, after: int, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(9)
+    plan = a_plan(within=f"WITHIN ({before} MICROSECONDS, {after} MICROSECONDS)")
+    run = LocalRun(plan, Biclique(2, 2, Routing.HASH), tmp_path)
+    assert plan.archive_period is not None
+    rows = 1_000
+    for batch in range(3 * WINDOW_US // rows):
+        run.batch(([steady(batch * rows, rows, rng)], [steady(batch * rows, rows, rng)]))
+        # Stored tuples of R wait for S as long as it may come after them, and those of S as long as it may before R.
+        for side, keeps in enumerate((after, before)):
+            live = sum(report.stored_rows[side] for report in run.reports[-1])
+            assert live <= keeps + 2 * DELAY_US + plan.archive_period + rows
+            assert live >= keeps or batch * rows < keeps
+
+
 def test_segments_stay_few_however_small_the_batches_are(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     run = LocalRun(a_plan(), Biclique(1, 1), tmp_path)
@@ -151,11 +169,13 @@ def test_count_windows_let_go_by_a_tenth_of_the_window_however_small_the_batches
     assert min(sum(report.stored_rows[side] for report in run.reports[-1]) for side in (0, 1)) >= 4000
 
 
-def test_random_routing_spreads_one_hot_key_and_strictly_alternating_streams(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["r.k = s.k", "r.k = s.k AND r.id % 2 = 0"], ids=["one hot key", "every second row"])
+def test_random_routing_spreads_one_hot_key_and_a_stream_that_strictly_alternates(where: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
-    run = LocalRun(a_plan(within=""), Biclique(4, 4), tmp_path)
-    run.batch(([steady(0, 100_000, rng, keys=1)], [steady(0, 100_000, rng, keys=1).slice(0, 10)]))
+    run = LocalRun(a_plan(where, within=""), Biclique(4, 4), tmp_path)
+    run.batch(([steady(0, 100_000, rng, keys=1)], [steady(0, 10, rng, keys=1)]))
     shares = [report.stored_rows[0] for report in run.reports[-1] if report.label.startswith("R")]
+    assert len(shares) == 4 and sum(shares) >= 50_000
     assert max(shares) / (sum(shares) / 4) <= 1.02
 
 

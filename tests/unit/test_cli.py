@@ -334,6 +334,25 @@ def test_explanation_is_for_people(streamjoin: Command, folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("condition", "operator", "reason"),
+    [
+        ("orders.k = payments.k", "", "chosen by auto; an equality sends equal keys to one unit of each side"),
+        ("ABS(orders.k - payments.k) <= 1", "", "chosen by auto; tuples match many others"),
+        ("orders.k < payments.k", "", "chosen by auto; tuples match many others"),
+        ("orders.k <> payments.k", "", "chosen by auto; any predicate can be joined"),
+        ("orders.k = payments.k", "operator: {name: matrix}\n", "as the join file says"),
+    ],
+)
+def test_explanation_gives_the_reason_for_its_operator(
+    condition: str, operator: str, reason: str, streamjoin: Command, folder: Path
+) -> None:
+    (folder / "join.yaml").write_text(JOIN.replace("orders.k = payments.k", condition) + operator)
+    lines = streamjoin("explain", "join.yaml").out.splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("operator "))
+    assert lines[place + 1].strip().startswith(reason)
+
+
 SKEWED = """
 streams:
   a: {source: generator, kind: zipf.r, time: ts, rows: 50000, options: {keys: 1000, skew: 1.2}}
