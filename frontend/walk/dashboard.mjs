@@ -1,4 +1,4 @@
-// Walks through the dashboard of a running platform in a real browser, in both themes.
+// Walks through the dashboard of a running platform in a real browser, looking at everything in both themes.
 //   node walk/dashboard.mjs URL CHROMIUM [FOLDER FOR PICTURES]
 // It fails on anything in the console, any failed request, any finding of axe, and anything that does not appear.
 import { compare, compareNothing, sortOperators, turnKnobs } from './steps/compare.mjs';
@@ -7,9 +7,9 @@ import { newJoin } from './steps/join.mjs';
 import { openDemo, overview, strayAddresses, switchTheme } from './steps/overview.mjs';
 import { askAgain, forgetQueries, keepCopy, keepQuery } from './steps/queries.mjs';
 import { deleteStreams, editStream, lists, pushRows, registerStream } from './steps/streams.mjs';
-import { walkInBothThemes } from './walk.mjs';
+import { takeWalk } from './walk.mjs';
 
-await walkInBothThemes([
+await takeWalk([
   overview,
   openDemo,
   job,

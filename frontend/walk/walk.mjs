@@ -1,4 +1,5 @@
-// A browser that looks closely: what it finds wrong is collected, and told at the end.
+// A browser that looks closely: what it finds wrong is collected, and told at the end. It acts in the light theme and
+// looks at everything in both.
 import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ export const SPARK_MS = 300_000;
 const WIDE = { width: 1360, height: 900 };
 /** What is left of it at 200 %. */
 const ZOOMED = { width: 680, height: 450 };
+const ACTS_IN = 'light';
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -17,7 +19,7 @@ export class Walk {
   findings = [];
   /** Parts of the addresses of what was deleted: a poll that is on its way then finds nothing. */
   gone = [];
-  scheme = '';
+  scheme = ACTS_IN;
 
   constructor(url, pictures) {
     this.url = url;
@@ -48,19 +50,34 @@ export class Walk {
     });
   }
 
-  /** With axe, at 200 %, and for a picture. */
+  /** With axe and for a picture, in both themes, and at 200 %. */
   async look(page, name) {
     await page.evaluate(axe);
-    const { violations } = await page.evaluate(() => globalThis.axe.run());
-    for (const { id, help, nodes } of violations) {
-      const where = nodes.map(({ html, any, all }) => `${html} ${[...any, ...all][0]?.message ?? ''}`).slice(0, 3);
-      this.expect(false, `axe on ${name}: ${id}: ${help}: ${where.join(' ')}`);
+    for (const scheme of ['dark', ACTS_IN]) {
+      await this.turn(page, scheme);
+      const { violations } = await page.evaluate(() => globalThis.axe.run());
+      for (const { id, help, nodes } of violations) {
+        const where = nodes.map(({ html, any, all }) => `${html} ${[...any, ...all][0]?.message ?? ''}`).slice(0, 3);
+        this.expect(false, `axe on ${name}: ${id}: ${help}: ${where.join(' ')}`);
+      }
+      await this.picture(page, name);
     }
     await page.setViewportSize(ZOOMED);
     const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     this.expect(tooWide <= 0, `${name} is ${tooWide} pixels too wide at 200 %`);
     await page.setViewportSize(WIDE);
-    await this.picture(page, name);
+  }
+
+  /** What the system asks for is another theme; the page follows. */
+  async turn(page, scheme) {
+    this.scheme = scheme;
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.waitForFunction((asked) => document.documentElement.dataset.mantineColorScheme === asked, scheme);
+    // A colour on its way to another one has the contrast of neither.
+    await page.evaluate(() => {
+      const fading = document.getAnimations().filter((animation) => animation instanceof CSSTransition);
+      return Promise.allSettled(fading.map((animation) => animation.finished));
+    });
   }
 
   async picture(page, name) {
@@ -68,33 +85,29 @@ export class Walk {
   }
 }
 
-/** Take these steps, `(page, walk)` each, in both themes; the process ends with what was found. */
-export async function walkInBothThemes(steps) {
+/** Take these steps, `(page, walk)` each; the process ends with what was found. */
+export async function takeWalk(steps) {
   const [url, executablePath, pictures] = process.argv.slice(2);
   const walk = new Walk(url, pictures);
   if (pictures) await mkdir(pictures, { recursive: true });
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   let atStep = '';
   try {
-    for (walk.scheme of ['light', 'dark']) {
-      const context = await browser.newContext({
-        colorScheme: walk.scheme,
-        viewport: WIDE,
-        reducedMotion: 'reduce',
-        timezoneId: 'UTC',
+    const context = await browser.newContext({
+      colorScheme: walk.scheme,
+      viewport: WIDE,
+      reducedMotion: 'reduce',
+      timezoneId: 'UTC',
+    });
+    const page = await context.newPage();
+    page.setDefaultTimeout(SLOW_MS);
+    walk.listen(page);
+    for (const step of steps) {
+      atStep = step.name;
+      await step(page, walk).catch(async (failure) => {
+        await walk.picture(page, `failed-${atStep}`);
+        throw failure;
       });
-      walk.gone = [];
-      const page = await context.newPage();
-      page.setDefaultTimeout(SLOW_MS);
-      walk.listen(page);
-      for (const step of steps) {
-        atStep = step.name;
-        await step(page, walk).catch(async (failure) => {
-          await walk.picture(page, `failed-${atStep}`);
-          throw failure;
-        });
-      }
-      await context.close();
     }
   } catch (failure) {
     walk.expect(false, `${atStep}: ${failure.message}`);
