@@ -39,7 +39,9 @@ def check(module: str, data: Path, out: Path, *options: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("state", STATE_FORMATS)
+@pytest.mark.parametrize(
+    "state", ["default", *(pytest.param(name, marks=pytest.mark.soak) for name in STATE_FORMATS if name != "default")]
+)
 def test_spark_counts_what_duckdb_counts(state: str, data: Path, tmp_path: Path) -> None:
     report = check("spark_join", data, tmp_path / "report.json", "--state", state, "--memory-mb", "1024")
     assert len(report["batch_ms"]) == FILES
@@ -47,6 +49,7 @@ def test_spark_counts_what_duckdb_counts(state: str, data: Path, tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_spark_counts_the_same_through_its_parquet_sink(data: Path, tmp_path: Path) -> None:
     check("spark_join", data, tmp_path / "report.json", "--sink", "parquet", "--memory-mb", "1024")
 

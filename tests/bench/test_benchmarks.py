@@ -90,6 +90,7 @@ def test_a_page_is_written_whatever_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.soak
 def test_quick_run_leaves_results_and_a_page_and_keeps_what_is_done(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "operators", "--out", str(tmp_path / "out")]
     done = subprocess.run(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pytest
@@ -63,6 +64,18 @@ NAMES = [
     for name in OPERATORS
 ]
 """Names of all operators, as values of a test's parameter."""
+
+IN_TURN = [pytest.param(3, id="in turn"), pytest.param(1, id="all", marks=pytest.mark.soak)]
+"""Of three values of a test's last parameter one meets each pair of the others: so each value meets every value of any
+other parameter. All combinations are for `make soak`."""
+T = TypeVar("T")
+
+
+def in_turn(values: Iterable[T], step: int, *others: tuple[Iterable[object], object]) -> Iterator[tuple[int, T]]:
+    """Every `step`th of the values, with its number; where it begins depends on the places of the other parameters."""
+    turn = sum(list(all_values).index(value) for all_values, value in others)
+    return ((number, value) for number, value in enumerate(values) if (number + turn) % step == 0)
+
 
 Run = Callable[[LocalRun, Sequence[Batch]], list[pa.RecordBatch]]
 

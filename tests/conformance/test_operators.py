@@ -7,10 +7,12 @@ import pytest
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.handshake import Handshake
 
-from .check import ANY, KEYED, NAMES, OPERATORS, REPRESENTATIVES, RUNS, WINDOWS, check
+from .check import ANY, IN_TURN, KEYED, NAMES, OPERATORS, REPRESENTATIVES, RUNS, WINDOWS, check, in_turn
 from .conditions import CONDITIONS
 from .histories import history
 
+DELAYS_US = [5, 40, 1000]
+SIZES = [(0, 0), (1, 0), (0, 1), (1, 1), (2, 50), (50, 2), (0, 50), (200, 200)]
 WITH_EQUALITY = [
     name
     for name, (where, _) in CONDITIONS.items()
@@ -30,15 +32,17 @@ def test_every_condition_joins_exactly_in_every_window(condition: str, window: s
 @pytest.mark.slow
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("operator", ANY)
-def test_every_operator_joins_every_condition_in_every_window(operator: str, condition: str) -> None:
-    for number, window in enumerate(WINDOWS):
+@pytest.mark.parametrize("step", IN_TURN)
+def test_every_operator_joins_every_condition_in_every_window(step: int, operator: str, condition: str) -> None:
+    for number, window in in_turn(WINDOWS, step, (ANY, operator), (CONDITIONS, condition)):
         check(OPERATORS[operator], history(number), condition, window)
 
 
 @pytest.mark.parametrize("operator", KEYED)
 @pytest.mark.parametrize("condition", WITH_EQUALITY)
-def test_routing_by_key_loses_nothing(condition: str, operator: str) -> None:
-    for number, window in enumerate(WINDOWS):
+@pytest.mark.parametrize("step", IN_TURN)
+def test_routing_by_key_loses_nothing(step: int, condition: str, operator: str) -> None:
+    for number, window in in_turn(WINDOWS, step, (KEYED, operator), (WITH_EQUALITY, condition)):
         check(KEYED[operator], history(number), condition, window)
 
 
@@ -59,12 +63,13 @@ def test_event_times_of_every_shape(operator: str, shape: str) -> None:
     check(chosen, history(3, time_shape=shape), "equality", "20 us", batches=5)
 
 
-@pytest.mark.parametrize("delay_us", [5, 40, 1000])
+@pytest.mark.parametrize("delay_us", DELAYS_US)
 @pytest.mark.parametrize("operator", NAMES)
-def test_disorder_inside_the_allowed_delay_loses_nothing(operator: str, delay_us: int) -> None:
+@pytest.mark.parametrize("step", IN_TURN)
+def test_disorder_inside_the_allowed_delay_loses_nothing(step: int, operator: str, delay_us: int) -> None:
     chosen = OPERATORS[operator]
     disordered = history(5, r=80, s=70, time_shape="disordered", delay_us=delay_us)
-    for window in ("20 us", "only after", "same time"):
+    for _, window in in_turn(("20 us", "only after", "same time"), step, (OPERATORS, operator), (DELAYS_US, delay_us)):
         check(chosen, disordered, "equality", window, batches=9, period_us=7)
 
 
@@ -81,17 +86,23 @@ def test_null_keys_join_null_keys_where_null_is_not_distinct(operator: str) -> N
     assert "null_keys" not in job.counts and job.counts["routed"] == len(given.r) + len(given.s)
 
 
-@pytest.mark.parametrize(("r", "s"), [(0, 0), (1, 0), (0, 1), (1, 1), (2, 50), (50, 2), (0, 50), (200, 200)])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("operator", NAMES)
-def test_streams_of_every_size_and_a_silent_one(operator: str, r: int, s: int) -> None:
-    for window in ("20 us", "7 rows", "full history"):
+@pytest.mark.parametrize("step", IN_TURN)
+def test_streams_of_every_size_and_a_silent_one(step: int, operator: str, sizes: tuple[int, int]) -> None:
+    r, s = sizes
+    for _, window in in_turn(("20 us", "7 rows", "full history"), step, (OPERATORS, operator), (SIZES, sizes)):
         check(OPERATORS[operator], history(11, r=r, s=s), "equality", window)
 
 
-@pytest.mark.parametrize("period_us", [1, 2, 20, 200, 10**9])
-def test_the_archive_period_changes_memory_and_not_results(period_us: int) -> None:
-    for window in ("20 us", "only after"):
-        check(Biclique(2, 2), history(13, r=150, s=150), "band", window, batches=12, period_us=period_us)
+@pytest.mark.parametrize("window", ["20 us", "only after"])
+def test_the_archive_period_changes_memory_and_not_results(window: str) -> None:
+    stored = []
+    for period_us in (1, 2, 20, 200, 10**9):
+        run = check(Biclique(2, 2), history(13, r=150, s=150), "band", window, batches=12, period_us=period_us)
+        stored.append(sum(sum(report.stored_rows) for reports in run.reports for report in reports))
+    assert stored == sorted(stored)
+    assert 1.1 * stored[0] < stored[-1], "a segment of a longer period goes no later"
 
 
 @pytest.mark.parametrize("index", ["auto", "tree", "scan"])

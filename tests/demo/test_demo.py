@@ -63,6 +63,7 @@ def left(folder: Path) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.soak  # `make demo CHECK=1` is a step of its own before a change lands
 @pytest.mark.spark
 @pytest.mark.services
 @pytest.mark.slow

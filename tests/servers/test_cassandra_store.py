@@ -27,6 +27,7 @@ from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.results.stores import cassandra
 from streamjoin.results.stores.cassandra import CassandraStore
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreSpec, StoreUncertainError
+from tests.conformance.stores.play import play_a_few
 from tests.unit.results.stores.contract import StoreContract, in_threads, key, steadily
 
 from .cassandra import CassandraNode
@@ -395,14 +396,34 @@ def test_it_travels(store: CassandraStore, job: str) -> None:
     copy.close()
 
 
+def test_readers_see_whole_snapshots_in_order_while_drivers_are_killed(node: CassandraNode, tmp_path: Path) -> None:
+    play_a_few(StoreSpec("cassandra", (("hosts", "127.0.0.1"), ("port", node.port))), "epochs, immediate", tmp_path)
+
+
 # Faults.
 
 
-def test_what_was_answered_survives_a_crash_of_the_node(node: CassandraNode, store: CassandraStore, job: str) -> None:
+def test_a_crash_of_the_node_loses_nothing_that_was_answered_or_written_through_it(
+    node: CassandraNode, store: CassandraStore, job: str
+) -> None:
     blocks = [(key(batch=batch), b"%d" % batch) for batch in range(200)]
     store.put_blocks(job, blocks)
     store.put_records(job, [("job", b"x")])
     assert store.swap_head(job, None, b"1")
+    written: list[int] = []
+    is_back = threading.Event()
+
+    def write() -> None:
+        through = CassandraStore("127.0.0.1", node.port)
+        while not is_back.is_set() or len(written) < 100:
+            number = len(written)
+            steadily(lambda number=number: through.put_blocks(job, [(key(bucket=9, batch=number), b"x")]))
+            written.append(number)
+        through.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert comes_true(lambda: len(written) > 10, READY_S_MAX)
     node.kill()
     for act in (
         lambda: store.head(job),
@@ -414,31 +435,14 @@ def test_what_was_answered_survives_a_crash_of_the_node(node: CassandraNode, sto
     ):
         assert f"127.0.0.1:{node.port}" in down_soon(act)
     node.restart()
+    is_back.set()
+    writer.join()
     assert steadily(lambda: store.head(job)) == b"1"
     assert steadily(lambda: sorted(store.get_blocks(job, [each for each, _ in blocks]))) == blocks
-    assert steadily(lambda: sorted(store.list_blocks(job))) == [each for each, _ in blocks]
+    through = [key(bucket=9, batch=number) for number in written]
+    assert steadily(lambda: sorted(store.list_blocks(job))) == sorted([*(each for each, _ in blocks), *through])
     assert steadily(lambda: list(store.get_records(job, "", "~"))) == [("job", b"x")]
     assert steadily(lambda: store.swap_head(job, b"1", b"2") or store.head(job) == b"2")
-
-
-def test_writing_through_a_crash_loses_nothing(node: CassandraNode, store: CassandraStore, job: str) -> None:
-    restarted = threading.Event()
-
-    def crash() -> None:
-        time.sleep(0.5)
-        node.kill()
-        node.restart()
-        restarted.set()
-
-    thread = threading.Thread(target=crash)
-    thread.start()
-    batch = 0
-    while not restarted.is_set() or batch < 100:
-        steadily(lambda batch=batch: store.put_blocks(job, [(key(batch=batch), b"x")]))  # type: ignore[misc]
-        batch += 1
-    thread.join()
-    keys = [key(batch=each) for each in range(batch)]
-    assert len(steadily(lambda: list(store.get_blocks(job, keys)))) == batch
 
 
 def test_a_lost_connection_is_down_until_it_is_back(proxy: Proxy, far: CassandraStore, job: str) -> None:

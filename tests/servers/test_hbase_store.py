@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import happybase
 import pyarrow as pa
@@ -28,6 +29,7 @@ from streamjoin.results.stores.store import (
     StoreSpec,
     StoreUncertainError,
 )
+from tests.conformance.stores.play import play_a_few
 from tests.unit.results.stores.contract import STEADY_S_MAX, StoreContract, steadily
 
 from .hbase import HbaseServer
@@ -430,6 +432,10 @@ def test_data_survives_a_crash_of_hbase_which_is_told_in_time(server: HbaseServe
     assert steadily(lambda: sorted(store.get_blocks(JOB, keys))) == blocks_of(keys)
     assert ("a", b"a") in steadily(lambda: list(store.get_records(JOB, "a", "z")))
     assert steadily(lambda: store.swap_head(JOB, b"1", b"2") or store.head(JOB) == b"2")
+
+
+def test_readers_see_whole_snapshots_in_order_while_drivers_are_killed(server: HbaseServer, tmp_path: Path) -> None:
+    play_a_few(StoreSpec("hbase", (("port", server.port),)), "punctuations", tmp_path)
 
 
 # Ranges of keys.

@@ -19,12 +19,6 @@ CONSUME_S_MAX = 60.0
 SPARK_S_MAX = 300.0
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[KafkaBroker]:
-    with KafkaBroker() as broker:
-        yield broker
-
-
 def records(broker: KafkaBroker, topic: str, count: int, partition: int = 0) -> list[bytes]:
     """The first `count` values of a partition, oldest first."""
     # Assigned, not subscribed: to form a consumer group takes seconds. The client wants a group's name all the same.

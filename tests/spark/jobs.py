@@ -12,8 +12,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
+from streamjoin import failpoints
+from streamjoin.errors import RunError
 from streamjoin.joinfile import JoinFile, load, parse
 from streamjoin.prepare import bind
 from streamjoin.spark.baseline import run_baseline
@@ -77,6 +80,20 @@ def run_text(session: SparkSession, text: str, folder: Path) -> Progress:
 def run_to_the_end(session: SparkSession, file: Path, slots: int) -> None:
     """The start after the last kill: in a Spark that is there already, for another costs more than the join."""
     _run(session, load(file, {"run.slots": str(slots)}))
+
+
+def crash(session: SparkSession, file: Path, place: str, slots: int = 2) -> None:
+    """Run a join file until its driver fails at `place`, a failpoint of the driver's with its visit.
+
+    What is on disk then is what a kill leaves there; `test_crashes` kills at each place to show that. A failure costs a
+    tenth of a kill, which ends a Spark that has to be started for it.
+    """
+    name, _, visit = place.partition(":")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(failpoints, "_points", {name: ("raise", int(visit))})
+        patch.setattr(failpoints, "_reached", {})
+        with pytest.raises(RunError, match=f"^{name}$"):
+            run_to_the_end(session, file, slots)
 
 
 def _run(session: SparkSession, file: JoinFile) -> Progress:

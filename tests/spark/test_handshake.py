@@ -1,8 +1,7 @@
-"""The handshake chain on Spark: drained at the end, killed while it drains, then with other slots and more input."""
+"""The handshake chain on Spark: drained at the end, crashed while it drains, then with other slots and more input."""
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any, cast
@@ -23,8 +22,7 @@ from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history
 from tests.conformance.test_ordering import falls, sequence
 
-from .command import KILLS_S_MAX, Command
-from .jobs import check_same, join_text, pairs_in_name_order, query, result_rows, run_text, write_history
+from .jobs import check_same, crash, join_text, pairs_in_name_order, query, result_rows, run_text, write_history
 from .test_store_crashes import rows_of
 
 pytestmark = pytest.mark.spark
@@ -47,8 +45,6 @@ def want(given: History, batches: int) -> Counter[tuple[Any, ...]]:
     return Counter(expected(first, "equality", plan(given, "equality", WINDOW), batches))
 
 
-@pytest.mark.kills
-@pytest.mark.timeout(KILLS_S_MAX)
 @pytest.mark.parametrize(
     ("ordering", "longer", "shorter", "drained"),
     # What was left of the drain, or all of it for a chain of another length, after the batch that is repeated.
@@ -61,10 +57,7 @@ def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(
     write_history(given, tmp_path, BATCHES + MORE, range(BATCHES))
     file = tmp_path / "join.yaml"
     file.write_text(text(2, ordering))
-    # The second of the batches that drain.
-    kill = f"batch.before_commit:kill:{BATCHES + 2}"
-    with Command(file, "--until-end", "--quiet", failpoints=kill) as command:
-        assert command.exit_status() == -signal.SIGKILL, command.output()
+    crash(session, file, f"batch.before_commit:{BATCHES + 2}")  # the second of the batches that drain
     state = tmp_path / "checkpoint" / "state"
     assert any(found.outbox for _, found in read_manifests(state)), "nothing was on its way"
     store = StateStore(state)
@@ -86,8 +79,6 @@ def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(
     assert store.sweep() == 0
 
 
-@pytest.mark.kills
-@pytest.mark.timeout(KILLS_S_MAX)
 @pytest.mark.parametrize(("before", "after"), [(4, 1), (2, 4)])
 def test_a_batch_whose_results_a_store_has_is_done_by_the_chain_that_began_it(
     before: int, after: int, tmp_path: Path, session: SparkSession
@@ -103,9 +94,7 @@ def test_a_batch_whose_results_a_store_has_is_done_by_the_chain_that_began_it(
         return join_text(query("equality", "full history"), operator, results=results)
 
     file.write_text(of(before))
-    kill = f"batch.after_commit:kill:{BATCHES - 1}"
-    with Command(file, "--until-end", "--quiet", failpoints=kill) as command:
-        assert command.exit_status() == -signal.SIGKILL, command.output()
+    crash(session, file, f"batch.after_commit:{BATCHES - 1}")
     progress = run_text(session, of(after), tmp_path)
     assert progress.batches == 1 + 1 + after
     join = parse(of(after), base=tmp_path)

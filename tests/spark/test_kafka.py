@@ -133,7 +133,10 @@ def reference(given: History) -> Counter[tuple[Any, ...]]:
     return Counter(expected(given, CONDITION, plan(given, CONDITION, WINDOW), 1))
 
 
-@pytest.mark.parametrize("formats", [("json", "csv"), ("avro", "arrow"), ("arrow", "json"), ("parquet", "csv")])
+@pytest.mark.parametrize(
+    "formats",
+    [("json", "csv"), ("avro", "arrow"), pytest.param(("arrow", "json"), marks=pytest.mark.soak), ("parquet", "csv")],
+)
 def test_topics_join_exactly_and_go_on_after_a_restart(
     formats: tuple[str, str], broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:
@@ -281,7 +284,7 @@ class FailingSink(ParquetSink):
         super().commit(batch, parts)
 
 
-@pytest.mark.parametrize("formats", [("json", "csv"), ("json", "parquet")])
+@pytest.mark.parametrize("formats", [pytest.param(("json", "csv"), marks=pytest.mark.soak), ("json", "parquet")])
 def test_arrival_times_are_those_of_the_first_attempt_when_a_batch_is_repeated(
     formats: tuple[str, str], broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:

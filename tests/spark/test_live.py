@@ -204,7 +204,7 @@ def test_a_job_of_topics_rests_until_something_arrives(broker: KafkaBroker, tmp_
     assert result_rows(tmp_path / "results") == Counter({(7, 7): 1})
 
 
-@pytest.mark.parametrize("how", ["the terminal's Ctrl-C", "SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("how", ["the terminal's Ctrl-C", pytest.param("SIGINT", marks=pytest.mark.soak), "SIGTERM"])
 def test_a_signal_ends_the_command_with_a_summary_and_leaves_no_process(
     how: str, session: SparkSession, tmp_path: Path
 ) -> None:

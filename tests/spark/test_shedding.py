@@ -22,7 +22,7 @@ from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history
 
 from .command import Command
-from .jobs import check_same, join_text, query, result_rows, run_text, unique, write_history
+from .jobs import check_same, crash, join_text, query, result_rows, run_text, unique, write_history
 
 pytestmark = pytest.mark.spark
 
@@ -65,10 +65,9 @@ def test_a_killed_job_sheds_the_same_tuples_as_one_that_was_not(session: SparkSe
     killed = tmp_path / "killed"
     file = write_join_file(killed)
     # Between two units' manifests, and with all results of a batch out.
-    for kill, slots in (("unit.before_manifest:6", 2), ("batch.after_commit:2", 4)):
-        arguments = ("--until-end", "--set", f"run.slots={slots}")
-        with Command(file, *arguments, failpoints=f"{kill.rpartition(':')[0]}:kill:{kill[-1]}") as command:
-            assert command.exit_status() == -signal.SIGKILL, command.output()
+    with Command(file, "--until-end", failpoints="unit.before_manifest:kill:6") as command:
+        assert command.exit_status() == -signal.SIGKILL, command.output()
+    crash(session, file, "batch.after_commit:2", 4)
     bound = bind(load(file, {"run.slots": "1"}))
     job = bound.job(heartbeat=False)
     told = report(bound, job, run_job(session, bound, job, bound.sinks(), until_end=True), 1.0, 0)
@@ -82,8 +81,7 @@ def test_a_batch_that_is_repeated_under_another_rule_sheds_by_the_one_it_began_w
     session: SparkSession, tmp_path: Path
 ) -> None:
     file = write_join_file(tmp_path)
-    with Command(file, "--until-end", failpoints="batch.after_commit:kill:5") as command:
-        assert command.exit_status() == -signal.SIGKILL, command.output()
+    crash(session, file, "batch.after_commit:5")
     pattern = "batch-000000004-*"
     before = {path.name: path.read_bytes() for path in (tmp_path / "results").glob(pattern)}
     run_text(session, file.read_text().replace(SHED + ", ", ""), tmp_path)

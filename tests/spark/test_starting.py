@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections import Counter
 from pathlib import Path
 
@@ -20,8 +19,7 @@ from streamjoin.spark.run import report, run_job
 from tests.conformance.check import expected, pairs_of, plan
 from tests.conformance.histories import History, history
 
-from .command import KILLS_S_MAX, Command
-from .jobs import check_same, query, result_rows, run_to_the_end, write_history
+from .jobs import check_same, crash, query, result_rows, run_to_the_end, write_history
 
 pytestmark = pytest.mark.spark
 
@@ -121,26 +119,20 @@ def test_one_query_starts_and_another_stops(
     assert found.started == {"equal"}
 
 
-@pytest.mark.kills
-@pytest.mark.timeout(KILLS_S_MAX)
 def test_a_pending_batch_is_done_for_the_queries_it_was_begun_for(
     session: SparkSession, tmp_path: Path, given: History
 ) -> None:
-    """Killed with a batch half in its places, then started with other queries, killed on the way, and started again."""
+    """Crashed with a batch half in its places, started with other queries, crashed on the way, and started again."""
     file = tmp_path / "join.yaml"
     operator = "name: biclique, r_units: 2, s_units: 2"
     write_history(given, tmp_path, BATCHES)
 
-    def killed(failpoints: str) -> None:
-        with Command(file, "--until-end", "--quiet", failpoints=failpoints) as command:
-            assert command.exit_status() == -signal.SIGKILL, file.with_suffix(".log").read_text()[-2000:]
-
     file.write_text(text(operator, "near", "all"))
-    killed("batch.after_commit:kill:3")
+    crash(session, file, "batch.after_commit:3")
     done = 3  # the third batch is in its places and not in Spark's log
     file.write_text(text(operator, "all", "near", "equal", stopped="near"))
-    killed("batch.before_commit:kill:1")
-    killed("batch.after_commit:kill:2")
+    crash(session, file, "batch.before_commit:1")
+    crash(session, file, "batch.after_commit:2")
     run_to_the_end(session, file, 1)
     check_same(pairs_in(tmp_path, "all"), wanted(given, "all", range(BATCHES)))
     check_same(pairs_in(tmp_path, "near"), wanted(given, "near", range(done)))

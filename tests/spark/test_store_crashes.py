@@ -22,18 +22,19 @@ from tests.conformance.check import expected, plan
 from tests.conformance.histories import history
 
 from .command import KILLS_S_MAX
-from .jobs import check_same, run_text, run_to_the_end, write_history
-from .test_crashes import BATCHES, CASES, SLOTS, committed, run_and_kill, write_join_file
+from .jobs import check_same, crash, run_text, run_to_the_end, write_history
+from .test_crashes import CASES, SLOTS, committed, run_and_kill, write_join_file
 
 pytestmark = pytest.mark.spark
 
+BATCHES = 14
 CASE = CASES["biclique by hash"]
 POLICIES = {
     "by threshold": "{batches: 3, threshold_rows: 40}",
     "delayed": "{batches: 1, threshold_rows: 100, immediate: false, delayed: 0.5, delays: 2}",
 }
-KILLS = {
-    "by threshold": ("store.after_blocks:3", "ledger.before_records:3", "", "ledger.before_head:3"),
+PLACES = {
+    "by threshold": ("store.after_blocks:3", "ledger.before_records:3", "ledger.before_head:3"),
     "delayed": ("ledger.after_head:3", "ledger.before_head:4"),
 }
 
@@ -51,20 +52,21 @@ def rows_of(reader: Reader, question: Question) -> Counter[Any]:
     return Counter(tuple(row.values()) for batch in ask(reader, question) for row in batch.to_pylist())
 
 
-@pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [pytest.param("by threshold", marks=pytest.mark.kills), "delayed"])
 def test_killed_jobs_leave_every_row_once_in_the_store(policy: str, session: SparkSession, tmp_path: Path) -> None:
-    rng = np.random.default_rng(len(policy))
     given = history(31, r=10 * BATCHES, s=9 * BATCHES, time_shape="disordered", delay_us=15)
     write_history(given, tmp_path, BATCHES)
     file = write_join_file(tmp_path, CASE, results=store_results(policy))
     slots = cycle(SLOTS)
     before: list[dict[str, Any]] = []
-    for kill in KILLS[policy]:
-        status = run_and_kill(file, kill, next(slots), rng)
-        assert status == -signal.SIGKILL, f"{kill or 'random'}: {(tmp_path / 'join.log').read_text()[-2000:]}"
-        assert committed(tmp_path) < BATCHES, f"{kill or 'random'} came after the last batch"
+    for place in PLACES[policy]:
+        if place.startswith("store."):  # in a task
+            status = run_and_kill(file, place, next(slots), np.random.default_rng())
+            assert status == -signal.SIGKILL, (tmp_path / "join.log").read_text()[-2000:]
+        else:
+            crash(session, file, place, next(slots))
+        assert committed(tmp_path) < BATCHES, f"{place} came after the last batch"
         reader = reader_of(file)
         reader.refresh()
         now = [found.summary() for found in reader.snapshots()]

@@ -17,7 +17,7 @@ from streamjoin.job import recorded
 from streamjoin.spark.java import find_java
 from tests.servers.process import comes_true
 from tests.spark.command import JAVA_OPTIONS
-from worker import launch, processes
+from worker import launch, leases, processes
 from worker.app import host_name
 
 from .jobs import SPEC, add_job, change, events_of, expected, job_of, lease_of, reports_of, results, streams
@@ -78,33 +78,8 @@ def test_a_job_that_is_wrong_fails_with_the_place_of_the_mistake(platform: Worke
     assert seen.failures == 1
 
 
-def test_a_live_job_stops_when_it_is_asked_and_goes_on_exactly(platform: Workers) -> None:
-    given = streams(8)
-    job = begin(platform, streams=given)
-    platform.wait_observed(job, "running", within_s=START_S_MAX)
-    assert comes_true(lambda: results(platform.settings, job_of(platform.catalog, job)).total() > 0, 60)
-    (driver,) = platform.drivers()
-    os.kill(driver, signal.SIGTERM)
-    platform.wait_observed(job, "stopped", within_s=60)
-    wait_gone(platform, job)
-    assert launch.launch(platform.settings, platform.catalog, job, 2, host_name())
-    want = expected(given)
-    assert comes_true(lambda: results(platform.settings, job_of(platform.catalog, job)) == want, START_S_MAX)
-    assert comes_true(lambda: any(one.generation == 2 for one in reports_of(platform.catalog, job)), START_S_MAX)
-    with platform.catalog.begin() as session:
-        from worker import leases
-
-        assert leases.ask_to_stop(session, job, 2)
-    platform.wait_observed(job, "stopped", within_s=60)
-    wait_gone(platform, job)
-    assert results(platform.settings, job_of(platform.catalog, job)) == want
-    reports = reports_of(platform.catalog, job)
-    assert reports[-1].generation == 2
-    assert any(report.body["batch_ms"]["max"] for report in reports), reports[-1].body
-
-
 @pytest.mark.timeout(1800)
-def test_queries_are_started_and_stopped_on_a_running_job(platform: Workers) -> None:
+def test_a_live_job_stops_and_goes_on_exactly_with_a_query_more_and_one_less(platform: Workers) -> None:
     """By what the API writes: a new version of the job, which the next driver runs."""
     given = streams(60)
     cheap = SPEC["query"].replace(" WITHIN", " AND bid.price < 1000000 WITHIN")
@@ -114,12 +89,19 @@ def test_queries_are_started_and_stopped_on_a_running_job(platform: Workers) -> 
 
     def next_version(queries: dict[str, Any], generation: int) -> None:
         (driver,) = platform.drivers()
-        os.kill(driver, signal.SIGTERM)
+        if generation == 2:
+            os.kill(driver, signal.SIGTERM)
+        else:
+            ask_to_stop(generation - 1)
         platform.wait_observed(job, "stopped", within_s=60)
         wait_gone(platform, job)
         change(platform.catalog, job, spec={**SPEC, "queries": queries}, version=generation)
         assert launch.launch(platform.settings, platform.catalog, job, generation, host_name())
         platform.wait_observed(job, "running", within_s=START_S_MAX)
+
+    def ask_to_stop(generation: int) -> None:
+        with platform.catalog.begin() as session:
+            assert leases.ask_to_stop(session, job, generation)
 
     def rows(query: str = "") -> Counter[tuple[int, int, int]]:
         return results(platform.settings, job_of(platform.catalog, job), query)
@@ -138,6 +120,14 @@ def test_queries_are_started_and_stopped_on_a_running_job(platform: Workers) -> 
     found = Counter({row: count for row, count in (want - before).items() if row[1] < 1_000_000})
     assert rows("cheap") == stopped and stopped.total() > 0
     assert not stopped - found and not any(row[1] >= 1_000_000 for row in stopped)
+    assert comes_true(lambda: any(one.generation == 3 for one in reports_of(platform.catalog, job)), START_S_MAX)
+    ask_to_stop(3)
+    platform.wait_observed(job, "stopped", within_s=60)
+    wait_gone(platform, job)
+    assert rows() == want
+    reports = reports_of(platform.catalog, job)
+    assert reports[-1].generation == 3
+    assert any(report.body["batch_ms"]["max"] for report in reports), reports[-1].body
 
 
 def test_a_driver_that_lost_its_lease_ends_at_once_and_leaves_nothing(platform: Workers) -> None:

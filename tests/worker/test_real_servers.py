@@ -107,18 +107,16 @@ class Servers:
 
 
 @pytest.fixture
-def servers() -> Iterator[Servers]:
-    """All of them, empty."""
+def servers(broker: KafkaBroker) -> Iterator[Servers]:
+    """All of them; PostgreSQL and Cassandra are empty."""
     with ExitStack() as stack:
         try:
             find_java()
-            spark_connector_jars()
             postgres = stack.enter_context(PostgresServer())
-            kafka = stack.enter_context(KafkaBroker())
             cassandra = stack.enter_context(CassandraNode())
         except (InputError, ServerUnavailable) as reason:
             pytest.skip(str(reason))
-        yield Servers(postgres, kafka, cassandra)
+        yield Servers(postgres, broker, cassandra)
 
 
 class Follower(threading.Thread):

@@ -98,6 +98,13 @@ def play(spec: StoreSpec, case: str, kills: int, seed: int, folder: Path) -> Rep
     return game.report
 
 
+def play_a_few(spec: StoreSpec, case: str, folder: Path) -> None:
+    """Five kills, for a store that others use too; `stores.soak` has more of them."""
+    report = play(spec, case, 5, 5, folder)
+    assert report.kills.total() == 5 and report.fenced == 1
+    assert report.snapshots_checked == 2 * report.snapshots > 0
+
+
 class Game:
     """One job, its drivers and its readers."""
 
