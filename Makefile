@@ -5,11 +5,6 @@ BIN := .venv/bin
 export PYTHONUNBUFFERED = 1
 # The tests are 460 modules whose assertions are rewritten; where that is kept, each run begins ten seconds sooner.
 unexport PYTHONDONTWRITEBYTECODE
-TWO := -n 2 --dist worksteal
-QUICK := $(TWO) -m "not spark and not services and not slow"
-SLOW := -m "slow and not spark and not services"
-# Whatever measures no time bears company.
-SOCIABLE := tests/unit tests/conformance tests/backend/test_fuzz.py tests/bench/test_baselines.py
 
 .PHONY: setup up demo frontend check-frontend test check lint bench soak lock clean help
 
@@ -21,7 +16,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make check   format, lint, types, contracts, unit tests and an eighth of the conformance tests"
 	@echo "make check-frontend   lint, types, unit tests and build of the dashboard"
-	@echo "make soak    200 kills of a driver that writes into a store, while readers look; 100,000 random conditions"
+	@echo "make soak    longer runs: more kills, loads and conditions than make test has; 100,000 random conditions"
 	@echo "make bench   the benchmarks, with Spark's own join and Flink beside ours"
 
 setup: .venv/.ready
@@ -37,14 +32,10 @@ up: setup
 demo: setup
 	@$(BIN)/python -m demo $(if $(CHECK),--check)
 
-# Two tests at a time, but for those that measure. Files stay together, for the servers that their tests share.
+# The stages are in tests/run.py; docs/testing.md says what each holds.
 test: setup frontend
 	@sh scripts/browser.sh
-	$(BIN)/python -m pytest -q $(QUICK)
-	$(BIN)/python -m pytest -q $(TWO) $(SLOW) $(SOCIABLE)
-	$(BIN)/python -m pytest $(SLOW) $(SOCIABLE:%=--ignore=%)
-	$(BIN)/python -m pytest -q $(TWO) -m kills
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or services) and not kills"
+	@$(BIN)/python -m tests.run
 
 frontend: setup
 	@sh scripts/frontend.sh
@@ -59,12 +50,13 @@ lint: setup
 	$(BIN)/lint-imports
 
 check: lint
-	$(BIN)/python -m pytest -q $(QUICK)
+	@$(BIN)/python -m tests.run quick
 
 bench: setup
 	$(BIN)/python -m benchmarks
 
 soak: setup
+	@$(BIN)/python -m tests.run soak
 	$(BIN)/python -m tests.conformance.stores.soak --kills 200 --store sqlite
 	$(BIN)/python -m tests.conformance.typed.soak --conditions 100000 --seed 0
 

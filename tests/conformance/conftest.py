@@ -18,9 +18,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of each test's combinations every eighth is quick: they take most of the time, and fail by the dozen."""
     seen: Counter[str] = Counter()
     for item in items:
-        if HERE not in item.path.parents or item.path in WHOLE or not hasattr(item, "callspec"):
-            continue
-        if item.get_closest_marker("soak"):
+        whole = item.path in WHOLE or not hasattr(item, "callspec") or item.get_closest_marker("soak")
+        if HERE not in item.path.parents or whole:
             continue
         test = item.nodeid.partition("[")[0]
         if seen[test] % ONE_IN:

@@ -1,0 +1,122 @@
+"""Runs the tests stage by stage and tells how far it is: `python -m tests.run`, or with the names of some stages.
+
+`make test` is all of them, `make check` the first, and `make soak` has one of its own. The first stage that fails ends
+the run. What each stage holds is in `docs/testing.md`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+TWO = ("-n", "2")
+ANYWHERE = "slow and not spark and not services"
+MEASURES_NOTHING = ("tests/unit", "tests/conformance", "tests/backend/test_fuzz.py", "tests/bench/test_baselines.py")
+TAIL_BYTES = 10_000
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One call of pytest.
+
+    Args:
+        usual_s: what it takes on two slow cores with nothing else to do; estimates are made of it.
+    """
+
+    name: str
+    usual_s: float
+    arguments: tuple[str, ...]
+
+
+STAGES = (
+    Stage("quick", 140, (*TWO, "--dist", "worksteal", "-m", "not spark and not services and not slow")),
+    Stage("slow", 520, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
+    # Alone, for they measure time, or wait with little patience.
+    Stage("alone", 148, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
+    Stage("kills", 770, (*TWO, "--dist", "worksteal", "-m", "kills")),
+    # Files stay together, for the servers that their tests share, and the longest do not come last.
+    Stage(
+        "servers",
+        1720,
+        (*TWO, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "(spark or services) and not kills"),
+    ),
+)
+SOAK = Stage("soak", 1800, (*TWO, "--dist", "worksteal", "-m", "soak"))
+
+
+@dataclass(frozen=True)
+class Done:
+    """A stage that has ended, with pytest's closing line."""
+
+    stage: Stage
+    seconds: float
+    status: int
+    said: str
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def left_s(done: Sequence[Done], stages: Sequence[Stage]) -> float:
+    """How long the stages that are left will take, if the machine stays as fast as it was."""
+    spent, usual = sum(one.seconds for one in done), sum(one.stage.usual_s for one in done)
+    return sum(stage.usual_s for stage in stages[len(done) :]) * (spent / usual if usual else 1.0)
+
+
+def run(stage: Stage) -> Done:
+    """Run a stage; its output goes on to ours as it comes."""
+    begun_s = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "-q", *stage.arguments]
+    tail = b""
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        while part := os.read(process.stdout.fileno(), 1 << 16):
+            sys.stdout.buffer.write(part)
+            sys.stdout.flush()
+            tail = (tail + part)[-TAIL_BYTES:]
+    return Done(stage, time.monotonic() - begun_s, process.returncode, closing_line(tail.decode(errors="replace")))
+
+
+def closing_line(output: str) -> str:
+    """The last line of pytest's that counts tests."""
+    lines = re.findall(
+        r"^=* ?((?:\d+|no tests) (?:passed|failed|error|skipped|deselected|ran).*? in [\d.]+s.*?)(?: =+)?$",
+        output,
+        re.M,
+    )
+    return lines[-1] if lines else "pytest did not come to its end"
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the stages of these names, or all but the soak; the exit status."""
+    by_name = {stage.name: stage for stage in (*STAGES, SOAK)}
+    if unknown := [name for name in names if name not in by_name]:
+        print(f"there is no stage {unknown[0]}; stages are {', '.join(by_name)}", file=sys.stderr)
+        return 2
+    stages = [by_name[name] for name in names] or STAGES
+    begun_s = time.monotonic()
+    done: list[Done] = []
+    for number, stage in enumerate(stages, 1):
+        so_far = f"{clock(time.monotonic() - begun_s)} so far, about {clock(left_s(done, stages))} left"
+        print(f"\n### tests: stage {number} of {len(stages)}, {stage.name}; {so_far}", flush=True)
+        done.append(run(stage))
+        if done[-1].status:
+            break
+    print(f"\n### tests: {clock(time.monotonic() - begun_s)} in all")
+    for one in done:
+        verdict = "failed" if one.status else "passed"
+        print(
+            f"{one.stage.name:8} {verdict} {clock(one.seconds):>6} (usually {clock(one.stage.usual_s):>5})  {one.said}"
+        )
+    return done[-1].status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

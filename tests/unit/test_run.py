@@ -1,0 +1,54 @@
+"""What the runner of the stages makes of pytest's output and of the time it took so far."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import run
+from tests.run import STAGES, Done, Stage, clock, closing_line, left_s
+
+A, B, C = (Stage(name, usual_s, ()) for name, usual_s in (("a", 100), ("b", 50), ("c", 250)))
+
+
+def test_what_is_left_is_as_slow_as_what_was() -> None:
+    assert left_s([], (A, B, C)) == 400
+    assert left_s([Done(A, 200, 0, "")], (A, B, C)) == 600
+    assert left_s([Done(A, 200, 0, ""), Done(B, 25, 0, "")], (A, B, C)) == 375
+    assert clock(605.9) == "10:05"
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("..s\n2 passed, 1 skipped in 1.20s\n", "2 passed, 1 skipped in 1.20s"),
+        ("==== 1 failed, 2 passed in 100.20s (0:01:40) ====\n", "1 failed, 2 passed in 100.20s (0:01:40)"),
+        ("\n1 passed in 0.1s\n\nno tests ran in 0.01s", "no tests ran in 0.01s"),
+        ("..Fatal Python error", "pytest did not come to its end"),
+    ],
+)
+def test_the_line_that_counts_tests_is_found(output: str, line: str) -> None:
+    assert closing_line(output) == line
+
+
+def test_the_first_stage_that_fails_is_the_last(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+
+    def fails_second(stage: Stage) -> Done:
+        ran.append(stage.name)
+        return Done(stage, 61, int(len(ran) == 2), "1 passed in 61s")
+
+    monkeypatch.setattr(run, "run", fails_second)
+    assert run.main(()) == 1
+    assert ran == [stage.name for stage in STAGES[:2]]
+    said = capsys.readouterr().out
+    assert f"stage 2 of {len(STAGES)}, {STAGES[1].name}; 0:00 so far, about " in said
+    assert said.splitlines()[-1].split()[:3] == [STAGES[1].name, "failed", "1:01"]
+
+
+def test_stages_go_by_their_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(run, "run", lambda stage: Done(stage, 1, 0, ""))
+    assert run.main(("soak", "quick")) == 0
+    assert run.main(("soon",)) == 2
+    assert "there is no stage soon; stages are quick, " in capsys.readouterr().err
