@@ -70,7 +70,20 @@ def syntax_tree(words: Words) -> exp.Select:
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
         raise words.source.wrong("this is not one SELECT ONLINE query", _whole(words))
+    _check_closed(words)
     return tree
+
+
+def _check_closed(words: Words) -> None:
+    """The parser does not miss the bracket that closes CAST and EXTRACT."""
+    opened: list[int] = []
+    for place in range(len(words.tokens)):
+        if words.kind(place) == TokenType.L_PAREN:
+            opened.append(place)
+        elif words.kind(place) == TokenType.R_PAREN and opened:
+            opened.pop()
+    if opened:
+        raise words.source.wrong("this bracket is never closed", words.range(opened[-1]))
 
 
 def _whole(words: Words) -> Range:

@@ -68,6 +68,8 @@ SYNTAX = [
     (HEAD + " WHERE R.k = ", 1, 39, "an operand is missing"),
     (HEAD + " WHERE R.k = = S.k", 1, 41, "an operand is missing"),
     (HEAD + " WHERE (R.k = S.k", 1, 44, "closing bracket is missing"),
+    (HEAD + " WHERE CAST(R.k AS INT = S.k", 1, 39, "this bracket is never closed"),
+    ("SELECT ONLINE EXTRACT(year FROM R.ts FROM R, S", 1, 22, "this bracket is never closed"),
     (HEAD + " WHERE R.k = S.k)", 1, 44, '")" cannot stand here'),
     ("SELECT ONLINE R.k, FROM R, S", 1, 18, "an item is missing"),
     ("SELECT ONLINE R.k,, S.k FROM R, S", 1, 18, "an item is missing"),
