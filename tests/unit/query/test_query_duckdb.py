@@ -151,6 +151,11 @@ def test_texts_have_the_parts_that_duckdb_gives_them(check, text):
     check(text)
 
 
+@pytest.mark.parametrize("like", ["LIKE", "ILIKE"])
+def test_a_backslash_escapes_in_patterns_as_in_postgresql_and_not_as_in_duckdb(check, like):
+    check(rf"R.name {like} 'A\%\\_'", {9: True})
+
+
 @pytest.mark.parametrize(
     "text",
     [
