@@ -22,14 +22,15 @@ from streamjoin.plan import JoinPlan
 from streamjoin.query import plan_query
 from streamjoin.schema import StreamSchema
 
-from ..check import pairs_of
 from ..histories import cut
 from ..local import LocalRun
 from . import meaning
-from .kinds import arrow_type, to_arrow
+from .kinds import arrow_type, plain, to_arrow
 from .terms import Node, Term, node
 
 Row = dict[str, Any]
+Joined = tuple[Any, ...]
+"""Row numbers of r and s, and the values of items."""
 STREAMS = ("r", "s")
 MEMORY = Path("/dev/shm")
 """Where state of a few rows goes: a case should not wait for a disk."""
@@ -96,6 +97,7 @@ class Case:
         columns: (name, kind) of each stream's columns, besides id and ts.
         rows: of each stream in arrival order; "ts" is in us and never falls.
         conjuncts: the WHERE clause.
+        items: computed columns of the SELECT list.
         operator: a name of WAYS.
         batches: into how many the rows are cut.
     """
@@ -108,12 +110,14 @@ class Case:
     index: str = "auto"
     batches: int = 1
     seed: int | None = None
+    items: tuple[Term, ...] = ()
 
     @property
     def query(self) -> str:
         """As the engine gets it."""
         where = " AND ".join(map(str, self.conjuncts)) or "TRUE"
-        return f"SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s WHERE {where}{self.window}"
+        items = "".join(f", {item} AS v{place}" for place, item in enumerate(self.items))
+        return f"SELECT ONLINE r.id AS r_id, s.id AS s_id{items} FROM r, s WHERE {where}{self.window}"
 
     def schema(self, stream: str) -> pa.Schema:
         """Of a stream."""
@@ -183,12 +187,18 @@ class Case:
                         yield stream, first[side] + place
             first = [start + len(part) for start, part in zip(first, parts, strict=True)]
 
-    def wanted(self) -> Counter[tuple[int, int]]:
-        """The pairs, by oracle 1."""
-        return meaning.pairs(self.conjuncts, self.rows["r"], self.rows["s"], self.near())
+    def wanted(self) -> Counter[Joined]:
+        """The pairs, by oracle 1; with items the values of these follow."""
+        pairs = meaning.pairs(self.conjuncts, self.rows["r"], self.rows["s"], self.near())
+        if not self.items:
+            return pairs
+        return Counter(
+            (i, j, *(meaning.item_of(item, {"r": self.rows["r"][i], "s": self.rows["s"][j]}) for item in self.items))
+            for i, j in pairs.elements()
+        )
 
-    def found(self) -> Counter[tuple[int, int]]:
-        """The pairs, by the engine."""
+    def found(self) -> Counter[Joined]:
+        """The same, by the engine."""
         plan = self.plan()
         batches = list(zip(*([[piece] for piece in self.pieces(stream)] for stream in STREAMS), strict=True))
         way = self.way(plan)
@@ -196,7 +206,8 @@ class Case:
         folder = MEMORY if MEMORY.is_dir() else None
         with tempfile.TemporaryDirectory(prefix="streamjoin-typed-", dir=folder) as state:
             job = LocalRun(plan, operator, Path(state))
-            return Counter(pairs_of(list(job.run([*batches, *job.drain()]))))
+            results = list(job.run([*batches, *job.drain()]))
+        return Counter(row for rows in results for row in zip(*map(plain, rows.columns), strict=True))
 
     @property
     def size(self) -> int:
@@ -227,11 +238,15 @@ def difference(case: Case) -> Difference | None:
     missing, extra = want - got, got - want
     if not missing and not extra:
         return None
+    of_pairs = Counter(row[:2] for row in want.elements()) == Counter(row[:2] for row in got.elements())
     return Difference(
-        "missing" if missing else "extra",
-        f"{missing.total()} of {want.total()} pairs missing: {sorted(missing)[:4]}; {extra.total()} too many: "
-        f"{sorted(extra)[:4]}",
+        "value" if of_pairs else "missing" if missing else "extra",
+        f"{missing.total()} of {want.total()} missing: {_first(missing)}; {extra.total()} too many: {_first(extra)}",
     )
+
+
+def _first(rows: Counter[Joined]) -> str:
+    return ", ".join(sorted("(" + ", ".join(map(str, row)) + ")" for row in rows)[:4]) or "none"
 
 
 class _Recorder(Biclique):

@@ -37,7 +37,7 @@ def check_in_duckdb(cases: Iterable[Case]) -> int:
         connection.execute("SET TimeZone = 'UTC'")
         for case in cases:
             # Windows of rows are ours alone; the conditions are not.
-            case = replace(case, window=Window()) if case.window.rows is not None else case
+            case = replace(case, window=Window() if case.window.rows is not None else case.window, items=())
             if in_duckdb.otherwise(case):
                 continue
             compared += 1

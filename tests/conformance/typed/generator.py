@@ -76,6 +76,7 @@ class Generator:
             rng.choices(("auto", "hash", "tree", "scan"), (55, 10, 25, 10))[0],
             rng.choices((1, 2, 3), (60, 30, 10))[0],
             self.seed,
+            tuple(self.item() for _ in range(rng.choices((0, 1, 2), (70, 20, 10))[0])),
         )
 
     # --- conditions ---------------------------------------------------------------------------------------------------
@@ -150,6 +151,20 @@ class Generator:
         if draw < 0.5:
             return node("IN", column, *(self.constant(relation) for _ in range(3)))
         return self.flipped(rng.choice((*RANGES, "=", "<>")), column, self.constant(relation))
+
+    def item(self) -> Term:
+        """Something computed of a column of each stream; a condition shows NULL and FALSE apart."""
+        rng = self.rng
+        relation = rng.choice(self.relations)
+        if relation.r.kind in OTHERS or rng.random() < 0.25:
+            return self.flipped(rng.choice((*RANGES, "=", "<>")), relation.r, relation.s)
+        if relation.r.kind in INSTANTS:
+            of_both = node("-", relation.r, relation.s)
+            return rng.choice((of_both, node("ABS", of_both), self.shifted(relation, relation.r, 1)))
+        operator = rng.choice(("+", "-", "*", "/"))
+        result = node(operator, relation.r, rng.choice((relation.s, self.constant(relation))))
+        outer = rng.choice((None, None, None, "ABS", "NEGATE", "FLOOR", "CEIL", "ROUND", "IS NULL"))
+        return node(outer, result) if outer else result
 
     def flipped(self, operator: str, left: Term, right: Term) -> Node:
         """A comparison, now and then the other way round."""

@@ -102,6 +102,17 @@ def to_arrow(kind: str, values: Sequence[Any]) -> pa.Array:
     return pa.array(values, arrow_type(kind))
 
 
+def plain(values: pa.Array) -> list[Any]:
+    """Values of a result, to be compared: times as integers, decimals as fractions, and NaN as text equal to itself."""
+    kind = values.type
+    if pa.types.is_temporal(kind):
+        return values.view(pa.int32() if pa.types.is_date32(kind) else pa.int64()).to_pylist()
+    found = values.to_pylist()
+    if pa.types.is_decimal(kind):
+        return [None if value is None else Fraction(value) for value in found]
+    return ["NaN" if isinstance(value, float) and math.isnan(value) else value for value in found]
+
+
 @cache
 def edges(kind: str) -> tuple[Any, ...]:
     """Values at the edges of a type, and a few plain ones."""

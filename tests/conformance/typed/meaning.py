@@ -18,6 +18,8 @@ Row = Mapping[str, Any]
 Rows = Mapping[str, Row]
 """A row of each stream."""
 
+COLUMN_DIGITS_MAX = 38
+"""An item of more digits leaves as float64."""
 DAY_NS = 86_400_000_000_000
 UNIT_NS = {"date": DAY_NS, "timestamp": 1_000, "timestamp_ns": 1, "duration": 1_000, "duration_ns": 1}
 INT64 = range(-(2**63), 2**63)
@@ -52,6 +54,16 @@ def value_of(term: Term, rows: Rows) -> Any:
             if any(value is None for value in values):
                 return None
             return _computed(term, values, [operand.type for operand in operands])
+
+
+def item_of(term: Term, rows: Rows) -> Any:
+    """The value of an item of a SELECT list, as `kinds.plain` gives it."""
+    value = value_of(term, rows)
+    if term.type.family == "decimal" and term.type.precision > COLUMN_DIGITS_MAX and value is not None:
+        value = float(value)
+    if term.type.family == "duration_ns" and value is not None:
+        value = int(Fraction(value, 1_000))  # spans leave in microseconds, cut off
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
 def _and(values: Sequence[bool | None]) -> bool | None:

@@ -66,12 +66,17 @@ def _fewer_rows(case: Case) -> Iterator[Case]:
 
 
 def _fewer_conjuncts(case: Case) -> Iterator[Case]:
+    for place in range(len(case.items)):
+        yield replace(case, items=case.items[:place] + case.items[place + 1 :])
     for place in range(len(case.conjuncts)):
         if len(case.conjuncts) > 1:
             yield replace(case, conjuncts=case.conjuncts[:place] + case.conjuncts[place + 1 :])
 
 
 def _with_parts(case: Case, simpler: Callable[[Term], Iterator[Term]]) -> Iterator[Case]:
+    for place, item in enumerate(case.items):
+        for other in _rewritten(item, simpler):
+            yield replace(case, items=(*case.items[:place], other, *case.items[place + 1 :]))
     for place, conjunct in enumerate(case.conjuncts):
         for other in _rewritten(conjunct, simpler):
             yield replace(case, conjuncts=(*case.conjuncts[:place], other, *case.conjuncts[place + 1 :]))
@@ -141,7 +146,8 @@ def _magnitude(value: Any) -> float:
 
 
 def _without_unread(case: Case) -> Case:
-    read = {(part.stream, part.name) for term in case.conjuncts for part in walk(term) if isinstance(part, Column)}
+    terms = (*case.conjuncts, *case.items)
+    read = {(part.stream, part.name) for term in terms for part in walk(term) if isinstance(part, Column)}
     columns = {
         stream: tuple(column for column in case.columns[stream] if (stream, column[0]) in read) for stream in STREAMS
     }
@@ -238,7 +244,7 @@ def report(case: Case, found: Difference) -> str:
             f"  {small.query}",
             f"  operator {small.operator}, index {small.index}, {small.batches} batch(es)",
             *(f"  {stream} {dict(small.columns[stream])}: {_shown(small, stream)}" for stream in STREAMS),
-            f"  wanted {sorted(small.wanted())}",
+            f"  wanted {sorted(small.wanted(), key=str)}",
             script(small),
         ]
     )
