@@ -201,7 +201,7 @@ def _array(kind: str, values: list[Any]) -> str:
     if kind in STORED_AS:
         return f"pa.array({shown}, pa.{STORED_AS[kind]}()).view({zone[kind]})"
     found = decimals(kind)
-    return f"pa.array({shown}, " + (f"pa.decimal128({found.precision}, {found.scale}))" if found else f"pa.{kind}())")
+    return f"pa.array({shown}, " + (f"pa.decimal128({found.precision}, {found.scale}))" if found else f"'{kind}')")
 
 
 def _literal(value: Any) -> str:
