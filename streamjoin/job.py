@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from streamjoin.expression import columns_of
 from streamjoin.intake.shedding import Shedding
 from streamjoin.operators.operator import Operator, Relay, drain_batches
 from streamjoin.plan import JoinPlan
+from streamjoin.schema import SIMPLE_TYPES
 from streamjoin.sharing import Lasting, Plan, SharedPlan
 from streamjoin.sources import FileSource, GeneratorSource, Source
 
@@ -205,6 +207,33 @@ def recorded(checkpoint: Path) -> Recorded | None:
         return Recorded(found["operator"], lasting, queries, (kept[0], kept[1]), ended) if queries else None
     except (KeyError, TypeError, IndexError):
         return None  # whoever opens the checkpoint looks closer
+
+
+def recorded_columns(checkpoint: Path, stream: str, time: str, guessed: pa.Schema) -> pa.Schema | None:
+    """The columns that a stream had when its checkpoint was first used, where a guess finds them all again.
+
+    A guess may find more columns and wider types as files arrive, or in another version; stored tuples stay as they
+    are.
+
+    Args:
+        stream, time: by which it is found, as the query may call it otherwise.
+    """
+    try:
+        streams = _recorded(checkpoint)["streams"]
+        same = [streams[stream]] if stream in streams else [one for one in streams.values() if one["time"] == time]
+        found = {text: pa.schema(list(map(_column, text.split("\n")))) for text in (one["columns"] for one in same)}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None  # whoever opens the checkpoint looks closer
+    fits = [columns for columns in found.values() if set(columns.names) <= set(guessed.names)]
+    return fits[0] if len(fits) == 1 else None
+
+
+def _column(line: str) -> pa.Field:
+    """The inverse of `str` of a field of a stream's columns."""
+    name, _, kind = line.rpartition(": ")
+    if match := re.fullmatch(r"decimal128\((\d+), (\d+)\)", kind):
+        return pa.field(name, pa.decimal128(int(match[1]), int(match[2])))
+    return pa.field(name, {str(simple): simple for simple in SIMPLE_TYPES.values()}[kind])
 
 
 def _recorded(checkpoint: Path) -> dict[str, Any]:

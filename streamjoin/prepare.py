@@ -25,6 +25,7 @@ from streamjoin.job import (
     RecordedQuery,
     SourceSpec,
     recorded,
+    recorded_columns,
     recorded_query,
     recorded_slots,
     state_folder,
@@ -254,7 +255,7 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     Raises:
         InputError: a stream or a query is wrong, or queries cannot share one job.
     """
-    schemas = _open_inputs(file)
+    schemas = _open_inputs(file, anew=anew)
     if file.queries is None:
         return _bind_one(file, schemas, predicates)
     every = tuple(_bind_named(file, name, schemas, predicates) for name in file.queries)
@@ -483,13 +484,17 @@ def _span(us: int | None) -> Any:
     return None if us is None else f"{us}us"
 
 
-def _open_inputs(file: JoinFile) -> dict[str, StreamSchema]:
+def _open_inputs(file: JoinFile, *, anew: bool) -> dict[str, StreamSchema]:
     """The schema of every stream, once all streams and relations of a join file were looked at.
 
     Raises:
         InputError: one of them cannot be opened, or its columns are none that it can have.
     """
     schemas = {name: open_schema(file, name, stream) for name, stream in file.streams.items()}
+    for name, stream in file.streams.items() if not anew else ():
+        if stream.path is not None and stream.schema_ is None:
+            found = recorded_columns(file.checkpoint, name, stream.time, schemas[name].columns)
+            schemas[name] = replace(schemas[name], columns=found or schemas[name].columns)
     for name in file.relations:  # although no query may name it: what is not there can never be joined
         open_relation(file, name)
     return schemas

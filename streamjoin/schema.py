@@ -20,7 +20,7 @@ ARRIVAL = "arrival"
 EVENT_TIME_LIMIT_US = 2**62
 """Event times lie strictly inside +-2**62 us (about 146,000 years), so that differences fit into int64."""
 
-_SIMPLE_TYPES: dict[str, pa.DataType] = {
+SIMPLE_TYPES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
     "int8": pa.int8(),
     "int16": pa.int16(),
@@ -51,24 +51,24 @@ def parse_type(name: str) -> pa.DataType:
     Raises:
         InputError: there is no such type; the message lists those there are.
     """
-    if found := _SIMPLE_TYPES.get(name):
+    if found := SIMPLE_TYPES.get(name):
         return found
     if match := _DECIMAL.fullmatch(name):
         precision, scale = int(match[1]), int(match[2])
         if 1 <= precision <= 38 and scale <= precision:
             return pa.decimal128(precision, scale)
     lower = name.strip().lower()
-    meant = lower if lower in _SIMPLE_TYPES else _OTHER_NAMES.get(lower)
+    meant = lower if lower in SIMPLE_TYPES else _OTHER_NAMES.get(lower)
     hint = f"did you mean {meant}? types" if meant else "types"
     raise InputError(
-        f'"{name[:60]}" is no column type; {hint} are {", ".join(_SIMPLE_TYPES)} and decimal(precision, scale), '
+        f'"{name[:60]}" is no column type; {hint} are {", ".join(SIMPLE_TYPES)} and decimal(precision, scale), '
         "where 1 <= precision <= 38 and scale <= precision"
     )
 
 
 def type_name(data_type: pa.DataType) -> str:
     """What a join file calls `data_type`; the inverse of `parse_type` for the types it knows."""
-    for name, simple in _SIMPLE_TYPES.items():
+    for name, simple in SIMPLE_TYPES.items():
         if simple == data_type:
             return name
     if pa.types.is_decimal(data_type):

@@ -44,6 +44,33 @@ def stream_schema(carried: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None])
 
 
+def widened(first: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """The columns of two files of one stream: numbers as wide as both need, otherwise as the first file has them."""
+    for field in other:
+        at = first.get_field_index(field.name)
+        if at >= 0:
+            first = first.set(at, field.with_type(_wider(first.field(at).type, field.type)))
+        elif field.name not in first.names:  # a name that is there twice is refused later
+            first = first.append(field)
+    return first
+
+
+def _wider(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if pa.types.is_null(first):
+        return other
+    if first == other or not (_is_number(first) and _is_number(other)):
+        return first
+    both = [pa.schema([("x", kind)]) for kind in (first, other)]
+    try:
+        return pa.unify_schemas(both, promote_options="permissive").field("x").type
+    except pa.ArrowTypeError:
+        return first
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def conform(rows: pa.RecordBatch, schema: pa.Schema, columns: Sequence[str], where: str) -> pa.RecordBatch:
     """`columns` of `rows`, with the types `schema` gives them; one that is not there is NULL.
 

@@ -17,7 +17,7 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.intake.records import decoder
-from streamjoin.sources.columns import conform, stream_schema
+from streamjoin.sources.columns import conform, stream_schema, widened
 from streamjoin.sources.filelog import FileLog, LoggedFile, list_files, root_of
 from streamjoin.sources.lines import infer_schema, read_header, records_of
 from streamjoin.sources.partitions import partition_columns, partitions_of, with_partitions
@@ -143,16 +143,30 @@ def _groups(files: Sequence[LoggedFile]) -> Iterator[Sequence[LoggedFile]]:
         files = files[count:]
 
 
+GUESSED_FROM = 5
+"""A guess looks at so many files: the first, the last, and some between them."""
+
+
 def first_schema(format: str, path: Path, csv: Dialect | None = None) -> pa.Schema:
-    """The columns of a source's first file, and those that the names of its folders are.
+    """The columns of a source's files and those that the names of their folders are, by a look at a few files.
+
+    Columns come in the order of the first file that has them. Numbers are as wide as all the files need, such as
+    float64 where some have integers and some floats; other types are those of the first file that has a value.
 
     Raises:
-        InputError: there is no file yet, or it cannot be read.
+        InputError: there is no file yet, or one of those looked at cannot be read.
     """
     files = list_files(path)
     if not files:
         raise InputError(f"{path} has no files yet, so its columns are unknown; give a schema{_hint(path)}")
+    last = len(files) - 1
+    chosen = sorted({last * place // (GUESSED_FROM - 1) for place in range(GUESSED_FROM)})
     carried = _carried(format, files[0], csv or PLAIN)
+    for number in chosen[1:]:
+        # An empty text file has no columns, and does no harm where another has.
+        if format in ("parquet", "arrow") or files[number].stat().st_size:
+            carried = widened(carried, _carried(format, files[number], csv or PLAIN))
+    carried = stream_schema(carried)
     for column in partition_columns(files, root_of(path)):
         at = carried.get_field_index(column.name)
         carried = carried.append(column) if at < 0 else carried.set(at, column)
@@ -163,12 +177,12 @@ def _carried(format: str, file: Path, csv: Dialect) -> pa.Schema:
     try:
         match format:
             case "parquet":
-                return stream_schema(pq.read_schema(file))
+                return pq.read_schema(file)
             case "arrow":
                 with pa.memory_map(str(file), "r") as mapped:
-                    return stream_schema(pa.ipc.open_file(mapped).schema)
+                    return pa.ipc.open_file(mapped).schema
             case _:
-                return stream_schema(infer_schema(file, format, csv))
+                return infer_schema(file, format, csv)
     except RunError as cause:
         raise InputError(str(cause)) from None
     except (pa.ArrowInvalid, OSError) as cause:
@@ -315,7 +329,7 @@ class FileRead:
             decoded = decode(records)
             letters = [
                 DeadLetter(
-                    self.stream, os.path.relpath(self.path, self.root), first + bad.position, bad.reason,
+                    self.stream, os.path.relpath(self.path, self.root), first + bad.position, _with_way_out(bad.reason),
                     records[bad.position].as_py(),
                 )
                 for bad in decoded.bad
@@ -388,6 +402,13 @@ def _together(
     yield rows.slice(0, BLOCK_ROWS), letters
     if rows.num_rows > BLOCK_ROWS:
         yield rows.slice(BLOCK_ROWS), ()
+
+
+def _with_way_out(reason: str) -> str:
+    """The type of a column may have been guessed from rows that were all narrower."""
+    if reason.startswith('field "') and ("expected" in reason or "the text is no" in reason or "range" in reason):
+        return f"{reason}; where this is no mistake give the column another type in the stream's schema"
+    return reason
 
 
 def _opened(path: str, open_it: Any) -> Any:

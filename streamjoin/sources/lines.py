@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import functools
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +21,13 @@ from streamjoin.dialect import PLAIN, Dialect
 from streamjoin.errors import InputError, RunError
 from streamjoin.intake.records.cells import Bytes, Longs
 from streamjoin.kernel import kernel
-from streamjoin.sources.columns import cut_fractions
-from streamjoin.sources.texts import head_of, opened
+from streamjoin.sources.columns import cut_fractions, widened
+from streamjoin.sources.texts import head_of, is_plain, opened
 
 CHUNK_BYTES = 16 << 20
 RECORD_BYTES_MAX = 64 << 20
 _HEAD_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 18
 
 _LF = ord("\n")
 _CR = ord("\r")
@@ -186,7 +190,7 @@ def _first_record(head: bytes, dialect: Dialect) -> bytes:
 
 
 def infer_schema(path: Path, format: str, dialect: Dialect | None = None) -> pa.Schema:
-    """The columns of a CSV or JSON lines file, from its first megabyte.
+    """The columns of a CSV or JSON lines file: from its first megabyte, and numbers from its middle and end, too.
 
     Raises:
         InputError: it is empty, or its beginning is not of that format.
@@ -200,17 +204,45 @@ def infer_schema(path: Path, format: str, dialect: Dialect | None = None) -> pa.
     try:
         if format == "csv":
             found = _read_csv(head, dialect).schema
-            # A time of day is no type of a stream's column; its text is.
-            return pa.schema([
-                field.with_type(pa.string()) if pa.types.is_time(field.type) else field for field in found
+            later = replace(dialect, names=tuple(found.names), header=False)
+            read: Callable[[bytes], pa.Table] = functools.partial(_read_csv, dialect=later)
+            # Where quotes protect line breaks nobody can tell where in the file a record begins.
+            pieces = [] if _protects(head, dialect) else list(_pieces(path))
+        else:
+            read, pieces = _read_json, list(_pieces(path))
+            table = read(head)
+            found = pa.schema([
+                field.with_type(pa.timestamp("us", "UTC")) if _are_times(table[field.name]) else field
+                for field in table.schema
             ])  # fmt: skip
-        table = pyarrow.json.read_json(io.BytesIO(head))
-        return pa.schema([
-            field.with_type(pa.timestamp("us", "UTC")) if _are_times(table[field.name]) else field
-            for field in table.schema
-        ])  # fmt: skip
     except (pa.ArrowInvalid, UnicodeDecodeError) as cause:
         raise InputError(f"{path} does not begin as {format}: {cause}; give a schema") from None
+    for piece in pieces:
+        with contextlib.suppress(pa.ArrowInvalid):  # a bad record costs itself only
+            found = widened(found, read(piece).schema)
+    # A time of day is no type of a stream's column; its text is.
+    return pa.schema([field.with_type(pa.string()) if pa.types.is_time(field.type) else field for field in found])
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """Whole lines from the middle and the end of a long text; none of what has to be read from its beginning."""
+    size = path.stat().st_size
+    if size <= 2 * _HEAD_BYTES or not is_plain(path):
+        return
+    with open(path, "rb") as file:
+        for at in (size // 2, size - _PIECE_BYTES):
+            file.seek(at)
+            lines = file.read(_PIECE_BYTES).split(b"\n")[1:-1]
+            if lines:
+                yield b"\n".join(lines) + b"\n"
+
+
+def _protects(head: bytes, dialect: Dialect) -> bool:
+    return _ends(head, dialect, True).size != head.count(b"\n")
+
+
+def _read_json(head: bytes) -> pa.Table:
+    return pyarrow.json.read_json(io.BytesIO(head))
 
 
 def _read_csv(head: bytes, dialect: Dialect) -> pa.Table:

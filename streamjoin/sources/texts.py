@@ -97,6 +97,19 @@ def head_of(path: str | Path, size: int) -> tuple[bytes, bool]:
         return head, bool(len(head) >= size and text.read(1))
 
 
+def is_plain(path: str | Path) -> bool:
+    """Whether a file's bytes are its text, so that one may begin to read it anywhere.
+
+    Raises:
+        RunError: it cannot be read.
+    """
+    if archive_of(path) is not None:
+        return False
+    with open(path, "rb") as file:
+        begin = file.read(_MARK_BYTES)
+    return not any(begin.startswith(mark) for mark, encoding in _ENCODINGS.items() if encoding != "utf-8")
+
+
 def _first_bytes(file: TextBytes, size: int) -> bytes:
     parts: list[bytes] = []
     while size > 0 and (part := file.read(size)):

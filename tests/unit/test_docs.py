@@ -24,7 +24,7 @@ from streamjoin.joinfile import (
 )
 from streamjoin.operators.registry import AUTO, COMMON_KNOBS, REGISTRY
 from streamjoin.query.tokens import SYNONYMS
-from streamjoin.schema import _SIMPLE_TYPES
+from streamjoin.schema import SIMPLE_TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -105,7 +105,7 @@ def test_every_operator_has_a_page_with_its_knobs(name: str) -> None:
         assert f"`{knob}`" in page
 
 
-@pytest.mark.parametrize("kind", [*GENERATORS, *_SIMPLE_TYPES])
+@pytest.mark.parametrize("kind", [*GENERATORS, *SIMPLE_TYPES])
 def test_every_generator_and_every_type_is_named(kind: str) -> None:
     assert f"`{kind}`" in JOIN_FILE
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin import prepare, sampling
+from streamjoin.errors import InputError
 from streamjoin.explain import explain
 from streamjoin.joinfile import load
 from streamjoin.prepare import bind
+from streamjoin.spark.checkpoint import opened
 
 FILE = """
 streams:
@@ -52,3 +55,37 @@ def test_each_input_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
     found = explain(bound)
     assert found.statistics is not None
     assert opened["first_rows"] == 2
+
+
+GUESSED = """
+streams:
+  a: {source: parquet, path: a, time: ts}
+  b: {source: parquet, path: b, time: ts}
+query: SELECT ONLINE x.k, b.k AS other FROM a AS x, b WHERE x.k = b.k WITHIN 5 SECONDS
+run: {checkpoint: state}
+"""
+
+
+def test_a_checkpoint_keeps_the_columns_that_were_guessed_when_it_began(tmp_path: Path) -> None:
+    times = pa.array([0], pa.timestamp("us", "UTC"))
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        rows = {"ts": times, "k": [1], "d": pa.array([Decimal("1.5")], pa.decimal128(5, 1)), "a: b": ["x"]}
+        pq.write_table(pa.table(rows), tmp_path / name / "1.parquet")
+    (tmp_path / "join.yaml").write_text(GUESSED)
+    file = load(tmp_path / "join.yaml")
+    with opened(bind(file).job()):
+        pass
+    before = [stream.columns for stream in bind(file).plan.streams]
+    for name in "ab":
+        pq.write_table(pa.table({"ts": times, "k": [1.5], "new": [1]}), tmp_path / name / "2.parquet")
+    assert [stream.columns for stream in bind(file).plan.streams] == before
+    with opened(bind(file).job()):
+        pass
+    anew = bind(file, anew=True).plan.streams[0].columns
+    assert (anew.field("k").type, anew.names[-1]) == (pa.float64(), "new")
+    # Files without columns that the checkpoint has are of another join.
+    for name in "ab":
+        (tmp_path / name / "1.parquet").unlink()
+    with pytest.raises(InputError, match="belongs to another join, with other streams"), opened(bind(file).job()):
+        pass

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.errors import RunError
-from streamjoin.sources.columns import conform, stream_schema, stream_type
+from streamjoin.sources.columns import conform, stream_schema, stream_type, widened
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 FIRST_US, LAST_US = -(2**63) + 1, 2**63 - 1
@@ -54,6 +54,26 @@ def test_columns_without_a_stream_type_are_left_out() -> None:
         "a",
         "c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "both"),
+    [
+        (pa.int64(), pa.float64(), pa.float64()),
+        (pa.int8(), pa.int32(), pa.int32()),
+        (pa.float32(), pa.float64(), pa.float64()),
+        (pa.decimal128(5, 2), pa.decimal128(9, 4), pa.decimal128(9, 4)),
+        (pa.null(), pa.string(), pa.string()),
+        (pa.int64(), pa.null(), pa.int64()),
+        (pa.int64(), pa.string(), pa.int64()),
+        (pa.string(), pa.int64(), pa.string()),
+        (pa.bool_(), pa.int64(), pa.bool_()),
+        (pa.binary(), pa.string(), pa.binary()),
+    ],
+)
+def test_numbers_are_widened_and_nothing_else(first: pa.DataType, other: pa.DataType, both: pa.DataType) -> None:
+    found = widened(pa.schema([("a", first)]), pa.schema([("b", pa.int8()), ("a", other)]))
+    assert found == pa.schema([("a", both), ("b", pa.int8())])
 
 
 def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:

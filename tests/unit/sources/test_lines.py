@@ -194,6 +194,25 @@ def test_columns_are_inferred_from_the_first_megabyte(path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("place", [0.51, 1.0])
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_numbers_are_as_wide_as_the_middle_and_the_end_of_a_long_file_need(
+    format: str, place: float, path: Path
+) -> None:
+    def line(a: str, b: str) -> bytes:
+        return (f"{a},{b}\n" if format == "csv" else f'{{"a": {a}, "b": "{b}"}}\n').encode()
+
+    before = [line("1", "x" * 80)] * 30_000
+    before.insert(int(place * len(before)) - (10 if place == 1 else 0), line("1.5", "y"))
+    path.write_bytes((b"a,b\n" if format == "csv" else b"") + b"".join(before) + (b"bad\n" if format == "csv" else b""))
+    assert [str(field.type) for field in infer_schema(path, format)] == ["double", "string"]
+
+
+def test_middle_of_a_file_is_not_looked_at_where_a_record_may_begin_anywhere(path: Path) -> None:
+    path.write_bytes(b"a,b\n" + b'1,"\n1.5,2\n"\n' * 300_000)
+    assert [str(field.type) for field in infer_schema(path, "csv")] == ["int64", "string"]
+
+
 def test_bad_line_does_not_spoil_what_is_inferred_of_a_csv_file(path: Path) -> None:
     path.write_bytes(b"a,b\n1,2\n1\n1,2,3\n3,4\n")
     assert infer_schema(path, "csv").names == ["a", "b"]
