@@ -93,6 +93,10 @@ def create_session(
         .config("spark.driver.memory", f"{driver_memory_mib}m")
     )
     own = {**SETTINGS, **(LITTLE_MEMORY if little else {}), "spark.hadoop.fs.permissions.umask-mode": _umask()}
+    if master is None:
+        # A driver has open ports on loopback, though nobody else is to come. A local Spark makes a secret, without
+        # which other users of this machine get no further than the port; on a cluster all would have to share one.
+        own["spark.authenticate"] = "true"
     for key, value in {**own, **(settings or {})}.items():
         builder = builder.config(key, value)
     if jars:

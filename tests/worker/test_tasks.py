@@ -18,7 +18,7 @@ from tests.servers.maven import ServerUnavailable
 from tests.servers.process import comes_true
 from tests.servers.redis import RedisServer
 from worker import processes
-from worker.app import VISIBLE_S, host_name, make_app, queue_of
+from worker.app import VISIBLE_S, broker_url, host_name, make_app, queue_of
 from worker.reconcile import RESEND_S
 from worker.tasks import LAUNCH, STOP
 
@@ -210,7 +210,7 @@ def test_a_message_that_is_no_json_is_refused_and_the_worker_goes_on(platform: W
 
     job = add_job(platform.catalog, wanted="running")
     worker = platform.worker()
-    other = Celery(broker=platform.settings.redis_url, set_as_current=False)
+    other = Celery(broker=broker_url(platform.settings.redis_url), set_as_current=False)
     other.conf.update(task_serializer="pickle", accept_content=["pickle"], task_default_queue="streamjoin")
     with other.connection_for_write() as connection:
         other.send_task(LAUNCH, [job, 1], connection=connection)
