@@ -20,6 +20,7 @@ from pathlib import Path
 import pyspark
 
 from streamjoin.errors import InputError
+from streamjoin.spark.home import spark_home
 
 LITTLE_OPTIONS = ("-XX:+UseSerialGC",)
 
@@ -38,7 +39,7 @@ class Java:
     @cached_property
     def archive(self) -> Path:
         """Where its archive of Spark's classes is, or would be: beside the Python packages that bring them."""
-        jars = Path(pyspark.__file__).parent / "jars"
+        jars = spark_home() / "jars"
         text = "\n".join([self.version, str(jars), pyspark.__version__])
         name = f"classes-{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsa"
         return Path(sys.prefix) / "share" / "streamjoin" / name

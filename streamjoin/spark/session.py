@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from streamjoin.spark.home import spark_home
 from streamjoin.spark.java import LITTLE_OPTIONS, find_java
 
 ROWS_A_RECORD_BATCH = 65_536
@@ -75,6 +76,7 @@ def create_session(
     java = find_java()
     # Workers must be this interpreter, wherever the shell's `python3` points to.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_HOME"] = str(spark_home())
     os.environ["STREAMJOIN_DRIVER_PID"] = str(os.getpid())
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     little = driver_memory_mib < LITTLE_MEMORY_MIB

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from streamjoin.spark.archive import make_archive
 from streamjoin.spark.java import Java, find_java
@@ -46,6 +49,16 @@ def test_a_damaged_archive_costs_time_only(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("streamjoin.spark.java.sys.prefix", str(tmp_path))
     java = find_java()
     archive = Java(java.program, java.version).archive
-    archive.parent.mkdir(parents=True)
+    archive.parent.mkdir(parents=True, exist_ok=True)
     archive.write_bytes(b"no archive")
     assert mapped(tmp_path) == "10 False"
+
+
+def test_python_processes_of_spark_find_the_package_and_not_the_zip(session: SparkSession) -> None:
+    def where(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyspark
+
+        yield pa.RecordBatch.from_pydict({"path": [pyspark.__file__]})
+
+    [row] = session.range(1, numPartitions=1).mapInArrow(where, "path string").collect()
+    assert "pyspark.zip" not in row.path

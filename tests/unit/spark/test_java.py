@@ -51,7 +51,7 @@ def test_the_archive_is_used_where_it_is_and_made_where_asked(tmp_path: Path, mo
     ours = Java("java", "17")
     assert ours.options() == []
     assert f"-XX:ArchiveClassesAtExit={tmp_path / 'new.jsa'}" in ours.options(tmp_path / "new.jsa")
-    ours.archive.parent.mkdir(parents=True)
+    ours.archive.parent.mkdir(parents=True, exist_ok=True)
     ours.archive.touch()
     assert ours.options()[0] == f"-XX:SharedArchiveFile={ours.archive}"
 
