@@ -530,6 +530,10 @@ def open_relation(file: JoinFile, name: str) -> Relation:
         files = list_files(path)
         columns = _columns(file, relation)
         check_schema(columns, "relation")
+        if files and relation.source != "jsonl":  # whose records need not have every column
+            carried = first_schema(relation.source, path, relation.csv.dialect()).names
+            if missing := [name for name in columns.names if name not in carried]:
+                raise InputError(f'{path} has no column "{missing[0]}"; it has {", ".join(carried[:20])}')
     return Relation(name, relation.source, tuple(files), columns, root_of(path), relation.csv.dialect())
 
 

@@ -172,7 +172,7 @@ def test_pushed_rows_are_kept_and_can_be_looked_at(api: TestClient) -> None:
     assert api.post("/api/v1/streams/clicks/sample").json()["rows"] == []
     assert api.post("/api/v1/streams/clicks/rows", content=lines(1, 2)).json() == {"rows": 2, "duplicate": False}
     assert api.post("/api/v1/streams/clicks/rows", content=lines(3)).status_code == 202
-    assert [row[0] for row in api.post("/api/v1/streams/clicks/sample").json()["rows"]] == [1, 2]
+    assert [row[0] for row in api.post("/api/v1/streams/clicks/sample").json()["rows"]] == [1, 2, 3]
 
 
 def test_rows_under_a_name_are_kept_once(api: TestClient, settings: Settings) -> None:
