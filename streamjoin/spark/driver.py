@@ -28,7 +28,9 @@ from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
 
 POLL_S = 0.25
 _OF_SPARK = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
-_PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|pyspark\.)[A-Za-z_][\w.]*(Error|Exception): \S")
+_TRACEBACK = "Traceback (most recent call last):"
+_PYTHON_NAME = re.compile(r"(?!org\.|java\.|py4j\.)[A-Za-z_][\w.]*(:|$)")
+_WORKER_DIED = "Python worker exited unexpectedly"
 NOT_CONNECTED = "to connect back"
 """Spark gives the process that keeps a source's offsets ten seconds from its start until it connects, after Python has
 loaded half of PySpark. No setting makes that longer, and a machine that has more to do than it can may need more."""
@@ -409,12 +411,24 @@ def first_cause(failure: BaseException) -> StreamJoinError:
             marker = f"streamjoin.errors.{kind}: "
             if marker in line:
                 return RunError(line.split(marker, 1)[1].strip())
-    # An exception of Python's in a worker: its own line is the last of its traceback.
-    for line in reversed(text.splitlines()):
-        if _PYTHON_ERROR.match(line.strip()):
-            return RunError(line.strip()[:500])
+    if (raised := _raised_in_worker(text)) is not None:
+        return RunError(raised[:500])
+    if _WORKER_DIED in text:
+        return RunError(
+            "a Python worker died without a word, as one does that the system ends for want of memory; smaller batches "
+            "or a shorter window need less"
+        )
     for line in text.splitlines():
         if line.strip().startswith(("Caused by:", "org.apache", "pyspark.errors")) and "STREAM_FAILED" not in line:
             return RunError(line.strip().removeprefix("Caused by:").strip()[:500])
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(failure).__name__)
     return RunError(_OF_SPARK.sub("", first)[:500])
+
+
+def _raised_in_worker(text: str) -> str | None:
+    """The line that names an exception of Python's in a worker, whatever it is called; None without a traceback."""
+    _, traceback, rest = text.rpartition(_TRACEBACK)
+    lines = [line for line in rest.splitlines()[1:] if line.strip()]
+    # Its own lines are indented, down to the exception's.
+    named = next((line for line in lines if not line[0].isspace()), None) if traceback else None
+    return named if named is None or _PYTHON_NAME.match(named) else None
