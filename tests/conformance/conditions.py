@@ -42,10 +42,13 @@ CONDITIONS: dict[str, tuple[str, Callable[[Row, Row], bool]]] = {
     "decimal equality": ("r.p = s.x", lambda r, s: r["p"] == s["x"]),
     "text equality": ("r.n = s.n", lambda r, s: r["n"] == s["n"]),
     "null-safe equality": ("r.k IS NOT DISTINCT FROM s.k", lambda r, s: same(r["k"], s["k"])),
-    "null-safe equality of floats": ("s.f IS NOT DISTINCT FROM r.f", lambda r, s: same(r["f"], s["f"])),
-    "null-safe equality, then equality": (
-        "NULLIF(r.n, 'a') IS NOT DISTINCT FROM NULLIF(s.n, 'a') AND r.k = s.k AND r.x < s.x + 40",
-        lambda r, s: r["n"] == s["n"] and sql_equal(r["k"], s["k"]) and r["x"] < s["x"] + 40,
+    "null-safe equalities, then inequality": (
+        "s.f IS NOT DISTINCT FROM r.f AND NULLIF(r.k, 3) IS NOT DISTINCT FROM NULLIF(s.k, 3) AND r.x < s.x + 40",
+        lambda r, s: (
+            same(r["f"], s["f"])
+            and same(r["k"] if r["k"] != 3 else None, s["k"] if s["k"] != 3 else None)
+            and r["x"] < s["x"] + 40
+        ),
     ),
     "two equalities": (
         "r.k = s.k AND r.n = s.n",
