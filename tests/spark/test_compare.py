@@ -38,7 +38,7 @@ def rows_of(text: str, folder: Path, *names: str, stop: threading.Event | None =
 
 
 def test_operators_side_by_side_agree_and_their_figures_fit_together(given: History, tmp_path: Path) -> None:
-    rows = rows_of(join_text(query("null-safe equality", "20 us"), "name: biclique"), tmp_path, *NAMES)
+    rows = rows_of(join_text(query("equality", "20 us"), "name: biclique"), tmp_path, *NAMES)
     assert [row["operator"] for row in rows] == list(NAMES)
     assert not [row["error"] for row in rows if "error" in row]
     *ours, spark = [row["results"] for row in rows]
