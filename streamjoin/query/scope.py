@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeVar
@@ -66,6 +66,29 @@ class Scope:
                 known[column] = f"{known[column]} or {full}" if column in known else full
         wanted = f"{stream[0]}.{written}" if stream else written
         raise self.source.wrong(f'there is no column "{wanted}"; {suggest(written, known)}', where)
+
+    def column_at(self, parts: Sequence[tuple[str, Range]]) -> Expression:
+        """The column that names with dots between them mean: `k`, `s.k`, and of a struct `s.a.b` or `a.b`.
+
+        Where the first name is a stream's, the rest is meant to be a column of it.
+
+        Raises:
+            QueryError: no column or two columns are meant.
+        """
+        (first, at), *rest = parts
+        if not rest:
+            return self.column(None, (first, at))
+        where = rest[-1][1]
+        inside = ".".join(name for name, _ in rest)
+        whole = f"{first}.{inside}"
+        is_stream = any(own.lower() == first.lower() for own in self.names)
+        of_stream = is_stream and self._knows(self.side(first, at), inside)
+        if not of_stream and any(self._knows(side, whole) for side in range(len(self.streams))):
+            return self.column(None, (whole, where))
+        return self.column((first, at), (inside, where))
+
+    def _knows(self, side: int, name: str) -> bool:
+        return any(own.lower() == name.lower() for own in self.streams[side].columns.names)
 
     def side(self, name: str, where: Range) -> int:
         """0 or 1: the stream the query calls `name`."""

@@ -1,6 +1,7 @@
 """The SELECT list: which columns a result has and what they are called.
 
-A column is called by its alias, else by the stream column it is, else `column_3` for the third item. Where two of these
+A column is called by its alias, else by the stream column it is or the field of a struct, else `column_3` for the third
+item. Where two of these
 names would be the same, stream columns are called `stream_column` instead. What still collides is an error: a result
 never has two columns whose names differ by case only, as no stream may either.
 """
@@ -27,19 +28,24 @@ class Item:
     alias: str | None
     position: int
     where: Range
+    field: str | None = None
+    """The last name of a struct's field that was written with dots."""
 
     @property
     def short_name(self) -> str:
         """What it is called where nothing else is called so."""
         if self.alias is not None:
             return self.alias
+        if self.field is not None:
+            return self.field
         return self.expression.name if isinstance(self.expression, Column) else f"column_{self.position}"
 
     @property
     def long_name(self) -> str:
         """What it is called otherwise."""
         if self.alias is None and isinstance(self.expression, Column):
-            return f"{self.expression.stream}_{self.expression.name}"
+            name = self.expression.name if self.field is None else self.expression.name.replace(".", "_")
+            return f"{self.expression.stream}_{name}"
         return self.short_name
 
 
@@ -81,7 +87,9 @@ def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
         alias = next((one.columns[0].name for one in translator.scope.merged if one.value is expression), None)
     if pa.types.is_null(expression.type):
         raise translator.words.source.wrong("NULL alone has no type; write CAST(NULL AS ...)", where)
-    return [Item(cast(expression, column_type(expression.type)), alias, before + 1, where)]
+    is_field = isinstance(expression, Column) and "." in expression.name and "." not in node.name
+    expression = cast(expression, column_type(expression.type))
+    return [Item(expression, alias, before + 1, where, node.name if is_field else None)]
 
 
 def _named(items: list[Item], source: Source) -> tuple[tuple[str, Expression], ...]:

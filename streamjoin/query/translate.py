@@ -197,9 +197,9 @@ def _paren(translator: Translator, node: exp.Paren) -> Expression:
 def _column(translator: Translator, node: exp.Column) -> Expression:
     if not isinstance(node.this, exp.Identifier):
         return _refuse(translator, node)
-    table = node.args.get("table")
-    stream = (table.name, translator.place(table)) if table else None
-    return translator.scope.column(stream, (node.this.name, translator.place(node)))
+    parts = [part for name in ("catalog", "db", "table") if (part := node.args.get(name))]
+    written = [*((part.name, translator.place(part)) for part in parts), (node.this.name, translator.place(node))]
+    return translator.scope.column_at(written)
 
 
 def _literal(translator: Translator, node: exp.Literal) -> Expression:
@@ -419,7 +419,7 @@ _BINARY = frozenset(("this", "expression"))
 
 _RULES: dict[type[exp.Expr], Rule] = {
     exp.Paren: (frozenset(("this",)), _paren),
-    exp.Column: (frozenset(("this", "table")), _column),
+    exp.Column: (frozenset(("this", "table", "db", "catalog")), _column),
     exp.Literal: (frozenset(("this", "is_string")), _literal),
     exp.Null: (frozenset(), _null),
     exp.Boolean: (frozenset(("this",)), _boolean),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,14 @@ from streamjoin.types import TIMESTAMP, TIMESTAMP_NS
 
 
 def stream_type(kind: pa.DataType) -> pa.DataType | None:
-    """The type a stream has for a column of `kind`, or None where it has none, as for lists and structs."""
+    """The type a stream has for a column of `kind`, or None where it has none, as for lists.
+
+    A UUID and a time of day are text: 36 lower-case characters, and HH:MM:SS.ffffff.
+    """
     if pa.types.is_dictionary(kind):
         return stream_type(kind.value_type)
+    if kind == pa.uuid() or pa.types.is_time(kind):
+        return pa.string()
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
@@ -39,9 +44,31 @@ def stream_type(kind: pa.DataType) -> pa.DataType | None:
 
 
 def stream_schema(carried: pa.Schema) -> pa.Schema:
-    """The columns of a file that a stream can have; nested ones are left out, and queries cannot name them."""
-    fields = [(field.name, stream_type(field.type)) for field in carried]
+    """The columns of a file that a stream can have; a field of a struct is a column `struct.field`, lists are left out.
+
+    Where a file has a column of that very name, it is the one.
+    """
+    every = [(field, len(path)) for field, path in _leaves(carried)]
+    own = {field.name for field, depth in every if depth == 1}
+    fields = [(field.name, stream_type(field.type)) for field, depth in every if depth == 1 or field.name not in own]
     return pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None])
+
+
+def _leaves(fields: Iterable[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[pa.Field, tuple[str, ...]]]:
+    """What is no struct, called by its path, with the path."""
+    for field in fields:
+        path = (*above, field.name)
+        if pa.types.is_struct(field.type):
+            yield from _leaves(field.type, path)
+        else:
+            yield field.with_name(".".join(path)), path
+
+
+def paths_of(carried: pa.Schema, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Where those of a stream's columns that a file has are in it: the name of a column, then those of fields."""
+    nested = {field.name: path for field, path in reversed([*_leaves(carried)])}
+    return {name: (name,) if name in carried.names else nested[name] for name in names
+            if name in carried.names or name in nested}  # fmt: skip
 
 
 def widened(first: pa.Schema, other: pa.Schema) -> pa.Schema:
@@ -78,12 +105,14 @@ def conform(rows: pa.RecordBatch, schema: pa.Schema, columns: Sequence[str], whe
         RunError: a column holds what its type cannot; `where` names the file.
     """
     arrays = []
+    paths = paths_of(rows.schema, columns)
     for name in columns:
         kind = schema.field(name).type
-        if name not in rows.schema.names:
+        if name not in paths:
             arrays.append(pa.nulls(rows.num_rows, kind))
             continue
-        values = rows.column(name)
+        first, *inside = paths[name]
+        values = pc.struct_field(rows.column(first), inside) if inside else rows.column(first)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         if values.type != kind:
@@ -106,6 +135,12 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         ValueError: one does not fit, or the types mean different things.
     """
     given = values.type
+    if given == pa.uuid():
+        return _converted(values.storage, kind)
+    if given == pa.binary(16) and pa.types.is_string(kind):
+        return _uuid_texts(values)
+    if pa.types.is_time(given) and pa.types.is_string(kind):
+        return values.cast(pa.time64("us"), safe=False).cast(kind)
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(kind):
         return (_nanoseconds if kind.unit == "ns" else _microseconds)(values).view(kind)
     if _means(given) != _means(kind) and {_means(given), _means(kind)} & {"truth", "time", "bytes"}:
@@ -122,6 +157,22 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if (wrong := pc.index(same, False).as_py()) >= 0:
             raise ValueError(f"{values[wrong]} does not fit {type_name(kind)} exactly")
     return found
+
+
+_UUID_GROUPS = (8, 12, 16, 20)
+"""Where hyphens stand, in hexadecimal digits."""
+
+
+def _uuid_texts(values: pa.Array) -> pa.Array:
+    """16 bytes each as the text of a UUID."""
+    raw = np.frombuffer(values.buffers()[1], np.uint8).reshape(-1, 16)[values.offset : values.offset + len(values)]
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+    texts = np.insert(digits[np.stack([raw >> 4, raw & 15], axis=2).reshape(-1, 32)], _UUID_GROUPS, ord("-"), axis=1)
+    offsets = np.arange(len(values) + 1, dtype=np.int32) * texts.shape[1]
+    found = pa.Array.from_buffers(
+        pa.string(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(texts))]
+    )
+    return pc.if_else(values.is_valid(), found, None)
 
 
 def cut_fractions(texts: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.intake.records import decoder
-from streamjoin.sources.columns import conform, stream_schema, widened
+from streamjoin.sources.columns import conform, paths_of, stream_schema, widened
 from streamjoin.sources.filelog import FileLog, LoggedFile, list_files, root_of
 from streamjoin.sources.lines import infer_schema, read_header, records_of
 from streamjoin.sources.partitions import partition_columns, partitions_of, with_partitions
@@ -276,8 +276,9 @@ class FileRead:
 
     def _parquet(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with _opened(self.path, lambda: pq.ParquetFile(self.path, memory_map=True)) as file:
-            self._check_known(file.schema_arrow.names)
-            carried = [name for name in columns if name in file.schema_arrow.names]
+            paths = paths_of(file.schema_arrow, self.schema.names)
+            self._check_known(paths or file.schema_arrow.names)
+            carried = [".".join(paths[name]) for name in columns if name in paths]
             batches = file.iter_batches(BLOCK_ROWS, row_groups=self.groups, columns=carried, use_threads=False)
             for rows in _guarded(self.path, batches):
                 yield conform(rows, self.schema, columns, self.path)
@@ -285,13 +286,13 @@ class FileRead:
     def _arrow(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with _opened(self.path, lambda: pa.memory_map(self.path, "r")) as mapped:
             file = _opened(self.path, lambda: pa.ipc.open_file(mapped))
-            self._check_known(file.schema.names)
+            self._check_known(paths_of(file.schema, self.schema.names) or file.schema.names)
             for batch in _guarded(self.path, (file.get_batch(i) for i in range(file.num_record_batches))):
                 rows = conform(batch, self.schema, columns, self.path)
                 for first in range(0, rows.num_rows, BLOCK_ROWS):
                     yield rows.slice(first, BLOCK_ROWS)
 
-    def _check_known(self, carried: Sequence[str]) -> None:
+    def _check_known(self, carried: Collection[str]) -> None:
         """A file may lack columns, as one from before there were any, but a stream's file does not lack all of them.
 
         Raises:
@@ -300,7 +301,8 @@ class FileRead:
         own = [name for name in self.schema.names if name not in partitions_of(self.path, self.root)]
         if own and not set(carried) & set(own):
             raise RunError(
-                f"{self.path} has none of the columns {', '.join(own[:20])}; it has {', '.join(carried[:20]) or 'none'}"
+                f"{self.path} has none of the columns {', '.join(own[:20])}; it has "
+                f"{', '.join(list(carried)[:20]) or 'none'}"
             )
 
     def _header(self) -> list[str]:

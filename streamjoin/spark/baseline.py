@@ -47,6 +47,10 @@ def refusal(bound: Bound) -> str | None:
             )
         if stream.path is not None and "**" in stream.path:
             return f"Spark's patterns have no **, and the path of stream {name} has; name its folders with *"
+        if nested := [
+            one for schema in bound.plan.streams if schema.name == name for one in schema.columns.names if "." in one
+        ]:
+            return f'Spark\'s side of the comparison reads no fields of structs, and stream {name} has "{nested[0]}"'
         if stream.time == ARRIVAL:
             return f"stream {name} is stamped on arrival, so two systems would not see the same times"
     return None

@@ -14,6 +14,7 @@ from streamjoin.intake.records.avro_records import AvroDecoder
 from streamjoin.intake.records.contract import Decoder
 from streamjoin.intake.records.scan_csv import CsvScanner
 from streamjoin.intake.records.scan_json import JsonScanner
+from streamjoin.intake.records.scan_nested import NestedScanner
 from streamjoin.intake.records.text_records import TextDecoder
 from streamjoin.schema import check_schema, parse_type, type_name
 
@@ -45,7 +46,8 @@ def decoder(
         raise InputError(f"an Avro schema is given, but the records are {format}")
     match format:
         case "json":
-            return TextDecoder(schema, JsonScanner(schema))
+            is_nested = any("." in name for name in schema.names)
+            return TextDecoder(schema, NestedScanner(schema.names) if is_nested else JsonScanner(schema.names))
         case "csv":
             return TextDecoder(schema, CsvScanner(schema, csv))
         case "arrow":

@@ -7,10 +7,10 @@ lets invalid UTF-8 and `NaN` through, and a record that is just `null` takes the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from streamjoin.intake.records.cells import (
     ABSENT,
@@ -63,11 +63,11 @@ _REASONS: Final = {
 
 
 class JsonScanner:
-    """Finds the fields of `schema` in JSON records. A field of the schema that stands twice makes the record bad."""
+    """Finds fields by name in JSON records. One that stands twice makes the record bad."""
 
-    def __init__(self, schema: pa.Schema) -> None:
-        names = [name.encode() for name in schema.names]
-        self._field_names = schema.names
+    def __init__(self, field_names: Sequence[str]) -> None:
+        names = [name.encode() for name in field_names]
+        self._field_names = field_names
         self._names = np.frombuffer(b"".join(names), np.uint8).copy()
         self._name_ends = np.cumsum([len(name) for name in names], dtype=np.int64)
         self._slots = _name_slots(self._names, self._name_ends)

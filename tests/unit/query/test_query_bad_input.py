@@ -119,7 +119,7 @@ NAMES = [
     ("SELECT ONLINE T.* FROM R, S", 1, 15, 'there is no stream "T" in FROM'),
     ('SELECT ONLINE "a`b" FROM R, S', 1, 15, 'there is no column "a`b"'),
     ('SELECT ONLINE "a""b" FROM R, S', 1, 15, 'there is no column "a"b"'),
-    ("SELECT ONLINE x.R.k FROM R, S", 1, 15, "is not part of the query language"),
+    ("SELECT ONLINE x.R.k FROM R, S", 1, 15, 'there is no stream "x" in FROM'),
     ("SELECT ONLINE R.k a, S.k A FROM R, S", 1, 22, 'called "A": R.k a and S.k A'),
     ("SELECT ONLINE R.k, R.k FROM R, S", 1, 20, 'called "R_k"'),
     ("SELECT ONLINE R.k AS __time FROM R, S", 1, 15, "two underscores"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import uuid
 from decimal import Decimal
 from typing import Any
 
@@ -38,7 +39,9 @@ FIRST_US, LAST_US = -(2**63) + 1, 2**63 - 1
         (pa.decimal256(38, 2), pa.decimal128(38, 2)),
         (pa.decimal256(39, 2), None),
         (pa.decimal128(5, -2), None),
-        (pa.time64("us"), None),
+        (pa.time64("us"), pa.string()),
+        (pa.time32("s"), pa.string()),
+        (pa.uuid(), pa.string()),
         (pa.duration("us"), None),
         (pa.list_(pa.int8()), None),
         (pa.struct([("a", pa.int8())]), None),
@@ -74,6 +77,41 @@ def test_columns_without_a_stream_type_are_left_out() -> None:
 def test_numbers_are_widened_and_nothing_else(first: pa.DataType, other: pa.DataType, both: pa.DataType) -> None:
     found = widened(pa.schema([("a", first)]), pa.schema([("b", pa.int8()), ("a", other)]))
     assert found == pa.schema([("a", both), ("b", pa.int8())])
+
+
+def test_fields_of_structs_are_columns_and_read_with_the_struct_s_nulls() -> None:
+    person = [
+        {"name": "Ada", "at": {"x": 1, "y": [1]}},
+        None,
+        {"name": None, "at": None},
+        {"name": "Bob", "at": {"x": 2}},
+    ]
+    carried = pa.table({"p": person, "q.z": [1, 2, 3, 4], "q": [{"z": 9}] * 4}).to_batches()[0]
+    schema = stream_schema(carried.schema)
+    assert {name: str(schema.field(name).type) for name in schema.names} == {
+        "p.at.x": "int64", "p.name": "string", "q.z": "int64"
+    }  # fmt: skip
+    for rows, first in ((carried, 0), (carried.slice(1), 1)):
+        found = conform(rows, schema, schema.names, "1.parquet").to_pydict()
+        assert found == {
+            "p.at.x": [1, None, None, 2][first:],
+            "p.name": ["Ada", None, None, "Bob"][first:],
+            "q.z": [1, 2, 3, 4][first:],
+        }
+
+
+def test_uuids_and_times_of_day_are_text() -> None:
+    ids = [uuid.UUID(int=0), None, uuid.UUID("00112233-4455-6677-8899-aabbccddeeff"), uuid.UUID(int=2**128 - 1)]
+    for kind in (pa.uuid(), pa.binary(16)):
+        values = pa.array([one and one.bytes for one in ids], kind)
+        assert converted(values, pa.string()).to_pylist() == [one and str(one) for one in ids]
+        assert converted(values[1:3], pa.string()).to_pylist() == [None, str(ids[2])]
+        assert converted(values[:0], pa.string()).to_pylist() == []
+    assert converted(pa.array([ids[2].bytes], pa.uuid()), pa.binary()).to_pylist() == [ids[2].bytes]
+    noon = datetime.time(12, 30, 1)
+    for unit in ("s", "ms"):
+        assert converted(pa.array([noon, None], pa.time32(unit)), pa.string()).to_pylist() == ["12:30:01.000000", None]
+    assert converted(pa.array([45_001_000_001_999], pa.time64("ns")), pa.string()).to_pylist() == ["12:30:01.000001"]
 
 
 def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:

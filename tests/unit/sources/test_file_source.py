@@ -389,6 +389,21 @@ def test_columns_that_older_files_lack_are_null(format: str, tmp_path: Path) -> 
     assert read(format, data, columns=["ts"]) == ([{"ts": None}] * 4, [])
 
 
+@pytest.mark.parametrize("format", ["parquet", "arrow", "jsonl"])
+def test_fields_of_structs_are_read_alone(format: str, tmp_path: Path) -> None:
+    kept(tmp_path / "data", format, "1", {"k": [1, 2], "p": [{"x": 5, "at": {"y": "a"}}, None]})
+    kept(tmp_path / "data", format, "2", {"p": [{"at": {"y": "b"}, "more": 1}], "k": [3]})
+    for columns in (["p.at.y", "k", "p.x"], ["p.x"]):
+        rows, letters = read(format, tmp_path / "data", None, columns)
+        want = [
+            {"p.at.y": "a", "k": 1, "p.x": 5},
+            {"p.at.y": None, "k": 2, "p.x": None},
+            {"p.at.y": "b", "k": 3, "p.x": None},
+        ]
+        assert rows == [{name: row[name] for name in columns} for row in want]
+        assert not letters
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_columns_are_guessed_from_several_files(format: str, tmp_path: Path) -> None:
     data = tmp_path / "data"

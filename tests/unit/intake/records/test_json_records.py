@@ -370,3 +370,38 @@ def test_clean_block_is_read_faster_than_record_by_record() -> None:
     assert decoded.rows.num_rows == 99_990
     # The records become nothing in the loop; a way through Python objects would take several times as long.
     assert min(ours_s) < min(loop_s)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ('{"a": {"b": 1, "c": {"d": "x"}}, "k": 2}', [1, "x", 2]),
+        ('{"k": 2, "a": {"c": {"d": null, "e": [{}]}, "b": null}}', [None, None, 2]),
+        ('{"a": null, "k": 2}', [None, None, 2]),
+        ("{}", [None, None, None]),
+        ('{"a": {}}', [None, None, None]),
+        ('{"a.b": 7, "a": {"b": 1, "c.d": "y"}}', [7, "y", None]),
+        ('{"a": {"\\u0062": 3, "c": {"d": "\\u00e9"}}}', [3, "é", None]),
+    ],
+)
+def test_fields_inside_objects_are_found_by_their_path(record: str, expected: list[object]) -> None:
+    decoded = decode([b"{}", record.encode(), b'{"k": 5}'], **{"a.b": "int64", "a.c.d": "string", "k": "int64"})
+    assert decoded.bad == []
+    assert list(decoded.rows.to_pylist()[1].values()) == expected
+    assert decoded.rows.to_pylist()[2] == {"a.b": None, "a.c.d": None, "k": 5}
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ('{"a": 1}', 'field "a": a number where an object is expected'),
+        ('{"a": "{}"}', 'field "a": a string where an object is expected'),
+        ('{"a": [1]}', 'field "a": an array where an object is expected'),
+        ('{"a": {"c": false}}', 'in "a": field "c": a boolean where an object is expected'),
+        ('{"a": {"b": 1, "b": 2}}', 'in "a": field "b" is given twice'),
+        ('{"a": {"b": "x"}}', 'field "a.b": a string where int64 is expected'),
+    ],
+)
+def test_what_is_wrong_inside_an_object_is_named_by_its_path(record: str, reason: str) -> None:
+    decoded = decode([b"{}", record.encode(), b"{}"], **{"a.b": "int64", "a.c.d": "string", "k": "int64"})
+    assert decoded.bad == [BadRecord(1, reason)]
