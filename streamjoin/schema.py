@@ -92,20 +92,21 @@ def parse_schema(fields: Mapping[str, str], what: str = "stream") -> pa.Schema:
 
 
 def check_schema(schema: pa.Schema, what: str = "stream") -> None:
-    """Refuse what none may have: no columns, too many, reserved names, or two names that differ by case only."""
+    """Refuse what none may have: no columns, too many, reserved names, or a name twice.
+
+    Names may differ by case only: whoever asks for such a column writes it as it is there.
+    """
     if not schema.names:
         raise InputError(f"a {what} needs at least one column")
     if len(schema.names) > 1_000:
         raise InputError(f"a {what} may have 1000 columns at most, this one has {len(schema.names)}")
-    seen: dict[str, str] = {}
+    seen: set[str] = set()
     for name in schema.names:
         if name.startswith("__"):
             raise InputError(f'column "{name}": names that begin with two underscores are reserved')
-        if twin := seen.get(name.lower()):
-            if twin == name:
-                raise InputError(f'column "{name}" is there twice; rename one')
-            raise InputError(f'columns "{twin}" and "{name}" differ by case only; rename one')
-        seen[name.lower()] = name
+        if name in seen:
+            raise InputError(f'column "{name}" is there twice; rename one')
+        seen.add(name)
 
 
 def _listed(names: Sequence[str]) -> str:

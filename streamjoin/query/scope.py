@@ -50,7 +50,7 @@ class Scope:
         sides = (self.side(*stream),) if stream else tuple(range(len(self.streams)))
         found = [self._exact(side, written) for side in sides]
         fits = [column for column in found if column] or [
-            column for side in sides if (column := self._any_case(side, written))
+            column for side in sides for column in self._any_case(side, written)
         ]
         if stream is None and (one := self.merged_of(fits)):
             return one.value
@@ -119,9 +119,8 @@ class Scope:
         columns = self.streams[side].columns
         return Column(self.names[side], name, columns.field(name).type) if name in columns.names else None
 
-    def _any_case(self, side: int, name: str) -> Column | None:
-        names = [own for own in self.streams[side].columns.names if own.lower() == name.lower()]
-        return self._exact(side, names[0]) if len(names) == 1 else None
+    def _any_case(self, side: int, name: str) -> list[Column]:
+        return [column for column in self.all_of(side) if column.name.lower() == name.lower()]
 
 
 def look_up(name: str, table: Mapping[str, Named]) -> Named | None:

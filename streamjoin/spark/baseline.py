@@ -51,6 +51,8 @@ def refusal(bound: Bound) -> str | None:
             one for schema in bound.plan.streams if schema.name == name for one in schema.columns.names if "." in one
         ]:
             return f'Spark\'s side of the comparison reads no fields of structs, and stream {name} has "{nested[0]}"'
+        if any(len(set(map(str.lower, one.columns.names))) < len(one.columns.names) for one in bound.plan.streams):
+            return "Spark does not tell columns apart whose names differ by case only"
         if stream.time == ARRIVAL:
             return f"stream {name} is stamped on arrival, so two systems would not see the same times"
     return None

@@ -229,7 +229,6 @@ OPERATORS: list[tuple[Changes, str, str]] = [
 SCHEMAS: list[tuple[Changes, str, str]] = [
     (schema(), "streams.orders.schema", "a stream needs at least one column"),
     (schema(**{f"c{n}": "int64" for n in range(2000)}), "streams.orders.schema", "1000 columns at most"),
-    (schema(ts="timestamp", A="int64", a="int64"), "streams.orders.schema", 'columns "A" and "a" differ by case only'),
     (schema(ts="timestamp", __event_time="int64"), "streams.orders.schema", "two underscores are reserved"),
     (schema(**{"ts": "timestamp", "": "int64"}), "streams.orders.schema", "a column needs a name"),
     (schema(ts="timestamp", k="INT64"), "streams.orders.schema", 'column "k": "INT64" is no column type; did you mean'),

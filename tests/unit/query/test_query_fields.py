@@ -59,3 +59,19 @@ def test_names_that_mean_nothing_or_two_things_are_refused(select: str, message:
     with pytest.raises(QueryError) as caught:
         planned(select)
     assert message in caught.value.message
+
+
+CASED = pa.schema([TS, ("k", pa.int64()), ("Id", pa.int64()), ("id", pa.int64()), ("ID", pa.int64())])
+
+
+def cased(select: str) -> JoinPlan:
+    streams = {"r": StreamSchema("r", CASED, "ts"), "s": StreamSchema("s", CASED, "ts")}
+    return plan_query(f"SELECT ONLINE {select} FROM r, s WHERE r.k = s.k WITHIN 1 SECONDS", streams)
+
+
+def test_names_that_differ_by_case_only_are_told_apart_where_a_query_needs_them() -> None:
+    assert [str(found) for _, found in cased("r.Id, s.ID AS other, r.K").select] == ["r.Id", "s.ID", "r.k"]
+    with pytest.raises(QueryError, match=r'"iD" can be r.Id or r.id or r.ID; write which'):
+        cased("r.iD")
+    with pytest.raises(QueryError, match='two output columns are called "r_id"'):
+        cased("r.*")

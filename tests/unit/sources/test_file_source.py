@@ -405,6 +405,13 @@ def test_fields_of_structs_are_read_alone(format: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_columns_whose_names_differ_by_case_only_are_read_apart(format: str, tmp_path: Path) -> None:
+    kept(tmp_path / "data", format, "1", {"k": [1], "K": [2]})
+    assert read(format, tmp_path / "data", None, ["K"]) == ([{"K": 2}], [])
+    assert read(format, tmp_path / "data", None, ["k", "K"]) == ([{"k": 1, "K": 2}], [])
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_columns_are_guessed_from_several_files(format: str, tmp_path: Path) -> None:
     data = tmp_path / "data"
     for number in range(9):
