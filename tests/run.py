@@ -14,7 +14,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import psutil
+
 TWO = ("-n", "2")
+# Tests that wait for servers leave the cores to others. Each process may have a Spark and two servers: 3 GiB.
+MANY = ("-n", "4" if psutil.virtual_memory().total > 12 << 30 else "2")
 ANYWHERE = "slow and not spark and not services"
 MEASURES_NOTHING = ("tests/unit", "tests/conformance", "tests/backend/test_fuzz.py", "tests/bench/test_baselines.py")
 TAIL_BYTES = 10_000
@@ -38,12 +42,12 @@ STAGES = (
     Stage("slow", 520, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
     # Alone, for they measure time, or wait with little patience.
     Stage("alone", 148, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
-    Stage("kills", 770, (*TWO, "--dist", "worksteal", "-m", "kills")),
+    Stage("kills", 770, (*MANY, "--dist", "worksteal", "-m", "kills")),
     # Files stay together, for the servers that their tests share, and the longest do not come last.
     Stage(
         "servers",
         1720,
-        (*TWO, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "(spark or services) and not kills"),
+        (*MANY, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "(spark or services) and not kills"),
     ),
 )
 SOAK = Stage("soak", 1800, (*TWO, "--dist", "worksteal", "-m", "soak"))

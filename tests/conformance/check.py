@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -75,6 +75,22 @@ def in_turn(values: Iterable[T], step: int, *others: tuple[Iterable[object], obj
     """Every `step`th of the values, with its number; where it begins depends on the places of the other parameters."""
     turn = sum(list(all_values).index(value) for all_values, value in others)
     return ((number, value) for number, value in enumerate(values) if (number + turn) % step == 0)
+
+
+def of_each_kind(operators: Iterable[str], values: Iterable[object]) -> list[Any]:
+    """(operator, value) as a test's parameters: one operator of each kind with all values, each other one with one.
+
+    Other pairs are for `make soak`.
+    """
+    found, all_values = [], list(values)
+    for place, operator in enumerate(operators):
+        in_full = operator in REPRESENTATIVES or operator in KEYED
+        for number, value in enumerate(all_values):
+            marks = [] if in_full else [pytest.mark.slow]
+            if not in_full and number != place % len(all_values):
+                marks.append(pytest.mark.soak)
+            found.append(pytest.param(operator, value, marks=marks))
+    return found
 
 
 Run = Callable[[LocalRun, Sequence[Batch]], list[pa.RecordBatch]]

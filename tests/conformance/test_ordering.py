@@ -14,7 +14,7 @@ from streamjoin.ordering import Ordering
 from streamjoin.spark.gather import Gathering, run_rows
 from streamjoin.window import CountWindow
 
-from .check import KEYED, OPERATORS, expected, pairs_of, plan
+from .check import KEYED, OPERATORS, expected, of_each_kind, pairs_of, plan
 from .histories import History, cut, history
 from .local import LocalRun
 
@@ -74,8 +74,9 @@ def ordered(
     return pairs
 
 
-@pytest.mark.parametrize("ordering", [Ordering.OUTER, Ordering.INNER, Ordering.TOTAL])
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize(
+    ("operator", "ordering"), of_each_kind(OPERATORS, [Ordering.OUTER, Ordering.INNER, Ordering.TOTAL])
+)
 def test_results_leave_in_the_promised_order(operator: str, ordering: Ordering, tmp_path: Path) -> None:
     condition, found = ("equality" if operator in KEYED else "band"), 0
     for number, window in enumerate(("20 us", "7 rows", "full history")):

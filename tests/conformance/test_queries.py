@@ -20,7 +20,7 @@ from streamjoin.sharing import SharedPlan
 from streamjoin.state.store import StateStore
 from streamjoin.window import R, S
 
-from .check import ANY, KEYED, NAMES, OPERATORS, RUNS, expected, pairs_of, plan
+from .check import ANY, KEYED, OPERATORS, RUNS, expected, of_each_kind, pairs_of, plan
 from .histories import History, history
 from .local import Batch, LocalRun
 
@@ -42,8 +42,6 @@ EQUAL: dict[str, Case] = {
     "one key by rows": (("two equalities", "1 row"), ("equality", "7 rows")),
 }
 """All queries have the equality r.k = s.k."""
-
-ANYWHERE = [name for name in NAMES if (name if isinstance(name, str) else name.values[0]) in ANY]
 
 
 def found(job: LocalRun, batches: Sequence[Batch], run: str) -> list[Counter[tuple[int, int]]]:
@@ -78,8 +76,7 @@ def check(operator: Operator, given: History, case: Case, run: str = "straight",
     return job
 
 
-@pytest.mark.parametrize("operator", ANYWHERE)
-@pytest.mark.parametrize("case", MIXED)
+@pytest.mark.parametrize(("operator", "case"), of_each_kind(ANY, MIXED))
 def test_each_query_gets_what_it_would_get_alone(operator: str, case: str) -> None:
     check(OPERATORS[operator], history(31, r=120, s=120), MIXED[case])
 
