@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _EXACT_INTEGERS = 2**53
 """float64 holds every integer up to here."""
 _EXACT_POWERS = 22
 """And every power of ten up to this one, so that one division rounds once."""
+_SAFE_DIGITS = 9
+"""Arrow divides rightly by powers of ten of 32 bits; beyond, its quotient may be one too small."""
+_HALF_AWAY = "half_towards_infinity"
 
 
 def limbs(values: pa.Array) -> np.ndarray:
@@ -37,3 +41,23 @@ def to_float64(values: pa.Array) -> pa.Array:
     if values.type.scale <= _EXACT_POWERS and bool((small if missing is None else small | missing).all()):
         return pa.array(low / float(10**values.type.scale), mask=missing)
     return values.cast(pa.string()).cast(pa.float64())  # which reads text correctly rounded
+
+
+def shortened(values: pa.Array | pa.Scalar, scale: int, round_mode: str = _HALF_AWAY) -> pa.Array | pa.Scalar:
+    """Decimals with `scale` digits after the point, in 256 bits and with room for a carry where there is any.
+
+    Args:
+        scale: not above the scale there is.
+        round_mode: Arrow's: down, up, towards_zero or half_towards_infinity.
+    Cost: a pass for nine digits.
+    """
+    precision = min(values.type.precision + 1, 76)
+    values = values.cast(pa.decimal256(precision, values.type.scale))
+    while (drop := values.type.scale - scale) > 0:
+        # The first digit dropped decides what is half; those after it are cut off.
+        cut = round_mode == _HALF_AWAY and drop > 1
+        drop = min(drop - cut, _SAFE_DIGITS)
+        shorter = values.type.scale - drop
+        values = pc.round(values, shorter, round_mode="towards_zero" if cut else round_mode)
+        values = values.cast(pa.decimal256(precision, shorter))
+    return values

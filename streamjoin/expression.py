@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamjoin.decimals import to_float64
+from streamjoin.decimals import shortened, to_float64
 from streamjoin.errors import InputError, QueryError, RunError
 from streamjoin.functions import rounding, texts, times
 from streamjoin.schema import type_name
@@ -670,7 +670,7 @@ def _cast_number(value: Value, kind: pa.DataType) -> Value:
             return pc.if_else(inside, value, pa.scalar(None, given)).cast(kind)
         value = value.cast(pa.decimal128(19, 0))
     if pa.types.is_integer(kind):
-        whole = pc.trunc(value.cast(_wider(value.type)))
+        whole = shortened(value, 0, "towards_zero")
         limit = 2 ** (kind.bit_width - 1)
         inside = pc.and_(pc.greater_equal(whole, _decimal(-limit)), pc.less(whole, _decimal(limit)))
         return pc.if_else(inside, whole, pa.scalar(None, whole.type)).cast(kind)
@@ -681,7 +681,7 @@ def _cast_decimal(value: Value, kind: pa.DataType) -> Value:
     """A decimal as another, rounded half away from zero; NULL where it has too many digits before the point."""
     given = value.type
     if kind.scale < given.scale:
-        value = pc.round(value.cast(_wider(given)), kind.scale, round_mode="half_towards_infinity")
+        value = shortened(value, kind.scale)
     whole = kind.precision - kind.scale
     if whole < DIGITS_MAX and (kind.scale < given.scale or whole < given.precision - given.scale):
         fits = pc.less(pc.abs(value), _decimal(10**whole))
@@ -752,13 +752,14 @@ def _negate(values: list[Any], kind: pa.DataType) -> Value:
     return pc.negate(value) if pa.types.is_decimal(kind) else _subtract([pa.scalar(0, kind), value], kind)
 
 
-def _to_whole(compute: Callable[..., Any], **options: str) -> Callable[[list[Any], pa.DataType], Value]:
+def _to_whole(round_mode: str) -> Callable[[list[Any], pa.DataType], Value]:
     def run(values: list[Any], kind: pa.DataType) -> Value:
         (value,) = values
         if pa.types.is_decimal(value.type):
-            value = value.cast(_wider(value.type))
-        # An integer is whole already, and Arrow would make it a float first.
-        return _as(value if pa.types.is_integer(value.type) else compute(value, **options), kind)
+            value = shortened(value, 0, round_mode)
+        elif pa.types.is_floating(value.type):
+            value = pc.round(value, round_mode=round_mode)
+        return _as(value, kind)  # an integer is whole already
 
     return run
 
@@ -787,7 +788,7 @@ def _float_argument(compute: Callable[..., Any]) -> Callable[[list[Any], pa.Data
     return run
 
 
-_to_nearest = _to_whole(pc.round, round_mode="half_towards_infinity")
+_to_nearest = _to_whole("half_towards_infinity")
 
 
 def _round(values: list[Any], kind: pa.DataType) -> Value:
@@ -883,8 +884,8 @@ FUNCTIONS: dict[str, Function] = {
     "negate": Function(_sign_same_number, _negate),
     "cast": Function(_sign_any, _cast),
     "abs": Function(_sign_same_number, _abs),
-    "floor": Function(_sign_to_integer, _to_whole(pc.floor)),
-    "ceil": Function(_sign_to_integer, _to_whole(pc.ceil)),
+    "floor": Function(_sign_to_integer, _to_whole("down")),
+    "ceil": Function(_sign_to_integer, _to_whole("up")),
     "round": Function(_sign_round, _round),
     "sqrt": Function(_sign_to_float(1), _float_argument(pc.sqrt)),
     "power": Function(_sign_to_float(2), _float_argument(pc.power)),

@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamjoin.decimals import shortened
+
 _HALF = "half_towards_infinity"
 _FLOAT_DIGITS = 308
 """10 to the power of this is a float64, of one more is none."""
@@ -74,4 +76,8 @@ def _decimals(values: Any, digits: int) -> Any:
         return values
     if digits < kind.scale - kind.precision:
         return pc.if_else(pc.is_valid(values), pa.scalar(Decimal(0), kind), pa.scalar(None, kind))
-    return pc.round(values.cast(pa.decimal256(76, kind.scale)), digits, round_mode=_HALF)
+    if digits >= 0:
+        return shortened(values, digits)
+    # What is after the point decides no half before it.
+    whole = shortened(values, 0, "towards_zero")
+    return pc.round(whole.cast(pa.decimal256(76, 0)), digits, round_mode=_HALF)

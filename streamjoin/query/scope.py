@@ -112,8 +112,11 @@ class Scope:
         return next((one for one in self.merged if columns and set(columns) <= set(one.columns)), None)
 
     def column_of(self, side: int, name: str) -> Column | None:
-        """The column of one side that a name means; None where there is no such column."""
-        return self._exact(side, name) or self._any_case(side, name)
+        """The column of one side that a name means; None where there is none, or more than one in other cases."""
+        if exact := self._exact(side, name):
+            return exact
+        fits = self._any_case(side, name)
+        return fits[0] if len(fits) == 1 else None
 
     def _exact(self, side: int, name: str) -> Column | None:
         columns = self.streams[side].columns

@@ -1740,6 +1740,7 @@ export interface components {
                 source: "parquet" | "csv" | "jsonl" | "arrow";
                 /** Path */
                 path: string;
+                csv?: Record<string, never>;
                 /** Schema */
                 schema?: {
                     [key: string]: string;
@@ -1776,6 +1777,7 @@ export interface components {
                 source: "parquet" | "csv" | "jsonl" | "arrow";
                 /** Path */
                 path: string;
+                csv?: Record<string, never>;
                 /** Schema */
                 schema?: {
                     [key: string]: string;
@@ -1857,6 +1859,7 @@ export interface components {
                 source: "parquet" | "csv" | "jsonl" | "arrow";
                 /** Path */
                 path: string;
+                csv?: Record<string, never>;
                 /** Schema */
                 schema?: {
                     [key: string]: string;
@@ -2019,6 +2022,7 @@ export interface components {
                 source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
                 /** Path */
                 path?: string | null;
+                csv?: Record<string, never>;
                 /** Servers */
                 servers?: string | null;
                 /** Topic */
@@ -2115,6 +2119,7 @@ export interface components {
                 source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
                 /** Path */
                 path?: string | null;
+                csv?: Record<string, never>;
                 /** Servers */
                 servers?: string | null;
                 /** Topic */
@@ -2232,6 +2237,7 @@ export interface components {
                 source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
                 /** Path */
                 path?: string | null;
+                csv?: Record<string, never>;
                 /** Servers */
                 servers?: string | null;
                 /** Topic */

@@ -223,6 +223,12 @@ EDGES: dict[str, Edge] = {
             ("decimal(38,38)", "0." + "9" * 38, "0." + "0" * 38, {"FLOOR": 2, "CEIL": 2, "ROUND": 1}[function]),
         )
     },
+    **{
+        f"{function} of twenty nines": _edge(
+            ("decimal(38,20)", "int64"), _decimals(f"{2**53 - 1}." + "9" * 20), [2**53 - 1, 2**53], 1, _whole(function)
+        )
+        for function in ("FLOOR", "CEIL", "ROUND")
+    },
     "rounding integers above 2**53": _edge(
         INTS, [2**53 + 1], [2**53, 2**53 + 1], 1, _whole("ROUND")
     ),

@@ -54,6 +54,7 @@ class Generator:
         self.rng = Random(seed)
         self.columns: dict[str, list[tuple[str, str]]] = {stream: [] for stream in STREAMS}
         self.relations: list[Relation] = []
+        self.bands_only = self.rng.random() < 0.15
 
     def case(self) -> Case:
         """The case."""
@@ -88,9 +89,11 @@ class Generator:
             return node("OR", self.condition(True), self.condition(True))
         if not nested and rng.random() < 0.03:
             return node("NOT", self.condition(True))
-        again = self.relations and rng.random() < 0.35
+        again = self.relations and rng.random() < (0.1 if self.bands_only else 0.35)
         relation = rng.choice(self.relations) if again else self.relation()
-        if relation.r.kind in NUMBERS:
+        if self.bands_only and relation.r.kind not in OTHERS:
+            shape = rng.choice(BANDS)
+        elif relation.r.kind in NUMBERS:
             shape = rng.choices(list(_NUMERIC), list(_NUMERIC.values()))[0]
         elif relation.r.kind in INSTANTS:
             shape = rng.choices(list(_TEMPORAL), list(_TEMPORAL.values()))[0]
@@ -103,6 +106,8 @@ class Generator:
         rng = self.rng
         group = rng.choices((NUMBERS, INSTANTS, OTHERS), (75, 15, 10))[0]
         kind = rng.choice(group)
+        if group is NUMBERS and rng.random() < 0.3:
+            kind = rng.choice(("int64", "float64"))
         same = group is OTHERS or rng.random() < 0.45
         kinds = (kind, kind if same else rng.choice(group))
         name = "abcdefgh"[len(self.relations)]
@@ -365,6 +370,8 @@ def added(g: Generator, relation: Relation) -> Node:
 
 
 Shape = Callable[[Generator, Relation], Node]
+BANDS: tuple[Shape, ...] = (absolute_band, between, difference_between)
+"""A case of nothing else is answered by a grid, or by value ranges."""
 _TEMPORAL: dict[Shape, int] = {
     equality: 16,
     unequal: 3,
