@@ -113,7 +113,7 @@ def test_text_of_another_format_is_refused(refusal: Refusal, tmp_path: Path) -> 
     assert f"{path} does not begin as jsonl" in refusal(path, "jsonl")
 
 
-@pytest.mark.parametrize("header", ["ts,k,k", "ts,K,k", "ts,__k"])
+@pytest.mark.parametrize("header", ["ts,k,k", "ts,__k"])
 def test_columns_that_no_stream_may_have_are_refused(header: str, refusal: Refusal, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text(header + "\n" + ",".join("1" * len(header.split(","))) + "\n")
@@ -126,7 +126,7 @@ def test_columns_of_no_stream_type_are_left_out(validate: Try, tmp_path: Path) -
             "list": pa.array([[1]]), "struct": pa.array([{"a": 1}])}  # fmt: skip
     pq.write_table(pa.table(rows), path)
     plan = validate({"streams/orders": {"source": "parquet", "path": str(path), "time": "ts"}}).plan
-    assert plan.streams[0].columns.names == ["ts", "id", "k"]
+    assert plan.streams[0].columns.names == ["ts", "id", "k", "struct.a"]
 
 
 def test_places_that_may_not_be_written_to_are_refused_before_the_run(
