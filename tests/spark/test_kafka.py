@@ -116,7 +116,7 @@ class Streams:
         return (
             "streams:\n" + "\n".join(lines) + f"\nquery: {query(CONDITION, WINDOW)!r}\noperator: {{{operator}}}\n"
             "results: {parquet: results}\n"
-            f"run: {{checkpoint: checkpoint, offsets_per_batch: 40, slots: 2{run}}}\n"
+            f"run: {{checkpoint: checkpoint, offsets_per_batch: 40, files_per_batch: 1, slots: 2{run}}}\n"
         )
 
     def _stream(self, stream: str, format: str) -> str:
