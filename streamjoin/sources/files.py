@@ -165,7 +165,10 @@ def first_schema(format: str, path: Path, csv: Dialect | None = None) -> pa.Sche
     for number in chosen[1:]:
         # An empty text file has no columns, and does no harm where another has.
         if format in ("parquet", "arrow") or files[number].stat().st_size:
-            carried = widened(carried, _carried(format, files[number], csv or PLAIN))
+            other = _carried(format, files[number], csv or PLAIN)
+            # A file of something else has no part in the guess, and stops the job by its name when it is read.
+            if set(other.names) & set(carried.names):
+                carried = widened(carried, other)
     carried = stream_schema(carried)
     for column in partition_columns(files, root_of(path)):
         at = carried.get_field_index(column.name)

@@ -415,8 +415,8 @@ def first_cause(failure: BaseException) -> StreamJoinError:
         return RunError(raised[:500])
     if _WORKER_DIED in text:
         return RunError(
-            "a Python worker died without a word, as one does that the system ends for want of memory; smaller batches "
-            "or a shorter window need less"
+            "a Python worker exited without a message, as it does when the system ends it for lack of memory; smaller "
+            "batches or a shorter window need less"
         )
     for line in text.splitlines():
         if line.strip().startswith(("Caused by:", "org.apache", "pyspark.errors")) and "STREAM_FAILED" not in line:

@@ -515,9 +515,6 @@ def test_first_join_of_a_newcomer_prints_its_results_and_puts_bad_records_aside(
 @pytest.mark.spark
 def test_run_over_a_file_that_cannot_be_read_fails_with_its_name_and_the_log(folder: Path) -> None:
     (folder / "orders" / "2.csv").write_text("a,b\n2026-01-01T00:00:09Z,9\n")
-    # Columns that are guessed would be those of both files.
-    given = JOIN.replace("path: orders,", "path: orders, schema: {ts: timestamp, id: int64, k: int64},")
-    (folder / "join.yaml").write_text(given)
     said = in_a_process("run", "join.yaml", "--until-end", "--quiet", cwd=folder)
     assert said.status == 1
     assert said.err == (

@@ -424,6 +424,16 @@ def test_columns_are_guessed_from_several_files(format: str, tmp_path: Path) -> 
     assert not read(format, data, None, ["k", "s"])[1]
 
 
+def test_file_of_something_else_has_no_part_in_the_guess_and_is_named_when_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("ts,k\n2026-01-01T00:00:00Z,1\n")
+    (tmp_path / "2.csv").write_text("a,b\n1,2\n")
+    source = FileSource("orders", "csv", tmp_path, tmp_path.parent / "log.jsonl")
+    assert source.schema.names == ["ts", "k"]
+    reads = source.reads(source.initial(), source.latest(source.initial(), 0), 1)
+    with pytest.raises(RunError, match=r"2\.csv has none of the columns ts, k; it has a, b"):
+        [rows for read in reads for rows in read.rows(["ts", "k"])]
+
+
 def test_dead_letter_of_a_value_that_was_not_guessed_says_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("k\n1\n1.5\n")
     _, [letter] = read("csv", tmp_path / "1.csv", pa.schema([("k", pa.int64())]), ["k"])

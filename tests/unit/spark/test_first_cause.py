@@ -30,8 +30,8 @@ TRACE = 'x: Traceback (most recent call last):\n  File "worker.py", line 1, in m
         (f"{QUERY}{TRACE}KeyError: 1\n\nDuring handling\n\n{TRACE}OverflowError: too big\n", "OverflowError: too big"),
         (
             f"{QUERY}x\norg.apache.spark.SparkException: Python worker exited unexpectedly (crashed): EOF\n\tat org.x",
-            "a Python worker died without a word, as one does that the system ends for want of memory; smaller batches "
-            "or a shorter window need less",
+            "a Python worker exited without a message, as it does when the system ends it for lack of memory; smaller "
+            "batches or a shorter window need less",
         ),
         (f"{QUERY}x\n\tat org.x\nCaused by: java.io.IOException: disk full", "java.io.IOException: disk full"),
         (f"{QUERY}Partition r-0 was removed. SQLSTATE: XXKST", "Partition r-0 was removed. SQLSTATE: XXKST"),
