@@ -363,17 +363,18 @@ def test_users_and_their_rights(tmp_path: Path) -> None:
         ours.prepare()
         ours.put_records("job", [("a", b"x")])
         ours.close()
-        known = login("cassandra", "cassandra")
 
         def locked() -> bool:
+            known = login("cassandra", "cassandra")  # a new one: who is in stays in
             try:
                 known.jobs()
             except StoreError as refused:
                 return bool(re.search(r'refuses user "cassandra"|is not permitted to log in', str(refused)))
+            finally:
+                known.close()
             return False
 
         assert comes_true(locked, READY_S_MAX)  # Cassandra remembers for two seconds who may log in
-        known.close()
 
 
 # Processes.
