@@ -46,6 +46,7 @@ from streamjoin.types import (
     number_type,
     product_type,
     sum_type,
+    too_wide,
 )
 
 Value: TypeAlias = "pa.Array | pa.Scalar"
@@ -303,6 +304,8 @@ def _comparison(function: str, left: Expression, right: Expression) -> Call:
         return Call(_MIRRORED[mirrored.function], (mirrored.args[1], mirrored.args[0]), BOOL)
     if isinstance(right, Literal):
         right = _beside(function, left.type, right)
+    if too_wide(left.type, right.type):
+        return Call(function, (cast(left, as_decimal(left.type)), cast(right, as_decimal(right.type))), BOOL)
     common = comparison_type(left.type, right.type)
     return Call(function, (cast(left, common), cast(right, common)), BOOL)
 
@@ -533,6 +536,8 @@ def _compare(operator: str) -> Callable[[list[Any], pa.DataType], Value]:
 
     def compute(values: list[Any], _: pa.DataType) -> Value:
         left, right = values
+        if pa.types.is_decimal(left.type) and too_wide(left.type, right.type):
+            return _compare_wide(operator, left, right)
         if not pa.types.is_floating(left.type) or not (_has_nan(left) or _has_nan(right)):
             return plain[operator](left, right)
         # NaN sorts above all numbers: compare (is NaN, number) pairs. NULL stays NULL.
@@ -550,6 +555,20 @@ def _compare(operator: str) -> Callable[[list[Any], pa.DataType], Value]:
         return table[operator]()
 
     return compute
+
+
+def _compare_wide(operator: str, left: Value, right: Value) -> Value:
+    # What has fewer digits after the point is compared with the nearest such numbers below and above the other.
+    if left.type.scale > right.type.scale:
+        return _compare_wide(_MIRRORED[operator], right, left)
+    scale = left.type.scale
+    below, above = (shortened(right, scale, way).cast(decimal(DIGITS_MAX, scale)) for way in ("down", "up"))
+    left = left.cast(decimal(DIGITS_MAX, scale))
+    if operator in ("eq", "ne"):
+        equal = pc.and_(pc.equal(left, below), pc.equal(left, above))
+        return equal if operator == "eq" else pc.invert(equal)
+    compute = {"lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal}[operator]
+    return compute(left, below if operator in ("le", "gt") else above)
 
 
 def _has_nan(value: Value) -> bool:

@@ -16,7 +16,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from streamjoin.expression import Call, Expression, Literal, call, cast, conjunction, conjuncts, streams_of, walk
-from streamjoin.types import BOOL, DURATION_NS, comparison_type, embeds, is_instant, is_number
+from streamjoin.types import BOOL, DURATION_NS, comparison_type, embeds, is_instant, is_number, too_wide
 from streamjoin.window import R, S
 
 
@@ -153,8 +153,7 @@ def _equality(part: Expression, streams: tuple[str, str]) -> Equality | None:
     if (sides := _sides(part.args, streams)) is None:
         return None
     keys = _same_type(sides[:2])
-    assert keys is not None
-    return Equality(keys, part)
+    return None if keys is None else Equality(keys, part)
 
 
 def _sides(args: Sequence[Expression], streams: tuple[str, str]) -> tuple[Expression, Expression, bool] | None:
@@ -176,9 +175,7 @@ def _range(part: Expression, streams: tuple[str, str]) -> Range | None:
     # Shifted first: r.x > s.y - 5 and r.x < s.y + 5 have the same keys only once the constants are moved aside.
     if found := _absolute_band(part, streams) or _shifted(part, streams):
         return found
-    if sides := _sides(part.args, streams):
-        keys = _same_type(sides[:2])
-        assert keys is not None
+    if (sides := _sides(part.args, streams)) and (keys := _same_type(sides[:2])):
         return _one_sided(keys, _MIRRORED[part.function] if sides[2] else part.function, Fraction(0), part, exact=True)
     return None
 
@@ -197,6 +194,8 @@ def _same_type(keys: tuple[Expression, Expression]) -> tuple[Expression, Express
     The query compares a decimal(9,2) and a decimal(9,2) + 1 as wide decimals; as keys both stay what they are.
     """
     r, s = (_embedded(key) for key in keys)
+    if too_wide(r.type, s.type):
+        return None
     kind = comparison_type(r.type, s.type)
     if kind is None or (is_instant(r.type) and is_number(kind)):
         return keys if keys[0].type == keys[1].type else None

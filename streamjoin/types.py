@@ -4,7 +4,8 @@ One table serves WHERE clauses, join keys, SELECT lists and questions for result
 
     compared                              in
     integers                              int64
-    decimals, and decimals with integers  a decimal wide enough for both, so exactly
+    decimals, and decimals with integers  a decimal wide enough for both, so exactly; where that were more than 76
+                                          digits, digit by digit as they are, which is as exact (`too_wide`)
     a float with any number               float64, the other side rounded to the nearest
     dates; timestamps of one unit         as they are
     dates with timestamps                 timestamps: a date is its midnight, UTC
@@ -71,6 +72,12 @@ def number_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     # 76 digits always suffice for columns, whose whole part and scale are 38 at most; computed values may have more.
     whole = max(left.precision - left.scale, right.precision - right.scale)
     return decimal(whole + scale, scale) if whole + scale <= DIGITS_MAX else FLOAT64
+
+
+def too_wide(left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether two exact numbers have no common decimal type, as a decimal(39, 0) and a decimal(38, 38) have none."""
+    exact = all(is_number(kind) and not pa.types.is_floating(kind) for kind in (left, right))
+    return exact and number_type(left, right) == FLOAT64
 
 
 def sum_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:

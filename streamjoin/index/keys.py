@@ -35,6 +35,8 @@ from streamjoin.predicate import Range
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 EMPTY_RANGE = INT64_MAX, INT64_MIN
 """(low, high) of a range that holds no key."""
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+_LARGEST = float(np.finfo(np.float64).max)
 _WHOLE_DIGITS = 18  # digits that always fit into int64
 _DAY_US = 86_400_000_000
 
@@ -189,17 +191,24 @@ def _float_bound(numbers: np.ndarray, shift: Fraction | None, slack: Fraction, o
     if not slack:
         return numbers
     # Both the addition here and the query's sums round; a few units in the last place cover it. What is infinite or
-    # NaN stays so, whatever is added.
+    # NaN stays so, whatever is added; but constants so large that a sum of numbers overflows reach infinity, too.
     with np.errstate(over="ignore", invalid="ignore"):
-        margin = 8 * np.finfo(np.float64).eps * (np.abs(numbers) + _nearest(slack))
-        bound = np.nextafter(numbers + _nearest(shift) + outwards * margin, outwards * np.inf)
-    return np.where(np.isfinite(numbers), bound, numbers)
+        bound = np.nextafter(
+            numbers + _nearest(shift) + outwards * (ROUNDING * np.abs(numbers) + rounding_of(slack)), outwards * np.inf
+        )
+        overflows = np.isinf(np.minimum(np.abs(numbers), _LARGEST) + _nearest(slack))
+    bound = np.where(np.isfinite(numbers), bound, numbers)
+    return np.where(overflows, outwards * np.inf, bound)
+
+
+def rounding_of(slack: Fraction) -> float:
+    """How far, at most, sums with constants of this size in all are from what they were without rounding."""
+    return ROUNDING * _nearest(slack)
 
 
 def _nearest(number: Fraction) -> float:
     """As float64; beyond its largest, the largest."""
-    largest = np.finfo(np.float64).max
-    return float(min(max(number, -Fraction(float(largest))), Fraction(float(largest))))
+    return float(min(max(number, -Fraction(_LARGEST)), Fraction(_LARGEST)))
 
 
 class PrefixSpace(KeySpace):

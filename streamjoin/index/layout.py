@@ -24,7 +24,16 @@ import pyarrow as pa
 from streamjoin.errors import InputError
 from streamjoin.expression import Columns, Expression, columns_of, evaluate
 from streamjoin.index.kernels import is_sorted, radix_order
-from streamjoin.index.keys import WholeSpace, float_ranges, hash_key, is_exact, key_ranges, key_space, order_key
+from streamjoin.index.keys import (
+    WholeSpace,
+    float_ranges,
+    hash_key,
+    is_exact,
+    key_ranges,
+    key_space,
+    order_key,
+    rounding_of,
+)
 from streamjoin.predicate import JoinPredicate, Range
 from streamjoin.window import FullHistory, R, Window
 
@@ -263,7 +272,10 @@ def _as_range(predicate: JoinPredicate, stored: int) -> Range:
 
 
 def _slice_width(band: Range) -> float | int | None:
-    """Half of the band, so that a probe meets three slices at the most; None where there is nothing to slice."""
+    """Half of the band, so that a probe meets three slices at the most; None where there is nothing to slice.
+
+    Where sums round by more than the band is wide, as far as they do.
+    """
     if band.low is None or band.high is None or band.low >= band.high:
         return None
     width = (band.high - band.low) / 2
@@ -271,7 +283,9 @@ def _slice_width(band: Range) -> float | int | None:
     if isinstance(space, WholeSpace):
         steps = max(int(width * space.units), 1)
         return steps if steps < 2**61 else None
-    return float(width) if pa.types.is_floating(band.keys[0].type) and width < _WIDEST_FLOAT_BAND else None
+    if not pa.types.is_floating(band.keys[0].type) or max(width, band.slack) >= _WIDEST_FLOAT_BAND:
+        return None
+    return max(float(width), 2 * rounding_of(band.slack))
 
 
 def _recheck(predicate: JoinPredicate, kind: str, key: Range | None) -> tuple[Expression, ...]:

@@ -99,10 +99,12 @@ def _decimals(*texts: str) -> list[Decimal]:
 
 MONEY, NEAR_MONEY = _decimals("10.00", "10.57"), _decimals("10.50", "10.00")
 D92 = ("decimal(9,2)", "decimal(9,2)")
+FAR, WHOLE = ("decimal(38,38)", "decimal(38,0)"), ("decimal(38,0)", "decimal(38,0)")
 UINT = ("decimal(20,0)", "decimal(20,0)")
 INTS, DOUBLES = ("int64", "int64"), ("float64", "float64")
 NANOS = ("timestamp_ns", "timestamp_ns")
 TENTHS = ("0.57", "2.01", "0.50")
+HUGE = Number("1e308")
 MICRO = Interval(1, "MICROSECOND")
 
 EDGES: dict[str, Edge] = {
@@ -195,6 +197,27 @@ EDGES: dict[str, Edge] = {
         DOUBLES, [1.0, 0.2], [0.2, 1.0], 4,
         lambda r, s: node("<=", node("+", r, _number("1e16")), node("+", s, _number("1e16"))),
     ),
+    "a sum that overflows is infinity": _edge(
+        DOUBLES, [9.999999999999998e307, 1.0, -INF], [INF, 1e300], 3,
+        lambda r, s: node("<=", s, node("+", r, HUGE)),
+    ),
+    "a sum that overflows on its way": _edge(
+        DOUBLES, [5e307, -1e308], [INF, 1.7e308, 1e300], 3,
+        lambda r, s: node("<=", node("+", s, HUGE), node("+", node("+", r, HUGE), HUGE)),
+    ),
+    "a decimal of 39 digits beside 38 after the point": _edge(
+        FAR, _decimals("0.42999999999999999999999999999999999999", "0.43"), _decimals("1"), 1, _moved(">=", "-", "0.57")
+    ),
+    "digits that only a decimal of 77 holds": _edge(
+        WHOLE, _decimals("0", "1", "3"), _decimals("1"), 1, _apart("<=", "0." + "9" * 38)
+    ),
+    **{
+        f"no decimal holds both sides of {operator}": _edge(
+            FAR, _decimals("0.5", "-0.5", "1e-38", "-1e-38", "0"), _decimals("9223372036854775808", "7"), pairs,
+            lambda r, s, operator=operator: node(operator, r, node("*", node("-", s, _number(2**63)), _number("1"))),
+        )
+        for operator, pairs in (("<", 2), ("<=", 3), (">", 7), (">=", 8), ("=", 1), ("<>", 9))
+    },
     "denormals": _edge(DOUBLES, [5e-324, 0.0], [0.0, -5e-324], 3, _apart("<=", "5e-324")),
     "long common beginnings": _edge(
         ("string", "string"), ["abcdefghi", "abcdefgh", ""], ["abcdefghj", "abcdefgh", ""], 6, _is("<=")
@@ -209,6 +232,17 @@ EDGES: dict[str, Edge] = {
     "two bands that open to one side": Edge(
         (*DOUBLES, *DOUBLES), [(-INF, 0.0), (1.0, 1.0), (INF, 1.0)], [(-INF, 0.0), (1.5, 1.5), (INF, 0.5), (NAN, 1.0)],
         tuple(_around("1")(*pair) for pair in (_columns(*DOUBLES), _columns(*DOUBLES, *DOUBLES)[2:])), 3,
+    ),
+    "bands narrower than the rounding of their constants": Edge(
+        (*DOUBLES, *DOUBLES), [(0.0, 0.0), (1e30, 0.0)], [(0.0, 0.0), (0.05, 0.0), (1e30, 0.0), (INF, 0.0)],
+        tuple(
+            node("BETWEEN", r, node("-", s, _number(low)), node("+", s, _number(high)))
+            for (r, s), low, high in (
+                (_columns(*DOUBLES), "0.1", "1e29"), (_columns(*DOUBLES)[::-1], "0.1", "1e29"),
+                (_columns(*DOUBLES, *DOUBLES)[2:], "1", "1"),
+            )
+        ),
+        3,
     ),
     **{
         f"{function} at the limit of {kind}": _edge(
