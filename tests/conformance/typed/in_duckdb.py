@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 import duckdb
 import pyarrow as pa
@@ -135,11 +136,9 @@ def otherwise(case: Case) -> str | None:
 
 def _meetings(term: Term) -> Iterator[Meeting]:
     if isinstance(term, Node) and len(term.operands) > 1 and term.operator not in ("AND", "OR"):
-        for other in term.operands[1:]:
-            yield Meeting(term.operator, term.operands[0], other)
-        # What IN and CASE list has one type there.
-        for other in term.operands[2:]:
-            yield Meeting(term.operator, term.operands[1], other)
+        # All that IN and CASE list has one type there.
+        for left, right in combinations(term.operands, 2):
+            yield Meeting(term.operator, left, right)
 
 
 def text(term: Term) -> str:

@@ -16,6 +16,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
+import duckdb
+
 from .case import difference
 from .check import check_in_duckdb
 from .generator import generate
@@ -38,8 +40,8 @@ def part(seeds: range) -> tuple[int, list[str]]:
         compared = 0
         try:
             compared = check_in_duckdb(map(generate, seeds))
-        except AssertionError as wrong:
-            found.append(f"the oracles differ: {wrong}")
+        except (AssertionError, duckdb.Error) as wrong:
+            found.append(f"the oracles differ at one of the seeds from {seeds.start} to {seeds.stop - 1}: {wrong}")
     return compared, found
 
 
