@@ -21,6 +21,7 @@ from streamjoin.results.parts import iso_times
 
 EXACT_MAX = 2**53
 """Above this a double, which is all that JavaScript has, no longer holds every integer."""
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -44,7 +45,7 @@ def table_cells(table: pa.Table) -> list[list[Any]]:
 
 def to_json(value: Any) -> str:
     """As JSON, in as few letters as it takes; a NaN in it is a mistake of ours."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _JSON.encode(value)
 
 
 def time_text(us: int | None) -> str | None:

@@ -243,7 +243,11 @@ class Opened:
                 return recent.description, True
             except (InputError, StoreError, StateError):
                 pass  # it went away meanwhile
-        if self.place.spec.kind == "sqlite" and not os.path.exists(dict(self.place.spec.settings)["path"]):
+        if (
+            not self.durable.is_known
+            and self.place.spec.kind == "sqlite"
+            and not os.path.exists(dict(self.place.spec.settings)["path"])
+        ):
             raise no_results(self.place)
         try:
             return self.durable.description, False

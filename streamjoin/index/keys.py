@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -236,6 +237,7 @@ class PrefixSpace(KeySpace):
         return lows, highs
 
 
+@lru_cache(1024)
 def key_space(kind: pa.DataType) -> KeySpace:
     """The key space of a type."""
     if pa.types.is_floating(kind):

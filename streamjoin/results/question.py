@@ -13,7 +13,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any
 
@@ -158,7 +158,7 @@ class _Found:
 def _find(reader: Reader, question: Question, rows: Rows, after: SnapshotId, upto: SnapshotId) -> _Found:
     code = reader.description.code
     index = reader.index()
-    ids = [found.id for found in reader.snapshots()]
+    ids = index.ids
     first, end = bisect_right(ids, after), bisect_right(ids, upto)  # ids rise
     keep = (index.snapshots >= first) & (index.snapshots < end)
     if question.from_us is not None:
@@ -200,10 +200,10 @@ def _read(
         read = reader.rows(refs, behind if reader is not behind else None, rows.wanted_keys)
         for (id, _), (ref, batch) in zip(places, read, strict=True):
             answer.blocks_read += 1
-            answer.rows_read += batch.num_rows
             if not batch.num_rows:  # none of its keys is asked for
                 continue
-            some = rows.of(batch)
+            answer.rows_read += ref.rows
+            some = rows.of(batch, by_key=False)
             some, before, skip = some.slice(skip), skip, 0
             if left is not None and some.num_rows > left:
                 at = _Cursor(answer.last, id, ref.key.batch, ref.key.unit, ref.key.number, before + left)
@@ -261,8 +261,12 @@ class Rows:
         high = INT64_MAX if self.high is None else int(ordered_codes(self.high)[0])
         return low, high
 
-    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that answer, with the columns asked for."""
+    def of(self, batch: pa.RecordBatch, *, by_key: bool = True) -> pa.RecordBatch:
+        """The rows that answer, with the columns asked for.
+
+        Args:
+            by_key: whether to look at keys; not where all rows have one that is asked for.
+        """
         masks: list[np.ndarray] = []
         question = self.question
         if question.from_us is not None or question.to_us is not None:
@@ -271,7 +275,7 @@ class Rows:
                 masks.append(times >= question.from_us)
             if question.to_us is not None:
                 masks.append(times <= question.to_us)
-        if self.wanted_keys is not None:
+        if by_key and self.wanted_keys is not None:
             masks.append(self.wanted_keys(batch.column(RESULT_KEY)))
         if self.where is not None:
             columns = {(RESULTS, name): batch.column(name) for name in batch.schema.names}
@@ -375,6 +379,9 @@ class _Cursor:
         return found
 
 
+_ASKED = tuple(field.name for field in fields(Question) if field.name not in ("cursor", "limit"))
+
+
 def _digest(question: Question) -> str:
-    asked = {name: str(value) for name, value in asdict(question).items() if name not in ("cursor", "limit")}
+    asked = {name: str(getattr(question, name)) for name in _ASKED}
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]

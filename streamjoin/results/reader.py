@@ -50,10 +50,12 @@ class BlockIndex:
     """All blocks of some snapshots as columns, so that skipping is arithmetic and not a loop.
 
     Args:
-        snapshots: the place of each block's snapshot among the snapshots, rising.
+        ids: of the snapshots, rising.
+        snapshots: the place of each block's snapshot among them, rising.
         time_min_us, time_max_us, code_min, code_max, buckets: int64 of shape (blocks,).
     """
 
+    ids: Sequence[SnapshotId]
     refs: Sequence[BlockRef]
     snapshots: np.ndarray
     time_min_us: np.ndarray
@@ -68,13 +70,19 @@ class BlockIndex:
         refs = [ref for snapshot in snapshots for ref in snapshot.blocks]
         places = np.repeat(np.arange(len(snapshots)), [len(snapshot.blocks) for snapshot in snapshots])
         columns = np.concatenate(numbers, axis=1) if numbers else np.zeros((5, 0), np.int64)
-        return BlockIndex(refs, places, *columns)
+        return BlockIndex([snapshot.id for snapshot in snapshots], refs, places, *columns)
 
 
 def block_numbers(snapshot: Snapshot) -> np.ndarray:
     """What can rule a block out, int64 of shape (5, blocks), in the order of `BlockIndex`."""
     rows = [(ref.time_min_us, ref.time_max_us, ref.code_min, ref.code_max, ref.key.bucket) for ref in snapshot.blocks]
     return np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, 5).T)
+
+
+def _chosen(rows: pa.RecordBatch, chosen: np.ndarray) -> pa.RecordBatch:
+    if not chosen.any():
+        return rows.slice(0, 0)
+    return rows if chosen.all() else rows.filter(pa.array(chosen))
 
 
 @dataclass
@@ -94,6 +102,11 @@ class Reader:
     _snapshots: list[Snapshot] = field(default_factory=list)
     _numbers: list[np.ndarray] = field(default_factory=list)
     _index: BlockIndex | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the store need not be asked what the results are."""
+        return self._description is not None
 
     @property
     def description(self) -> Description:
@@ -182,8 +195,8 @@ class Reader:
 
         Args:
             behind: where blocks are that this store has let go.
-            wanted_keys: tells for each key whether its rows are wanted; a block without such keys gives no rows, and
-                its other columns are not decompressed.
+            wanted_keys: tells for each key whether its rows are wanted; others are left out, and of a block without any
+                that is wanted only the keys are decompressed.
         Raises:
             ExpiredError: retention removed one meanwhile.
             StateError: one is missing or damaged.
@@ -195,8 +208,7 @@ class Reader:
             coming, found = None, None
             for ref in group:
                 if (rows := kept.get(ref.key)) is not None:
-                    unwanted = wanted_keys is not None and not wanted_keys(rows.column(RESULT_KEY)).any()
-                    yield ref, rows.slice(0, 0) if unwanted else rows
+                    yield ref, rows if wanted_keys is None else _chosen(rows, wanted_keys(rows.column(RESULT_KEY)))
                     continue
                 if found is None:  # who has enough in the blocks that are kept causes no fetch
                     found = dict(fetched)
@@ -206,10 +218,10 @@ class Reader:
                     self.reads.size += sum(len(content) for _, content in there)
                     decoded = self._decoded(there, wanted_keys)
                 if ref.key in found:
-                    rows = next(decoded)
+                    rows, chosen = next(decoded)
                     if rows.num_rows == ref.rows:  # else it has none of the keys, and was not decoded
                         self.keep(ref, rows)
-                    yield ref, rows
+                    yield ref, rows if chosen is None else _chosen(rows, chosen)
                 elif behind is not None:
                     yield from behind.rows([ref], None, wanted_keys)
                 else:
@@ -233,22 +245,25 @@ class Reader:
 
     def _decoded(
         self, blocks: list[tuple[BlockRef, bytes]], wanted_keys: Callable[[pa.Array], np.ndarray] | None
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of each block; none of those without wanted keys."""
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray | None]]:
+        """The rows of each block, and which are wanted; no rows of those without wanted keys, None for all rows."""
         schema = self.description.schema
         wanted = np.ones(len(blocks), np.bool_)
+        chosen: list[np.ndarray | None] = [None] * len(blocks)
         for ref, content in blocks:
             check(ref, content)
         if wanted_keys is not None and blocks:
             place = schema.get_field_index(RESULT_KEY)
             keys = [one_column(content, place) for _, content in blocks]
-            chosen = wanted_keys(pa.concat_arrays(keys)).astype(np.int64)
-            wanted = sums_of_parts(chosen, [len(part) for part in keys]) > 0
+            lengths = [len(part) for part in keys]
+            mask = wanted_keys(pa.concat_arrays(keys))
+            wanted = sums_of_parts(mask.astype(np.int64), lengths) > 0
+            chosen = list(np.split(mask, np.cumsum(lengths)[:-1]))
         rows = iter(decode_all(list(compress(blocks, wanted)), schema))
         no_rows = pa.RecordBatch.from_pylist([], schema=schema)
-        for (ref, _), is_wanted in zip(blocks, wanted.tolist(), strict=True):
+        for (ref, _), is_wanted, part in zip(blocks, wanted.tolist(), chosen, strict=True):
             self.reads.rows += ref.rows if is_wanted else 0
-            yield next(rows) if is_wanted else no_rows
+            yield (next(rows), part) if is_wanted else (no_rows, None)
 
     def _explain_missing(self, ref: BlockRef) -> None:
         owner = next((found for found in self._snapshots if ref in found.blocks), None)
