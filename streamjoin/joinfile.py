@@ -376,6 +376,15 @@ def parse(
         raise InputError(f"a join file is a mapping with {_SECTIONS}, not {_shown(content)}")
     for field, value in (overrides or {}).items():
         _override(content, field, value)
+    return of_content(content, base=base, name=name)
+
+
+def of_content(content: Mapping[str, Any], *, base: Path = Path(), name: str = "join") -> JoinFile:
+    """A join file from what its text says, such as a program has it that need not write YAML first.
+
+    Raises:
+        InputError: it is wrong; the message names the field.
+    """
     for own in ("base", "name"):  # where the file is, and what it is called: not for the file to say
         if own in content:
             raise InputError(f"there is no such field; fields here are {', '.join(_fields_at([]))}", field=own)

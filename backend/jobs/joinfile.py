@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from backend.jobs.inputs import Inputs, inputs_of
 from backend.settings import Settings
 from backend.streams.entry import PUSH
 from streamjoin.errors import InputError
-from streamjoin.joinfile import JoinFile, parse
+from streamjoin.joinfile import JoinFile, of_content
 from streamjoin.prepare import bind, store_spec
 from streamjoin.results.stores.store import StoreSpec
 
@@ -139,7 +138,7 @@ def _parse(
             **({"spark": {"spark.jars": settings.spark_jars}} if settings.spark_jars else {}),
         },
     }
-    return parse(json.dumps(content), base=folder, name=job_id)
+    return of_content(content, base=folder, name=job_id)
 
 
 def _with_secrets(entry: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from backend.entries import relative_to
-from streamjoin.joinfile import JoinFile, parse
+from streamjoin.joinfile import JoinFile, of_content
 from streamjoin.prepare import open_relation
 from streamjoin.sources.relation import Relation
 
@@ -25,7 +24,7 @@ def one_relation(entry: Mapping[str, Any]) -> JoinFile:
     """
     content = {"streams": _STREAMS, "relations": {_RELATION: dict(entry)}, "query": "SELECT ONLINE"}
     with relative_to(_PLACE):
-        return parse(json.dumps(content))
+        return of_content(content)
 
 
 def opened_relation(entry: Mapping[str, Any]) -> Relation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from backend.entries import relative_to
 from backend.settings import Settings
 from backend.streams import spool
 from streamjoin.errors import InputError
-from streamjoin.joinfile import JoinFile, StreamFile, parse
+from streamjoin.joinfile import JoinFile, StreamFile, of_content
 from streamjoin.prepare import open_schema
 from streamjoin.schema import StreamSchema
 
@@ -58,7 +57,7 @@ def one_stream(entry: Mapping[str, Any]) -> tuple[JoinFile, StreamFile]:
     """
     own = {field: value for field, value in entry.items() if field != PUSH}
     with relative_to(_PLACE):
-        file = parse(json.dumps({"streams": {_STREAM: own}, "query": "SELECT ONLINE"}))
+        file = of_content({"streams": {_STREAM: own}, "query": "SELECT ONLINE"})
     return file, file.streams[_STREAM]
 
 

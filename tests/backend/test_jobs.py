@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +58,24 @@ def test_a_right_query_is_told_its_columns(api: TestClient) -> None:
     assert found["valid"]
     assert found["columns"] == [{"name": "id", "type": "int64"}, {"name": "price", "type": "int64"}]
     assert "biclique" in found["summary"]
+
+
+def test_an_emoji_is_a_letter_like_others_in_queries_names_and_files(
+    api: TestClient, app: FastAPI, tmp_path: Path
+) -> None:
+    folder = tmp_path / "fruit 🍎"
+    folder.mkdir()
+    (folder / "a.csv").write_text("k,mood 😀,ts\n1,🚀,2026-01-01T00:00:00Z\n2,no,2026-01-01T00:00:01Z\n")
+    for name in ("r", "s"):
+        registered(api, name, source="csv", path=str(folder), time="ts")
+    assert [row[1] for row in api.post("/api/v1/streams/r/sample").json()["rows"]] == ["🚀", "no"]
+    query = """SELECT ONLINE r.k AS "k 🍎" FROM r, s WHERE r.k = s.k AND r."mood 😀" = '🚀👩‍🚀' WITHIN 1 SECONDS"""
+    found = api.post("/api/v1/jobs/validate", json={"query": query}).json()
+    assert (found["valid"], found["columns"]) == (True, [{"name": "k 🍎", "type": "int64"}]), found
+    id = api.post("/api/v1/jobs", json={"name": "j", "query": query}).json()["id"]
+    with context_of(app).catalog.read() as session:
+        bound = bind(join_file(context_of(app).settings, session.get_one(Job, id), {}))
+    assert bound.query.text == query
 
 
 @pytest.mark.parametrize(
