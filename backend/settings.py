@@ -26,7 +26,8 @@ class Settings(BaseSettings):
         redis_url: the broker of Celery and the memory that API processes share.
         auth: off lets everybody do everything, and is refused unless the API listens on loopback.
         secret_key: encrypts connection secrets in the catalog; there is no default, and without it none can be kept.
-        allowed_paths: folders that file streams may read; `data`/spool always.
+        allowed_paths: folders that file streams may read; `auth.folders` has the rules.
+        own_paths: such folders too, but for what is hidden in them; `streamjoin up` sets them where nobody logs in.
         allowed_hosts: hosts that connectors may reach; "*" for any.
         result_store: where results of jobs are kept; `auto` takes Cassandra for equalities and HBase for ranges.
         lease_s: so long a driver may work without having renewed its lease.
@@ -47,6 +48,7 @@ class Settings(BaseSettings):
     admin_password: SecretStr | None = None
     secret_key: SecretStr | None = None
     allowed_paths: Annotated[tuple[Path, ...], NoDecode] = ()
+    own_paths: Annotated[tuple[Path, ...], NoDecode] = ()
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ("127.0.0.1", "localhost")
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
     result_store: Literal["sqlite", "cassandra", "hbase", "auto"] = "sqlite"
@@ -74,7 +76,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _split_and_read(cls, values: dict[str, Any]) -> dict[str, Any]:
-        for name in ("allowed_paths", "allowed_hosts", "allowed_origins", "cassandra_hosts"):
+        for name in ("allowed_paths", "own_paths", "allowed_hosts", "allowed_origins", "cassandra_hosts"):
             if isinstance(values.get(name), str):
                 values[name] = tuple(part.strip() for part in values[name].split(",") if part.strip())
         for name in ("admin_password", "secret_key", "cassandra_password", "catalog_url", "redis_url"):

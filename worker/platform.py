@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from backend.auth.first_password import FILE, welcome
+from backend.auth.folders import Folders
 from backend.listener import SOCKET, claim
 from backend.private import tighten
 from backend.settings import Settings, is_given, is_loopback, read_settings
@@ -181,6 +182,7 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
                     show(welcome(settings.data, to_terminal=sys.stdout.isatty()))
                 if settings.auth == "off":
                     show("nobody needs to log in, as only this machine can reach it; STREAMJOIN_AUTH=on changes that")
+                show(_readable(settings))
                 show("Ctrl-C ends it, with all running jobs; they go on at the next start\n")
             while not stop.wait(_PAUSE_S):
                 for child in platform.children:
@@ -238,17 +240,43 @@ def _url(settings: Settings) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
+def _readable(settings: Settings) -> str:
+    """Which files streams may read, for people."""
+    allowed = Folders(settings).allowed
+    if not allowed:
+        return "streams may read no files of this machine; STREAMJOIN_ALLOWED_PATHS names folders that they may read"
+    but = ", but nothing hidden; STREAMJOIN_ALLOWED_PATHS changes that" if settings.own_paths else ""
+    return f"streams may read files in {' and '.join(map(str, allowed))}{but}"
+
+
 def _with_tail(child: Child, sentence: str) -> str:
     tail = "\n".join(child.output().splitlines()[-LOG_TAIL_LINES:])
     return f"{sentence}; {child.log} ends with:\n{tail}"
 
 
 def read_up_settings() -> Settings:
-    """Settings from the environment; nobody needs to log in unless it says so, where only this machine can reach it.
+    """Settings from the environment, and more freedom where only this machine can reach the API and they do not say.
+
+    Nobody needs to log in there, and streams may read files of the folder that this was started in and of the home
+    folder.
 
     Raises:
         InputError: one is wrong; the message names it.
     """
-    if "STREAMJOIN_AUTH" not in os.environ and is_loopback(os.environ.get("STREAMJOIN_HOST", "127.0.0.1")):
-        return read_settings(auth="off")
-    return read_settings()
+    is_local = is_loopback(os.environ.get("STREAMJOIN_HOST", "127.0.0.1"))
+    settings = read_settings(auth="off") if is_local and "STREAMJOIN_AUTH" not in os.environ else read_settings()
+    if settings.auth == "on" or is_given("allowed_paths") or is_given("own_paths"):
+        return settings
+    return settings.model_copy(update={"own_paths": own_paths()})
+
+
+def own_paths() -> tuple[Path, ...]:
+    """The folder this was started in and the home folder, as far as they can be named in a setting.
+
+    The root of all files is neither: a service that has it as its home does not mean it.
+    """
+    found = []
+    for folder in (Path.cwd, Path.home):
+        with suppress(OSError, RuntimeError):  # the folder is gone, or nobody knows the user
+            found.append(folder().resolve())
+    return tuple(dict.fromkeys(path for path in found if path != Path(path.anchor) and "," not in str(path)))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+from backend.auth.folders import SETTING, Folders
 from backend.problems import Place, Problem
 from backend.settings import Settings
 from streamjoin.errors import InputError
@@ -73,34 +74,31 @@ def check_place(settings: Settings, spec: Mapping[str, Any]) -> None:
 
 
 def check_path(settings: Settings, path: object, pointer: str) -> Path:
-    """Refuse a file or folder outside of the allowed ones, and one that holds links to the outside.
+    """Refuse a file or folder that may not be read, and one with something in it that may not.
 
     Returns:
         Where it really is.
     Raises:
-        Problem: it is not allowed.
+        Problem: it is not allowed; it names the folders that are.
+    Cost: one listing of a folder, of its partitions, or of what a pattern matches.
     """
     if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
         _refuse(pointer, "a path on this platform is absolute, such as /data/orders")
-    roots = [Path(root).resolve() for root in (*settings.allowed_paths, settings.data / "spool")]
+    folders = Folders(settings)
     try:
         real = Path(path).resolve()
-        outside = None if _is_in(real, roots) else path
-        if outside is None and real.is_dir():
-            outside = _link_to_outside(real, roots)
-        elif outside is None and is_pattern(real):
-            outside = next((str(file) for file in _matched(real, pointer) if not _is_in(file.resolve(), roots)), None)
-        elif outside is None and real.exists() and not real.is_file():
+        shown, reason = path, folders.why_not(real)
+        if reason is None and real.is_dir():
+            shown, reason = _closed_inside(real, folders)
+        elif reason is None and is_pattern(real):
+            shown, reason = _first_closed(_matched(real, pointer), folders)
+        elif reason is None and real.exists() and not real.is_file():
             _refuse(pointer, f"{path[:200]} is neither a file nor a folder")
     except (OSError, RuntimeError) as cause:
-        reason = getattr(cause, "strerror", None) or "its links lead in a circle"
-        _refuse(pointer, f"{path[:200]} cannot be looked at: {reason}")
-    if outside is not None:
-        _refuse(
-            pointer,
-            f"{outside[:200]} is in none of the folders that may be read from; the platform's owner names "
-            "them in STREAMJOIN_ALLOWED_PATHS",
-        )
+        why = getattr(cause, "strerror", None) or "its links lead in a circle"
+        _refuse(pointer, f"{path[:200]} cannot be looked at: {why}")
+    if reason is not None:
+        _refuse(pointer, f"{shown[:200]} {reason}")
     return real
 
 
@@ -179,22 +177,37 @@ def _check_servers(settings: Settings, servers: object) -> None:
         check_host(settings, host, pointer)
 
 
-def _is_in(path: Path, roots: list[Path]) -> bool:
-    return any(path.is_relative_to(root) for root in roots)
+def _closed_inside(folder: Path, folders: Folders, depth: int = 0) -> tuple[str, str | None]:
+    """What would be read with a folder and may not be, with the reason; links are followed.
 
-
-def _link_to_outside(folder: Path, roots: list[Path], depth: int = 0) -> str | None:
-    """A link to the outside in a folder, or in those of its folders that are read with it; links are followed."""
+    That is what lies in it, and in those of its folders that are partitions; other folders may be closed.
+    """
     if depth > DEPTH_MAX:
-        return str(folder)
+        return str(
+            folder
+        ), f"lies in more than {DEPTH_MAX} folders of partitions; name it in {SETTING}, or end the circle"
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_symlink() and not _is_in(Path(entry.path).resolve(), roots):
-                return entry.path
-            is_read = PARTITION in entry.name and entry.is_dir()
-            if is_read and (found := _link_to_outside(Path(entry.path), roots, depth + 1)):
-                return found
-    return None
+            if entry.name[0] in "._":  # not read
+                continue
+            is_partition = PARTITION in entry.name and entry.is_dir()
+            if is_partition or entry.is_symlink():
+                reason = folders.why_not(Path(entry.path).resolve())
+                if reason is not None:
+                    return entry.path, reason
+            if is_partition:
+                shown, reason = _closed_inside(Path(entry.path), folders, depth + 1)
+                if reason is not None:
+                    return shown, reason
+    return "", None
+
+
+def _first_closed(files: list[Path], folders: Folders) -> tuple[str, str | None]:
+    """The first file that may not be read, with the reason."""
+    for file in files:
+        if (reason := folders.why_not(file.resolve())) is not None:
+            return str(file), reason
+    return "", None
 
 
 def _matched(pattern: Path, pointer: str) -> list[Path]:

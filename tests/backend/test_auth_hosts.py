@@ -89,6 +89,54 @@ def test_links_in_folders_of_partitions_and_behind_patterns_lead_nowhere_else(
     assert "STREAMJOIN_ALLOWED_PATHS" in refusal(settings, {"path": str(allowed / "data")})
 
 
+@pytest.fixture
+def at_home(tmp_path: Path) -> Settings:
+    """As of a plain `streamjoin up` in a folder of somebody's home."""
+    for folder in ("home/project/streamjoin-data/jobs", "home/project/streamjoin-data/spool", "home/.ssh", "home/d"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("home/d/a.csv", "home/.ssh/id_rsa", "home/d/.token", "home/project/streamjoin-data/catalog.db"):
+        (tmp_path / file).write_text("k\n1\n")
+    home = tmp_path / "home"
+    return Settings(data=home / "project" / "streamjoin-data", auth="off", own_paths=(home / "project", home))
+
+
+def test_of_a_home_folder_all_can_be_read_but_what_is_hidden(at_home: Settings, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for path in ("d", "d/a.csv", "d/*.csv", "project", "", "*/*.csv", "project/new.csv"):
+        check_place(at_home, {"path": f"{home}/{path}"})
+    (home / "keys").symlink_to(home / ".ssh")
+    for path in (".ssh/id_rsa", ".ssh", "d/.token", "keys", "keys/id_rsa", "d/../.ssh/id_rsa", ".ssh/*", "keys/*"):
+        detail = refusal(at_home, {"path": f"{home}/{path}"})
+        assert "is hidden" in detail and "STREAMJOIN_ALLOWED_PATHS" in detail, (path, detail)
+    outside = refusal(at_home, {"path": "/etc/passwd"})
+    assert f"may be read from: {home / 'project'}, {home}; " in outside and "STREAMJOIN_ALLOWED_PATHS" in outside
+    named = at_home.model_copy(update={"allowed_paths": (home / ".ssh",)})
+    check_place(named, {"path": f"{home}/.ssh/id_rsa"})
+
+
+def test_attack_no_way_through_the_home_folder_leads_into_the_data_folder(at_home: Settings, tmp_path: Path) -> None:
+    home, data = tmp_path / "home", at_home.data
+    (home / "link").symlink_to(data)
+    (home / "d" / "in").mkdir()
+    (home / "d" / "in" / "rows.csv").symlink_to(data / "catalog.db")
+    (home / "p").mkdir()
+    (home / "p" / "day=1").symlink_to(data)
+    for path in (data, data / "catalog.db", data / "jobs", home / "link" / "catalog.db", home / "d" / "in",
+                 home / "d" / "in" / "rows.csv", home / "d" / "*" / "*.csv", home / "p", home / "p" / "day=*",
+                 home / "*" / "*.db", home / "**" / "*.db", home / "project" / "*" / "catalog*",
+                 f"{home}/d/../project/streamjoin-data/catalog.db", f"{data}/spool/../catalog.db"):  # fmt: skip
+        detail = refusal(at_home, {"path": str(path)})
+        assert "the platform's own data folder" in detail, (path, detail)
+    check_place(at_home, {"path": str(data / "spool" / "str_1")})
+    partition = at_home.model_copy(update={"data": home / "p" / "day=2"})
+    (home / "p" / "day=1").unlink()
+    (home / "p" / "day=2").mkdir()
+    assert "own data folder" in refusal(partition, {"path": str(home / "p")})
+    for everything in (data, home):
+        opened = Settings(data=data, allowed_paths=(everything,))
+        assert "own data folder" in refusal(opened, {"path": str(data / "catalog.db")})
+
+
 def test_pipes_and_devices_are_not_read(settings: Settings, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "allowed" / "pipe")
     assert "neither a file nor a folder" in refusal(settings, {"path": str(tmp_path / "allowed" / "pipe")})

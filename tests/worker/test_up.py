@@ -139,6 +139,7 @@ def test_every_part_comes_back_and_ctrl_c_ends_all(settings: Settings, catalog: 
         look = Workers(settings, catalog)
         assert f"{settings.data} was open to other users" in up.output()
         assert "nobody needs to log in" in up.output()
+        assert comes_true(lambda: f"streams may read files in {os.getcwd()} and " in up.output(), 10), up.output()
         assert psutil.Process(up.pid_of("redis-server")).net_connections("inet") == []
         with urllib.request.urlopen(f"http://127.0.0.1:{up.port}/readyz") as answer:
             assert answer.status == 200
