@@ -21,7 +21,10 @@ from backend.problems import Place, Problem
 from backend.streams import spool
 from backend.streams.entry import is_push, one_stream, opened_schema, shown_entry, stored_entry
 from backend.streams.sample import look_at
+from backend.streams.times import TimeColumn
+from backend.streams.widened import Widened
 from streamjoin.joinfile import StreamFile
+from streamjoin.schema import ARRIVAL
 
 router = APIRouter(prefix="/api/v1/streams", tags=["streams"])
 
@@ -76,9 +79,11 @@ class StreamOut(RegisteredOut):
 
 
 class SampleOut(Seen):
-    """A look at a stream."""
+    """A look at a stream: also columns that may be its event time, and those that a few values made text."""
 
     rate_per_s: float | None
+    times: list[TimeColumn]
+    widened: list[Widened]
 
 
 class Pushed(BaseModel):
@@ -114,10 +119,14 @@ def create_stream(context: InContext, actor: Operator, body: StreamIn, response:
 
 @router.post("/test")
 def test_stream(context: InContext, actor: Operator, body: StreamTest) -> SampleOut:
-    """Look at a stream without registering it: columns, first rows, and how skewed values are."""
+    """Look at a stream without registering it: columns, first rows, and how skewed values are.
+
+    Its `time` may be missing: then `times` are the columns that may be it.
+    """
     id = new_id("str")
+    spec = body.spec if body.spec.get("time") is not None else {**body.spec, "time": ARRIVAL}
     try:
-        return _sample(context, _checked(context, id, body.spec), body.secrets)
+        return _sample(context, _checked(context, id, spec), body.secrets)
     finally:
         spool.remove(spool.folder_of(context.settings.data, id))
 
@@ -224,7 +233,8 @@ def _sample(context: Context, entry: dict[str, Any], secrets: dict[str, str] | N
     _check_places(context, entry, secrets)  # also of a registered stream: names and links move
     with pointing_into_spec():
         found = look_at(entry, secrets)
-    return SampleOut(**seen(found.schema, found.rows, found.bad), rate_per_s=found.rate_per_s)
+    return SampleOut(**seen(found.schema, found.rows, found.bad), rate_per_s=found.rate_per_s,
+                     times=found.times, widened=found.widened)  # fmt: skip
 
 
 def _shape(stream: Stream) -> StreamOut:

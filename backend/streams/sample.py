@@ -13,7 +13,10 @@ import pyarrow as pa
 
 from backend.skew import SKEW_ROWS
 from backend.streams.entry import one_stream, opened_schema
+from backend.streams.times import TimeColumn, time_columns
+from backend.streams.widened import Widened, widened_columns
 from streamjoin.errors import InputError
+from streamjoin.intake.event_time import event_times, usable
 from streamjoin.intake.records import decoder
 from streamjoin.joinfile import StreamFile
 from streamjoin.prepare import source_spec
@@ -31,19 +34,23 @@ class Sample:
 
     Args:
         schema: the stream's columns.
-        rows: the first rows, or the newest ones of a topic; `SKEW_ROWS` at most.
-        bad: why records could not be read, with how many there were of each.
+        rows: the first that a join could use, or the newest ones of a topic; `SKEW_ROWS` at most.
+        bad: why records could not be read or have no event time, with how many there were of each.
         rate_per_s: rows a second of event time among them; None where that cannot be told.
+        times: columns that may be the event time.
+        widened: columns that were guessed to be text because of a few values.
     """
 
     schema: pa.Schema
     rows: pa.RecordBatch
     bad: Counter[str]
     rate_per_s: float | None
+    times: list[TimeColumn]
+    widened: list[Widened]
 
 
 def look_at(entry: Mapping[str, Any], secrets: Mapping[str, str] | None = None) -> Sample:
-    """Read a little of a stream.
+    """Read a little of a stream. The reader of jobs reads it, so what is a bad record here is one there.
 
     Raises:
         InputError: it cannot be reached or read; the message says what to change.
@@ -62,7 +69,11 @@ def look_at(entry: Mapping[str, Any], secrets: Mapping[str, str] | None = None) 
             source = source_spec(file, stream, schema).open("stream", Path(folder) / "log.jsonl")
             rows, letters = first_rows(source, schema.columns, SKEW_ROWS)
             bad = Counter(letter.reason for letter in letters)
-    return Sample(schema.columns, rows, bad, _rate(rows, schema))
+    times = time_columns(rows)
+    is_guessed = stream.schema_ is None and stream.source in ("csv", "jsonl")
+    widened = widened_columns(rows) if is_guessed else []
+    rows, without_time = usable(rows, schema)
+    return Sample(schema.columns, rows, bad + without_time, _rate(rows, schema), times, widened)
 
 
 def _newest_of_topic(
@@ -106,11 +117,8 @@ def _newest_of_topic(
 
 
 def _rate(rows: pa.RecordBatch, schema: StreamSchema) -> float | None:
-    from streamjoin.intake.event_time import event_times
-
     if schema.time == ARRIVAL or rows.num_rows < 2:
         return None
-    ts_us, missing, wrong = event_times(rows, schema, 0)
-    ts_us = ts_us[~(missing | wrong)]
+    ts_us, _, _ = event_times(rows, schema, 0)
     span_us = int(ts_us.max() - ts_us.min()) if ts_us.size else 0
     return float(ts_us.size / span_us * 1e6) if span_us else None

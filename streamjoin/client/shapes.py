@@ -48,9 +48,15 @@ class Seen(TypedDict):
 
 
 class Sample(Seen):
-    """A look at a stream."""
+    """A look at a stream.
+
+    `times` are columns that may be its event time, `{name, time_unit}`; `widened` those that were guessed to be text
+    because of a few values, `{column, type, instead, values, example}`.
+    """
 
     rate_per_s: float | None
+    times: list[dict[str, Any]]
+    widened: list[dict[str, Any]]
 
 
 class RelationSample(Seen):

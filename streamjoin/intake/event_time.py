@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,3 +48,11 @@ def event_times(rows: pa.RecordBatch, stream: StreamSchema, now_us: int) -> tupl
 def _int64(values: pa.Array) -> np.ndarray:
     values = values.view(pa.int64()) if pa.types.is_timestamp(values.type) else values.cast(pa.int64())
     return np.asarray((values.fill_null(0) if values.null_count else values).to_numpy())
+
+
+def usable(rows: pa.RecordBatch, stream: StreamSchema) -> tuple[pa.RecordBatch, Counter[str]]:
+    """The rows with an event time, and why the others have none that intake can use."""
+    _, missing, out_of_range = event_times(rows, stream, 0)
+    bad = missing | out_of_range
+    why = Counter({MISSING: int(missing.sum()), OUT_OF_RANGE: int(out_of_range.sum())})
+    return (rows.filter(pa.array(~bad)) if bad.any() else rows), +why

@@ -126,3 +126,14 @@ def delete(stream: str, *, where: Where = HERE) -> None:
 def _show_sample(sample: Any, output: Format) -> None:
     rate = "" if sample["rate_per_s"] is None else f", about {sample['rate_per_s']:,.0f} rows/s of event time"
     show_rows(sample, output, rate)
+    if output in ("json", "yaml"):
+        return
+    for one in sample.get("widened", ()):
+        count = f"{one['values']:,} value{'' if one['values'] == 1 else 's'}"
+        note(f"{one['column']} is {one['type']} because of {count} such as {one['example']!r}; else {one['instead']}")
+    if times := sample.get("times"):
+        note(f"may be the event time: {', '.join(_time(one) for one in times)}")
+
+
+def _time(column: Any) -> str:
+    return column["name"] if column["time_unit"] is None else f"{column['name']} (time_unit: {column['time_unit']})"

@@ -94,7 +94,7 @@ class FileSource:
         """The first file, or the first small ones."""
         files = list_files(self.path)
         first = [LoggedFile(number, str(path), path.stat().st_size) for number, path in enumerate(files[:_SAMPLED_MAX])]
-        return self._read(first[: _count(first, GROUP_BYTES)]) if first else None
+        return self._read(first[: _count(first, GROUP_BYTES)], is_sample=True) if first else None
 
     def backlog(self, start: dict[str, Any]) -> int | None:
         """Files not yet read."""
@@ -114,14 +114,23 @@ class FileSource:
                 reads.append(whole)
         return reads
 
-    def _read(self, files: Sequence[LoggedFile]) -> FileRead | GroupRead:
+    def _read(self, files: Sequence[LoggedFile], *, is_sample: bool = False) -> FileRead | GroupRead:
         alone = [
             FileRead(self.stream, self.format, file.path, file.number, self.schema, str(self.root), self.csv)
             for file in files
         ]
+        if is_sample:  # of small files together no archive may unpack to much
+            size = SAMPLED_BYTES if len(files) == 1 else SAMPLED_BYTES // 64
+            alone = [
+                replace(read, bytes_max=max(size, 2 * file.bytes if len(files) > 1 else 0))
+                for read, file in zip(alone, files, strict=True)
+            ]
         return alone[0] if len(alone) == 1 else GroupRead(tuple(alone))
 
 
+SAMPLED_BYTES = 4 << 20
+"""A look at a text reads so much of it: its first rows may be far behind bad records, and an archive may unpack to
+anything."""
 _SAMPLED_MAX = GROUP_BYTES // FILE_BYTES_MIN
 
 
@@ -223,6 +232,7 @@ class FileRead:
         csv: how CSV files are written.
         groups: which row groups; None for all.
         position: of the first row.
+        bytes_max: of text, for a look at its beginning; None for all.
     """
 
     stream: str
@@ -234,6 +244,7 @@ class FileRead:
     csv: Dialect = PLAIN
     groups: tuple[int, ...] | None = None
     position: int = 0
+    bytes_max: int | None = None
 
     @property
     def name(self) -> str:
@@ -330,7 +341,7 @@ class FileRead:
             schema = wanted
         is_csv = self.format == "csv"
         decode = decoder("csv" if is_csv else "json", schema, csv=self.csv).decode
-        for first, records in records_of(self.path, self.csv if is_csv else None):
+        for first, records in records_of(self.path, self.csv if is_csv else None, self.bytes_max):
             decoded = decode(records)
             letters = [
                 DeadLetter(

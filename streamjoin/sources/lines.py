@@ -21,6 +21,7 @@ from streamjoin.dialect import PLAIN, Dialect
 from streamjoin.errors import InputError, RunError
 from streamjoin.intake.records.cells import Bytes, Longs
 from streamjoin.kernel import kernel
+from streamjoin.sources.agreeing import agreeing
 from streamjoin.sources.columns import cut_fractions, widened
 from streamjoin.sources.texts import head_of, is_plain, opened
 
@@ -33,7 +34,9 @@ _LF = ord("\n")
 _CR = ord("\r")
 
 
-def records_of(path: str, dialect: Dialect | None = None) -> Iterator[tuple[int, pa.Array]]:
+def records_of(
+    path: str, dialect: Dialect | None = None, bytes_max: int | None = None
+) -> Iterator[tuple[int, pa.Array]]:
     """(number of the first record, records) chunk by chunk; blank lines are skipped, a CSV header too.
 
     Where the quotes of a CSV record are wrong, or the closing one never comes, the record ends with its line: it
@@ -41,12 +44,13 @@ def records_of(path: str, dialect: Dialect | None = None) -> Iterator[tuple[int,
 
     Args:
         dialect: quotes protect line breaks, and the first record may be a header; None where a record is a line.
+        bytes_max: only the records that are whole in so many bytes of text; None for all.
     Raises:
         RunError: the file cannot be read, or a record is larger than 64 MiB.
     """
     number = 0
     header = dialect is not None and dialect.header
-    for data, ends in _cut(path, dialect):
+    for data, ends in _cut(path, dialect, bytes_max):
         records = _records(data, ends)
         if header and len(records):
             records, header = records.slice(1), False
@@ -55,10 +59,10 @@ def records_of(path: str, dialect: Dialect | None = None) -> Iterator[tuple[int,
         number += len(records)
 
 
-def _cut(path: str, dialect: Dialect | None) -> Iterator[tuple[bytes, np.ndarray]]:
+def _cut(path: str, dialect: Dialect | None, bytes_max: int | None) -> Iterator[tuple[bytes, np.ndarray]]:
     """Pieces of the file that begin and end with whole records, and where the records in them end."""
     rest = b""
-    for data, is_last in _chunks(path):
+    for data, is_last in _chunks(path, bytes_max):
         data = rest + data
         ends = _ends(data, dialect, is_last)
         if is_last:
@@ -77,8 +81,12 @@ def _cut(path: str, dialect: Dialect | None) -> Iterator[tuple[bytes, np.ndarray
             yield data, ends
 
 
-def _chunks(path: str) -> Iterator[tuple[bytes, bool]]:
+def _chunks(path: str, bytes_max: int | None) -> Iterator[tuple[bytes, bool]]:
     """The text's bytes, and which are the last."""
+    if bytes_max is not None:
+        head, is_cut = head_of(path, bytes_max)
+        yield head, not is_cut
+        return
     with opened(path) as file:
         chunk = file.read(CHUNK_BYTES)
         while chunk:
@@ -242,7 +250,12 @@ def _protects(head: bytes, dialect: Dialect) -> bool:
 
 
 def _read_json(head: bytes) -> pa.Table:
-    return pyarrow.json.read_json(io.BytesIO(head))
+    try:
+        return pyarrow.json.read_json(io.BytesIO(head))
+    except pa.ArrowInvalid:
+        if not (lines := agreeing(head)):
+            raise
+        return pyarrow.json.read_json(io.BytesIO(lines))
 
 
 def _read_csv(head: bytes, dialect: Dialect) -> pa.Table:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from streamjoin.dialect import PLAIN, Dialect
 from streamjoin.errors import InputError
 from streamjoin.intake.deadletter import DeadLetter
-from streamjoin.sources.files import FileRead
+from streamjoin.sources.files import SAMPLED_BYTES, FileRead
 
 FILES_OPENED_MAX = 1_000
 """A look at a relation opens no more; the footer of one takes about a millisecond."""
@@ -74,7 +74,16 @@ class Relation:
         """
         names = self.columns.names
         reads = (
-            FileRead(self.name, self.format, str(file), number, self.columns, str(self.root), self.csv)
+            FileRead(
+                self.name,
+                self.format,
+                str(file),
+                number,
+                self.columns,
+                str(self.root),
+                self.csv,
+                bytes_max=SAMPLED_BYTES,
+            )
             for number, file in enumerate(self.files[:FILES_OPENED_MAX])
         )
         parts = [pa.RecordBatch.from_pylist([], schema=self.columns)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ from backend.auth.secrets import seal
 from backend.catalog.models import Stream
 from backend.settings import Settings
 from backend.streams import spool
+from backend.streams.times import time_columns
+from streamjoin.intake.deadletter import DeadLetter
+from streamjoin.intake.intake import Intake, Piece
+from streamjoin.joinfile import parse
+from streamjoin.operators.biclique import Biclique
+from streamjoin.prepare import bind
 
 BIDS = {"source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "time": "ts", "delay": "2s"}
 
@@ -126,6 +133,106 @@ def test_files_are_looked_at_where_they_may_be_read(api: TestClient, tmp_path: P
     wrong = api.post("/api/v1/streams/test", json={"spec": {**spec, "time": "when"}})
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/spec/time")
     assert "columns are id, ts" in wrong.json()["detail"]
+
+
+MIXED = [{"id": number, "amount": number * 1.5, "ts": f"2026-01-01T00:00:{number:02d}Z"} for number in range(20)]
+MIXED[5]["amount"], MIXED[7]["ts"] = "n/a", None
+del MIXED[8]["ts"]
+
+
+def looked_at(api: TestClient, spec: dict[str, Any]) -> dict[str, Any]:
+    answer = api.post("/api/v1/streams/test", json={"spec": spec})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_a_test_counts_the_bad_records_that_a_job_does(api: TestClient, tmp_path: Path) -> None:
+    path = tmp_path / "mixed.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in MIXED) + "garbage\n")
+    spec = {"source": "jsonl", "path": str(path), "time": "ts"}
+    found = looked_at(api, spec)
+    assert [(column["name"], column["type"]) for column in found["columns"]] == [
+        ("id", "int64"), ("amount", "float64"), ("ts", "timestamp"),
+    ]  # fmt: skip
+    assert found["rows_seen"] == 17
+    assert found["bad_records"]["event time is NULL"] == 2
+    # As a job does: every column is asked for, and intake has the last word.
+    file = parse(
+        json.dumps(
+            {
+                "streams": {"r": spec, "s": spec},
+                "query": (
+                    "SELECT ONLINE r.id, r.amount FROM r, s WHERE r.id = s.id AND r.amount = s.amount WITHIN 1 SECONDS"
+                ),
+            }
+        )
+    )
+    bound = bind(file)
+    source = bound.job(tmp_path / "checkpoint").sources[0].open("r", tmp_path / "log.jsonl")
+    letters: list[DeadLetter] = []
+    intake = Intake(bound.plan, 0, Biclique(1, 1), 1, letters.extend)
+    for read in source.reads(source.initial(), source.latest(source.initial(), 0), 1):
+        for rows, bad in read.rows(source.schema.names):
+            intake.bad_records(list(bad))
+            list(intake.take(rows, Piece(read.name, read.router, read.identity, read.position, 0)))
+    assert Counter(letter.reason for letter in letters) == found["bad_records"]
+
+
+def test_columns_are_shown_before_the_event_time_is_chosen_and_it_is_proposed(api: TestClient, tmp_path: Path) -> None:
+    rows = "".join(f"{number},{1_767_225_600_000 + number},x\n" for number in range(9))
+    (tmp_path / "a.csv").write_text(f"id,at,note\n{rows}")
+    found = looked_at(api, {"source": "csv", "path": str(tmp_path / "a.csv")})
+    assert [column["name"] for column in found["columns"]] == ["id", "at", "note"]
+    assert (found["times"], found["bad_records"]) == ([{"name": "at", "time_unit": "ms"}], {})
+    unnamed = api.post(
+        "/api/v1/streams", json={"name": "a", "spec": {"source": "csv", "path": str(tmp_path / "a.csv")}}
+    )
+    assert unnamed.json()["errors"][0]["pointer"] == "/spec/time"  # it is left out of a look alone
+
+
+@pytest.mark.parametrize(
+    ("columns", "proposed"),
+    [
+        ({"seen": pa.timestamp("us", "UTC"), "day": pa.date32(), "at": pa.int64()}, [("seen", None)]),
+        ({"day": pa.date32(), "at": pa.int64()}, [("day", None)]),
+        ({"phone": pa.int64(), "createdAt": pa.int64()}, [("createdAt", "s")]),
+        ({"phone": pa.int64(), "fax": pa.int64()}, [("phone", "s"), ("fax", "s")]),
+        ({"name": pa.string(), "price": pa.float64(), "small": pa.int8()}, []),
+    ],
+)
+def test_timestamps_are_proposed_before_dates_and_these_before_whole_numbers(
+    columns: dict[str, pa.DataType], proposed: list[tuple[str, str | None]]
+) -> None:
+    value = {pa.string(): "x", pa.float64(): 1.0, pa.int8(): 1}
+    arrays = [pa.array([value.get(kind, 1_767_225_600 if kind == pa.int64() else 1)] * 2, kind)
+              for kind in columns.values()]  # fmt: skip
+    rows = pa.RecordBatch.from_arrays(arrays, list(columns))
+    assert [(one.name, one.time_unit) for one in time_columns(rows)] == proposed
+    assert time_columns(rows.slice(0, 0)) == [] or columns.keys() & {"seen", "day"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "instead", "values", "example"),
+    [
+        (["1.5"] * 19 + ["n/a"], "float64", 1, "n/a"),
+        (["1"] * 19 + ["x"], "int64", 1, "x"),
+        (["2026-01-01T00:00:00Z"] * 19 + ["soon"], "timestamp", 1, "soon"),
+        (["2026-01-01"] * 30 + ["soon", "later"], "date", 2, "soon"),
+        (["1"] * 5 + ["x"] * 5, None, 0, ""),
+        (["one", "two", "3"], None, 0, ""),
+        (["1", "x"], None, 0, ""),
+    ],
+)
+def test_a_column_that_few_values_made_text_is_told_with_one_of_them(
+    api: TestClient, tmp_path: Path, cells: list[str], instead: str | None, values: int, example: str
+) -> None:
+    (tmp_path / "a.csv").write_text("id,amount\n" + "".join(f"{at},{cell}\n" for at, cell in enumerate(cells)))
+    spec = {"source": "csv", "path": str(tmp_path / "a.csv")}
+    found = looked_at(api, spec)
+    told = [{"column": "amount", "type": "string", "instead": instead, "values": values, "example": example}]
+    assert found["widened"] == (told if instead else [])
+    assert looked_at(api, {**spec, "schema": {"id": "int64", "amount": "string"}})["widened"] == []  # as it was meant
 
 
 @pytest.mark.slow

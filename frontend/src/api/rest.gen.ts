@@ -370,6 +370,8 @@ export interface paths {
         /**
          * Test Stream
          * @description Look at a stream without registering it: columns, first rows, and how skewed values are.
+         *
+         *     Its `time` may be missing: then `times` are the columns that may be it.
          */
         post: operations["test_stream"];
         delete?: never;
@@ -1922,7 +1924,7 @@ export interface components {
         };
         /**
          * SampleOut
-         * @description A look at a stream.
+         * @description A look at a stream: also columns that may be its event time, and those that a few values made text.
          */
         SampleOut: {
             /** Columns */
@@ -1941,6 +1943,10 @@ export interface components {
             };
             /** Rate Per S */
             rate_per_s: number | null;
+            /** Times */
+            times: components["schemas"]["TimeColumn"][];
+            /** Widened */
+            widened: components["schemas"]["Widened"][];
         };
         /**
          * SavedQueryIn
@@ -2309,6 +2315,16 @@ export interface components {
             } | null;
         };
         /**
+         * TimeColumn
+         * @description A column that may be the event time; `time_unit` is that of whole numbers, which count since 1970.
+         */
+        TimeColumn: {
+            /** Name */
+            name: string;
+            /** Time Unit */
+            time_unit?: string | null;
+        };
+        /**
          * UserChange
          * @description What is to change; a new password ends all logins of the user, and so does disabling.
          */
@@ -2359,6 +2375,22 @@ export interface components {
             disabled: boolean;
             /** Created At */
             created_at: string | null;
+        };
+        /**
+         * Widened
+         * @description A column that is `type` because of so many `values`, the first of which is `example`; else it were `instead`.
+         */
+        Widened: {
+            /** Column */
+            column: string;
+            /** Type */
+            type: string;
+            /** Instead */
+            instead: string;
+            /** Values */
+            values: number;
+            /** Example */
+            example: string;
         };
     };
     responses: never;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,8 +17,9 @@ from hypothesis import strategies as st
 from streamjoin.dialect import Dialect
 from streamjoin.errors import RunError
 from streamjoin.intake.deadletter import DeadLetter
-from streamjoin.sources import FileSource, files, lines
+from streamjoin.sources import FileSource, files, lines, texts
 from streamjoin.sources.files import FORMATS
+from streamjoin.sources.source import first_rows
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64()), ("s", pa.string())])
 
@@ -489,3 +491,27 @@ def test_type_that_changes_in_a_later_file_fits_exactly_or_stops_the_job_by_name
     written(data / "5", format, pa.table({"k": pa.array([2**40], pa.int64())}))
     with pytest.raises(RunError, match='data/5, column "k": Integer value 1099511627776 not in range'):
         read(format, data, schema, ("k",))
+
+
+@pytest.mark.parametrize("line", [b"\n", b"{}x\n", b" "])
+def test_attack_a_look_at_an_archive_reads_no_more_than_a_beginning(
+    line: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "SAMPLED_BYTES", 1 << 16)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl.gz").write_bytes(gzip.compress(line * (32 << 20), 1))
+    taken = 0
+    chunk = texts._Rest.read
+
+    def counted(self: Any, size: int, /) -> bytes:
+        nonlocal taken
+        part: bytes = chunk(self, size)
+        taken += len(part)
+        return part
+
+    monkeypatch.setattr(texts._Rest, "read", counted)
+    schema = pa.schema([("a", pa.int64())])
+    source = FileSource("s", "jsonl", tmp_path / "in", tmp_path / "log", schema=schema)
+    rows, letters = first_rows(source, schema, 100)
+    assert (rows.num_rows, len(letters) <= 1 << 16) == (0, True)
+    assert taken < 1 << 20

@@ -218,10 +218,40 @@ def test_bad_line_does_not_spoil_what_is_inferred_of_a_csv_file(path: Path) -> N
     assert infer_schema(path, "csv").names == ["a", "b"]
 
 
-def test_bad_line_of_a_json_file_asks_for_a_schema(path: Path) -> None:
-    path.write_bytes(b'{"a": 1}\n{"a":\n')
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        (b'{"a": 1}\n{"a":\n{"a": 2}\n', "a: int64"),
+        (b'{"a": 1, "b": "x"}\n{"a": "n/a", "b": "y"}\n{"a": 2.5, "b": null}\n', "a: double\nb: string"),
+        (b'{"a": 1}\n{"a": "x"}\n', "a: int64"),  # of equally many the first
+        (b'{"a": "x"}\n{"a": 1}\n{"a": "y"}\n', "a: string"),
+        (b'[1]\n{"a": true}\n{"a": 1}\n{"a": false}\n', "a: bool"),
+        (
+            b'{"a": {"b": 1}}\n{"a": {"b": "x"}}\n{"a": 3}\n{"a": {"b": 2}}\n',
+            "a: struct<b: int64>\n  child 0, b: int64",
+        ),
+        (b'{"a": 1, "a": 2}\n{"a": 1}\n', "a: int64"),
+        (b'{"a": 1}\n' + b'{"a": ' * 100_000 + b'\n{"a": 2}\n', "a: int64"),
+    ],
+)
+def test_json_lines_that_differ_do_not_spoil_what_is_inferred_of_the_others(
+    content: bytes, columns: str, path: Path
+) -> None:
+    path.write_bytes(content)
+    assert str(infer_schema(path, "jsonl")) == columns
+
+
+def test_a_json_file_without_any_object_asks_for_a_schema(path: Path) -> None:
+    path.write_bytes(b'{"a":\n[1]\n')
     with pytest.raises(InputError, match=r"does not begin as jsonl: .*; give a schema"):
         infer_schema(path, "jsonl")
+
+
+@pytest.mark.parametrize("bytes_max", [0, 3, 4, 7, 100])
+def test_of_a_beginning_only_whole_records_are_read(bytes_max: int, path: Path) -> None:
+    path.write_bytes(b"1\n22\n333")
+    whole = [b"1\n", b"22\n", b"333"][: {0: 0, 3: 1, 4: 1, 7: 2, 100: 3}[bytes_max]]
+    assert [one for _, part in records_of(str(path), bytes_max=bytes_max) for one in part.to_pylist()] == whole
 
 
 def test_mark_of_byte_order_does_not_spoil_what_is_inferred(path: Path) -> None:
