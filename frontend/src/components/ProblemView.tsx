@@ -2,10 +2,17 @@
 import { Alert, Button, Text } from '@mantine/core';
 import { asProblem } from '../api/problem';
 
-export function ProblemView({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+interface ProblemViewProps {
+  error: unknown;
+  /** In place of the API's own, where nobody here asked for anything wrong. */
+  title?: string;
+  onRetry?: () => void;
+}
+
+export function ProblemView({ error, title, onRetry }: ProblemViewProps) {
   const problem = asProblem(error);
   return (
-    <Alert color="red" variant="light" title={problem.title} role="alert" my="xs">
+    <Alert color="red" variant="light" title={title ?? problem.title} role="alert" my="xs">
       <Text size="sm">{problem.message}</Text>
       {problem.hint !== null && <Text size="sm">{problem.hint}</Text>}
       {problem.requestId !== null && (

@@ -74,7 +74,7 @@ function StreamView({ stream, error }: { stream: Stream; error: Error | null }) 
             flush
           >
             {sample.isPending && <Loading what="rows" lines={6} />}
-            {sample.error !== null && <ProblemView error={sample.error} />}
+            {sample.error !== null && <ProblemView title="The stream cannot be read" error={sample.error} />}
             {sample.data?.rows.length === 0 && (
               <Empty title="No row is there yet">{isPush && 'Post the first one below, or from a program.'}</Empty>
             )}

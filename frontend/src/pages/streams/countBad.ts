@@ -5,8 +5,9 @@ import { formatCount } from '../../format';
 export const countBad = (sample: Sample): number =>
   Object.values(sample.bad_records).reduce((sum, count) => sum + count, 0);
 
-/** The same in words; none before there is a sample. */
-export function badOf(sample: Sample | undefined): string {
-  const bad = sample === undefined ? 0 : countBad(sample);
+/** The same in words; nothing is said of what nobody could look at. */
+export function badOf(sample: Sample | undefined): string | undefined {
+  if (sample === undefined) return undefined;
+  const bad = countBad(sample);
   return bad === 0 ? 'no bad records' : `${formatCount(bad)} bad ${bad === 1 ? 'record' : 'records'}`;
 }

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { streamPath } from './address';
+import { badOf } from './countBad';
 import { differencesOf } from './differences';
+import { timesIn, widenedIn } from './form/guesses';
 import { mistakesInSecrets, secretsOf } from './form/secrets';
 import { exampleRow, rowsOf } from './rows';
 
@@ -50,4 +52,20 @@ test('two entries differ by field, also in what one of them lacks', () => {
     { field: 'd', theirs: '0', mine: null },
     { field: 'e', theirs: null, mine: 'null' },
   ]);
+});
+
+test('of a stream that cannot be read nobody says that it has no bad records', () => {
+  const seen = { columns: [], rows: [], rows_seen: 0, skew: {}, rate_per_s: null, times: [], widened: [] };
+  expect(badOf(undefined)).toBeUndefined();
+  expect(badOf({ ...seen, bad_records: {} })).toBe('no bad records');
+  expect(badOf({ ...seen, bad_records: { 'event time is NULL': 2 } })).toBe('2 bad records');
+});
+
+test('what was guessed about columns is told in a sentence', () => {
+  expect(widenedIn({ column: 'amount', type: 'string', instead: 'float64', values: 1, example: 'n/a' })).toBe(
+    'amount became string because of 1 value, such as "n/a". Give it the type float64 under Columns, and that record is bad.',
+  );
+  expect(timesIn({ times: [{ name: 'ts', time_unit: null }, { name: 'at', time_unit: 'ms' }] })).toBe(
+    'May be the event time: ts, at (whole numbers, unit ms).',
+  );
 });

@@ -9,8 +9,9 @@ import { Rows } from '../../../components/Rows';
 import { Stat, Stats } from '../../../components/Stat';
 import { formatCount, formatRate } from '../../../format';
 import { BadRecords } from '../BadRecords';
-import { badOf } from '../countBad';
+import { badOf, countBad } from '../countBad';
 import { Skew } from '../Skew';
+import { timesIn, widenedIn } from './guesses';
 import classes from './TestResult.module.css';
 import type { Tested } from './useTest';
 
@@ -72,9 +73,17 @@ export function TestResult({ tested, isPending, isOld, onUse }: TestResultProps)
       >
         <p className={classes.words} role="status">
           {sample.rows.length === 0
-            ? 'It can be read, and no row is there yet'
+            ? countBad(sample) > 0
+              ? 'No row can be used; what is wrong with them stands below'
+              : 'It can be read, and no row is there yet'
             : `The first ${formatCount(sample.rows.length)} of ${formatCount(sample.rows_seen)} rows`}
         </p>
+        {sample.widened.map((one) => (
+          <p key={one.column} className={classes.words}>
+            {widenedIn(one)}
+          </p>
+        ))}
+        {sample.times.length > 0 && <p className={classes.words}>{timesIn(sample)}</p>}
         <Rows label="Tested rows" columns={sample.columns} rows={sample.rows} height={ROWS_PX} />
       </Panel>
       <BadRecords sample={sample} />
