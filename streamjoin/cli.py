@@ -1,5 +1,5 @@
-"""The command line: `streamjoin run | validate | explain | compare | query | tail | state | generate`, and those of
-the platform, `streamjoin up | streams | jobs | ask | watch | ...`."""
+"""The command line: `streamjoin run | validate | explain | compare | query | tail | rejected | state | generate`, and
+those of the platform, `streamjoin up | streams | jobs | ask | watch | ...`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from streamjoin.errors import InputError, RunError, StreamJoinError
 from streamjoin.intake.shedding import OTHER_WAY_OUT
 from streamjoin.joinfile import JoinFile, load
 from streamjoin.platform_cli import add_commands
+from streamjoin.platform_cli.rejected import RejectedOutput, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -371,6 +372,54 @@ def tail(
     sys.stdout.buffer.flush()
 
 
+@app.command(name="rejected")
+def show_rejected(
+    file: Path,
+    *,
+    rows: Rows = False,
+    stream: str | None = None,
+    reason: str | None = None,
+    limit: Annotated[int, cyclopts.Parameter(validator=cyclopts.validators.Number(gte=1))] = 20,
+    before: str | None = None,
+    set: Set = None,
+    output: RejectedOutput = "table",
+) -> None:
+    """Show which rows are missing from the results of a join file: how many by stream and reason, or each one.
+
+    Parameters
+    ----------
+    file
+        The join file.
+    stream
+        Only rows of this stream.
+    reason
+        Only rows with this reason.
+    limit
+        So many rows, newest first; all of them, oldest first, with -o ndjson.
+    before
+        Only rows before the one with this id.
+    """
+    from streamjoin import rejected
+    from streamjoin.job import IDENTITY_FILE, dead_letters_folder
+    from streamjoin.platform_cli.rejected import show_counts, show_rows
+
+    checkpoint = load(file, _overrides(set)).checkpoint
+    if not (checkpoint / IDENTITY_FILE).exists():
+        raise InputError(f"{file} has not been run yet: there is no checkpoint {checkpoint}", field="run.checkpoint")
+    folder = dead_letters_folder(checkpoint)
+    if output == "ndjson":
+        for lines in rejected.lines(folder, stream=stream, reason=reason):
+            sys.stdout.buffer.write(lines)
+    elif rows:
+        try:
+            found, has_more = rejected.page(folder, limit, stream=stream, reason=reason, before=before)
+        except ValueError as wrong:
+            raise InputError(f"--before: {wrong}") from None
+        show_rows(found, has_more, output)
+    else:
+        show_counts(rejected.as_rows(rejected.read_head(folder), stream, reason), output)
+
+
 def _reader(join: JoinFile, of: str | None) -> Reader:
     from streamjoin.prepare import store_job, store_spec
     from streamjoin.results.reader import Reader
@@ -503,7 +552,7 @@ def _summary(figures: dict[str, Any]) -> str:
         shed = shed or "nothing in this run, but in an earlier one"
         parts.append(f"shed: {shed}; so results are partial; {OTHER_WAY_OUT}")
     if any(figures["dead_letters"].values()):
-        parts.append(f"dead letters are in {figures['dead_letter_folder']}")
+        parts.append(f"dead letters are in {figures['dead_letter_folder']}; streamjoin rejected FILE shows them")
     return "\n".join(parts)
 
 

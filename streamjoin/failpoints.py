@@ -19,6 +19,8 @@ NAMES = (
     "batch.before_commit",
     "batch.mid_commit",
     "batch.after_commit",
+    "rejected.before_head",
+    "rejected.after_head",
     "state.before_collect",
     "store.after_blocks",
     "ledger.before_records",

@@ -101,7 +101,7 @@ class Job:
     @property
     def dead_letters(self) -> Path:
         """Where rows that cannot be joined are kept."""
-        return self.checkpoint / "dead-letters"
+        return dead_letters_folder(self.checkpoint)
 
     def open_source(self, side: int) -> Source:
         """The source of a side that StreamJoin reads itself."""
@@ -121,6 +121,11 @@ class Job:
 def state_folder(checkpoint: Path) -> Path:
     """Where the units' state is."""
     return checkpoint / "state"
+
+
+def dead_letters_folder(checkpoint: Path) -> Path:
+    """Where rows that cannot be joined are kept; see `rejected`."""
+    return checkpoint / "dead-letters"
 
 
 def recorded_slots(checkpoint: Path) -> int | None:

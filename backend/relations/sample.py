@@ -48,5 +48,5 @@ def look_at(entry: Mapping[str, Any]) -> Sample:
     except InputError as wrong:
         raise InputError(wrong.message, field="path") from None
     return Sample(
-        relation.columns, rows, Counter(letter.reason for letter in letters), row_count, size, len(relation.files)
+        relation.columns, rows, Counter(letter.detail for letter in letters), row_count, size, len(relation.files)
     )

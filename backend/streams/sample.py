@@ -68,7 +68,7 @@ def look_at(entry: Mapping[str, Any], secrets: Mapping[str, str] | None = None) 
         with tempfile.TemporaryDirectory() as folder:
             source = source_spec(file, stream, schema).open("stream", Path(folder) / "log.jsonl")
             rows, letters = first_rows(source, schema.columns, SKEW_ROWS)
-            bad = Counter(letter.reason for letter in letters)
+            bad = Counter(letter.detail for letter in letters)
     times = time_columns(rows)
     is_guessed = stream.schema_ is None and stream.source in ("csv", "jsonl")
     widened = widened_columns(rows) if is_guessed else []
@@ -113,7 +113,7 @@ def _newest_of_topic(
     decoded = decoder(stream.format, schema.columns, avro_schema=stream.avro_schema).decode(
         pa.array(values, pa.binary())
     )
-    return decoded.rows.slice(0, SKEW_ROWS), Counter(item.reason for item in decoded.bad)
+    return decoded.rows.slice(0, SKEW_ROWS), Counter(item.detail for item in decoded.bad)
 
 
 def _rate(rows: pa.RecordBatch, schema: StreamSchema) -> float | None:

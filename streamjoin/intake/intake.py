@@ -22,7 +22,7 @@ from streamjoin.failpoints import failpoint
 from streamjoin.index.kernels import mix
 from streamjoin.index.keys import key_ranges, order_key
 from streamjoin.index.layout import equality_cells
-from streamjoin.intake.deadletter import DeadLetter
+from streamjoin.intake.deadletter import NO_TIME, TIME_OUT_OF_RANGE, DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
 from streamjoin.intake.selection import bits_of, select
 from streamjoin.intake.shedding import kept
@@ -34,6 +34,13 @@ from streamjoin.window import R
 
 BLOCK_ROWS = 1 << 18
 """Rows routed at a time: large enough that a block's fixed cost does not show, small enough for a worker's memory."""
+
+LETTERS_BYTES_MAX = 16 << 20
+"""Dead letters of a piece that are kept, in bytes; further ones are counted only. They wait in a worker's memory."""
+
+REJECTED = "rejected:"
+KEPT = "kept:"
+"""With a reason behind them, counts of rows that cannot be joined, and of those of them that are kept."""
 
 SEED = 0x5EED
 
@@ -69,7 +76,8 @@ class Piece:
             slots.
         position: position of the piece's first row.
         now_us: when the batch began, as logged.
-        place: where the row at a position comes from, for people; None where identity and position say it.
+        place: where the row at a position comes from, for people, as source, position and unit of a dead letter; None
+            where identity and position say it.
     """
 
     name: str
@@ -77,7 +85,7 @@ class Piece:
     identity: str
     position: int
     now_us: int
-    place: Callable[[int], tuple[str, int]] | None = None
+    place: Callable[[int], tuple[str, int, str]] | None = None
 
 
 @dataclass(slots=True)
@@ -102,6 +110,7 @@ class Intake:
     _ts_max_us: int | None = None
     _rows: int = 0
     _read: int = 0
+    _letters_bytes: int = 0
 
     def take(self, rows: pa.RecordBatch, piece: Piece, positions: np.ndarray | None = None) -> Iterator[Routed]:
         """Route rows of the stream's schema, in stream order.
@@ -127,7 +136,9 @@ class Intake:
 
     def bad_records(self, letters: list[DeadLetter]) -> None:
         """Hand on records that could not even be decoded."""
-        self._dead(letters)
+        for reason in sorted({letter.reason for letter in letters}):
+            chosen = [letter for letter in letters if letter.reason == reason]
+            self._dead(reason, len(chosen), iter(chosen))
 
     def punctuate(self, piece: Piece) -> Iterator[tuple[int, int, Punctuation]]:
         """(slot, rows sent there, punctuation) for every slot: this piece is complete."""
@@ -148,17 +159,11 @@ class Intake:
         ts_us, missing, out_of_range = event_times(rows, self.plan.streams[self.side], piece.now_us)
         bad = missing | out_of_range
         if bad.any():
-            self._dead(
-                [
-                    DeadLetter(
-                        self.plan.streams[self.side].name,
-                        *(piece.place(int(positions[row])) if piece.place else (piece.identity, int(positions[row]))),
-                        MISSING if missing[row] else OUT_OF_RANGE,
-                        _row_text(rows, int(row)),
-                    )
-                    for row in np.nonzero(bad)[0]
-                ]
-            )
+            for mask, reason, detail in ((missing, NO_TIME, MISSING), (out_of_range, TIME_OUT_OF_RANGE, OUT_OF_RANGE)):
+                at = np.nonzero(mask)[0]
+                self._dead(
+                    reason, at.size, (self._letter(rows, positions, piece, row, reason, detail) for row in at.tolist())
+                )
             good = np.nonzero(~bad)[0]
             rows, ts_us, positions = rows.take(pa.array(good)), ts_us[good], positions[good]
         places = np.arange(rows.num_rows, dtype=np.int64) + self._rows if self.plan.counts_tuples else None
@@ -220,17 +225,33 @@ class Intake:
         name = self.plan.names[self.side]
         return {(name, column): rows.column(column) for column in rows.schema.names}
 
-    def _dead(self, letters: list[DeadLetter]) -> None:
-        if not letters:
+    def _letter(
+        self, rows: pa.RecordBatch, positions: np.ndarray, piece: Piece, row: int, reason: str, detail: str
+    ) -> DeadLetter:
+        position = int(positions[row])
+        source, position, unit = piece.place(position) if piece.place else (piece.identity, position, "row")
+        stream = self.plan.streams[self.side].name
+        return DeadLetter(stream, source, position, reason, detail, _row_text(rows, row), unit)
+
+    def _dead(self, reason: str, count: int, letters: Iterator[DeadLetter]) -> None:
+        """Count rows that cannot be joined, and hand on as many as are kept."""
+        if not count:
             return
         if self.strict:
-            first = letters[0]
+            first = next(letters)
             raise RunError(
-                f"stream {first.stream}, {first.source}, record {first.position}: {first.reason}; the job is strict, "
-                "so it stops"
+                f"stream {first.stream}, {first.source}, {first.unit} {first.position}: {first.detail}; the job is "
+                "strict, so it stops"
             )
-        self._add("dead_letters", len(letters))
-        self.on_dead_letters(letters)
+        kept: list[DeadLetter] = []
+        while self._letters_bytes < LETTERS_BYTES_MAX and (letter := next(letters, None)) is not None:
+            kept.append(letter.cut())
+            self._letters_bytes += letter.kept_bytes
+        self._add("dead_letters", count)
+        self._add(f"{REJECTED}{reason}", count)
+        if kept:
+            self._add(f"{KEPT}{reason}", len(kept))
+            self.on_dead_letters(kept)
 
     def _add(self, name: str, value: int) -> None:
         self._counts[name] = self._counts.get(name, 0) + value
@@ -251,4 +272,9 @@ def _row_text(rows: pa.RecordBatch, row: int) -> bytes:
 
 def _plain(value: pa.Scalar) -> object:
     # Python's datetime ends in the year 9999, and a time beyond may be why the row is here.
-    return value.cast(pa.int64()).as_py() if pa.types.is_timestamp(value.type) else value.as_py()
+    if pa.types.is_timestamp(value.type):
+        return value.cast(pa.int64()).as_py()
+    try:
+        return value.as_py()
+    except UnicodeDecodeError:  # files may call text what is none
+        return value.cast(pa.binary()).as_py().decode("utf-8", "backslashreplace")

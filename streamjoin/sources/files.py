@@ -19,11 +19,12 @@ from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.intake.records import decoder
 from streamjoin.sources.columns import conform, paths_of, stream_schema, widened
 from streamjoin.sources.filelog import FileLog, LoggedFile, list_files, root_of
-from streamjoin.sources.lines import infer_schema, read_header, records_of
+from streamjoin.sources.lines import infer_schema, lines_of, read_header, records_of
 from streamjoin.sources.partitions import partition_columns, partitions_of, with_partitions
 from streamjoin.sources.source import Read
 
 FORMATS = ("parquet", "arrow", "jsonl", "csv")
+_TEXTS = ("jsonl", "csv")
 
 BATCH_BYTES = 16 << 20
 """A batch takes files of about so many bytes, and one at least."""
@@ -233,6 +234,7 @@ class FileRead:
         groups: which row groups; None for all.
         position: of the first row.
         bytes_max: of text, for a look at its beginning; None for all.
+        bad: which records of a text file could not be read, as far as it was.
     """
 
     stream: str
@@ -245,6 +247,7 @@ class FileRead:
     groups: tuple[int, ...] | None = None
     position: int = 0
     bytes_max: int | None = None
+    bad: list[int] = field(default_factory=list, compare=False)
 
     @property
     def name(self) -> str:
@@ -261,9 +264,33 @@ class FileRead:
         """The file's place in the log and its name."""
         return f"{self.number}:{os.path.basename(self.path)}"
 
-    def place(self, position: int) -> tuple[str, int]:
+    @property
+    def shown_path(self) -> str:
+        """The file as dead letters name it: with the folders below the stream's."""
+        return os.path.relpath(self.path, self.root)
+
+    def place(self, position: int) -> tuple[str, int, str]:
         """See `Read.place`."""
-        return self.identity, position
+        if self.format not in _TEXTS:
+            return self.shown_path, position, "row"
+        # The position counts good rows only: the bad ones before are as many as fit in front of it.
+        before = bisect_right(range(len(self.bad)), position, key=lambda at: self.bad[at] - at)
+        return self.shown_path, position + before, "record"
+
+    def located(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
+        """See `Read.located`. Cost: reads a text file again, up to the last of its bad records."""
+        records = sorted({letter.position for letter in letters if letter.unit == "record"})
+        if not records:
+            return list(letters)
+        lines = lines_of(self.path, self._dialect, records)
+        return [
+            replace(letter, position=lines[letter.position], unit="line") if letter.unit == "record" else letter
+            for letter in letters
+        ]
+
+    @property
+    def _dialect(self) -> Dialect | None:
+        return self.csv if self.format == "csv" else None
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
         """The file's rows. Broken records of text files come as dead letters; a broken binary file is an error.
@@ -339,17 +366,18 @@ class FileRead:
             )
         else:
             schema = wanted
-        is_csv = self.format == "csv"
-        decode = decoder("csv" if is_csv else "json", schema, csv=self.csv).decode
-        for first, records in records_of(self.path, self.csv if is_csv else None, self.bytes_max):
+        decode = decoder("csv" if self.format == "csv" else "json", schema, csv=self.csv).decode
+        self.bad.clear()
+        for first, records in records_of(self.path, self._dialect, self.bytes_max):
             decoded = decode(records)
             letters = [
                 DeadLetter(
-                    self.stream, os.path.relpath(self.path, self.root), first + bad.position, _with_way_out(bad.reason),
-                    records[bad.position].as_py(),
+                    self.stream, self.shown_path, first + bad.position, bad.reason, _with_way_out(bad.detail),
+                    records[bad.position].as_py(), "record",
                 )
                 for bad in decoded.bad
             ]  # fmt: skip
+            self.bad.extend(letter.position for letter in letters)
             rows = conform(decoded.rows, self.schema, columns, self.path)
             yield rows.slice(0, BLOCK_ROWS), letters
             for start in range(BLOCK_ROWS, rows.num_rows, BLOCK_ROWS):
@@ -384,10 +412,17 @@ class GroupRead:
         """The places of the first and the last file in the log."""
         return f"{self.files[0].number}-{self.files[-1].number}"
 
-    def place(self, position: int) -> tuple[str, int]:
-        """The file that the row is of, and its place in it."""
+    def place(self, position: int) -> tuple[str, int, str]:
+        """See `Read.place`: the file that the row is of, and its place in it."""
         file = bisect_right(self.firsts, position) - 1
-        return self.files[file].identity, position - self.firsts[file]
+        return self.files[file].place(position - self.firsts[file])
+
+    def located(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
+        """See `Read.located`: the files' letters, file after file."""
+        by_file: dict[str, list[DeadLetter]] = {}
+        for letter in letters:
+            by_file.setdefault(letter.source, []).append(letter)
+        return [letter for file in self.files if (own := by_file.get(file.shown_path)) for letter in file.located(own)]
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
         """The rows of all files, in blocks. Errors are those of `FileRead.rows`."""
@@ -420,11 +455,11 @@ def _together(
         yield rows.slice(BLOCK_ROWS), ()
 
 
-def _with_way_out(reason: str) -> str:
+def _with_way_out(detail: str) -> str:
     """The type of a column may have been guessed from rows that were all narrower."""
-    if reason.startswith('field "') and ("expected" in reason or "the text is no" in reason or "range" in reason):
-        return f"{reason}; where this is no mistake give the column another type in the stream's schema"
-    return reason
+    if detail.startswith('field "') and ("expected" in detail or "the text is no" in detail or "range" in detail):
+        return f"{detail}; where this is no mistake give the column another type in the stream's schema"
+    return detail
 
 
 def _opened(path: str, open_it: Any) -> Any:

@@ -130,9 +130,13 @@ class GeneratorRead:
         """The generator; positions count its rows."""
         return self.kind
 
-    def place(self, position: int) -> tuple[str, int]:
+    def place(self, position: int) -> tuple[str, int, str]:
         """See `Read.place`."""
-        return self.identity, position
+        return self.identity, position, "row"
+
+    def located(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
+        """See `Read.located`: rows of a generator are where they are."""
+        return list(letters)
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
         """The rows, block by block."""

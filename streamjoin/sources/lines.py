@@ -6,7 +6,7 @@ import contextlib
 import csv
 import functools
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,34 @@ def records_of(
         number += len(records)
 
 
-def _cut(path: str, dialect: Dialect | None, bytes_max: int | None) -> Iterator[tuple[bytes, np.ndarray]]:
+def lines_of(path: str, dialect: Dialect | None, records: Sequence[int]) -> dict[int, int]:
+    """The lines, counted from 1, on which records begin.
+
+    Args:
+        records: numbers that `records_of` gave, ascending.
+    Raises:
+        RunError: the file cannot be read.
+    Cost: reads the file up to the last of them.
+    """
+    wanted = np.asarray(records, np.int64)
+    found: dict[int, int] = {}
+    number = -1 if dialect is not None and dialect.header else 0
+    line = 1
+    for data, ends in _cut(path, dialect):
+        breaks = np.flatnonzero(np.frombuffer(data, np.uint8) == _LF)
+        starts = np.concatenate(([0], ends[:-1] + 1))[_filled(data, ends)]
+        here = wanted[(wanted >= number) & (wanted < number + starts.size)]
+        lines = line + np.searchsorted(breaks, starts[here - number])
+        found |= dict(zip(here.tolist(), lines.tolist(), strict=True))
+        # What is cut off at the end of these bytes comes again, with its line breaks.
+        line += int(np.count_nonzero(breaks <= ends[-1]))
+        number += starts.size
+        if number > wanted[-1]:
+            break
+    return found
+
+
+def _cut(path: str, dialect: Dialect | None, bytes_max: int | None = None) -> Iterator[tuple[bytes, np.ndarray]]:
     """Pieces of the file that begin and end with whole records, and where the records in them end."""
     rest = b""
     for data, is_last in _chunks(path, bytes_max):
@@ -160,11 +187,16 @@ def _records(data: bytes, ends: np.ndarray) -> pa.Array:
     stops = np.minimum(ends + 1, len(data))
     offsets = np.concatenate(([0], stops)).astype(np.int32)
     records = pa.Array.from_buffers(pa.binary(), ends.size, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    view = np.frombuffer(data, np.uint8)
-    starts = offsets[:-1].astype(np.int64)
-    bare = ends - ((ends > starts) & (view[np.maximum(ends - 1, 0)] == _CR))
-    filled = bare > starts
+    filled = _filled(data, ends)
     return records if filled.all() else records.filter(pa.array(filled))
+
+
+def _filled(data: bytes, ends: np.ndarray) -> np.ndarray:
+    """Which of the records that end at `ends` have more than a line break."""
+    view = np.frombuffer(data, np.uint8)
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    bare = ends - ((ends > starts) & (view[np.maximum(ends - 1, 0)] == _CR))
+    return np.asarray(bare > starts)
 
 
 def read_header(path: str | Path, dialect: Dialect) -> list[str]:

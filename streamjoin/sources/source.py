@@ -29,8 +29,11 @@ class Read(Protocol):
     def position(self) -> int:
         """Position of the first row."""
 
-    def place(self, position: int) -> tuple[str, int]:
-        """Where a row that was read comes from, for people: the file or generator, and its place there."""
+    def place(self, position: int) -> tuple[str, int, str]:
+        """Where a row that was read comes from: the source, position and unit of its dead letter."""
+
+    def located(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
+        """The dead letters of this read with the places that people look for: lines of text files, not records."""
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
         """The rows' given columns, in order, in parts of bounded size, and the records that could not be read."""

@@ -16,8 +16,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from streamjoin import rejected
 from streamjoin.errors import RunError, StreamJoinError, UnsupportedError
 from streamjoin.failpoints import failpoint
+from streamjoin.intake.intake import KEPT, REJECTED
 from streamjoin.job import Job
 from streamjoin.results.parts import BatchDone, Sink
 from streamjoin.sharing import SharedPlan
@@ -314,6 +316,7 @@ class Driver:
                 sink.commit(_batch_done(batch, slots), [part[query] for part in parts])
             committed_s = time.time()
             failpoint("batch.after_commit")
+            rejected.add(self.job.dead_letters, batch, *_missing(self.job, batch, slots), sync=self.job.sync)
             gather_s = [report["gather_s"] for report in reports if "gather_s" in report]
             report = _batch_report(batch, slots, sum(one["rows"] for part in parts for one in part), gather_s)
             begun_s = max((slot["clock_us"] for slot in slots), default=0) / 1e6
@@ -399,6 +402,33 @@ def _batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gat
         },
         latest,
     )
+
+
+def _missing(job: Job, batch: int, slots: Sequence[dict[str, Any]]) -> tuple[rejected.Counts, list[rejected.Taken]]:
+    """The rows of a batch that are missing from its results: how many, and where those are that are kept."""
+    counts: rejected.Counts = {name: {} for name in job.plan.names}
+    taken = []
+
+    def count(name: str, reason: str, rows: int) -> None:
+        if rows:
+            counts[name][reason] = counts[name].get(reason, 0) + rows
+
+    for item in (item for slot in slots for item in slot["intake"]):
+        name, found = job.plan.names[item["side"]], item["counts"]
+        for reason, rows in _with_start(REJECTED, found).items():
+            count(name, reason, rows)
+        count(name, rejected.NULL_KEY, found.get("null_keys", 0))
+        count(name, rejected.SHED, found.get("shed", 0))
+        if kept := _with_start(KEPT, found):
+            taken.append(rejected.Taken(rejected.file_of(job.dead_letters, batch, item["piece"]), {name: kept}))
+    for unit in (unit for slot in slots for unit in slot["units"]):
+        for side, name in enumerate(job.plan.names):
+            count(name, rejected.LATE, unit["late"][side])
+    return counts, taken
+
+
+def _with_start(start: str, counts: Mapping[str, int]) -> dict[str, int]:
+    return {name.removeprefix(start): value for name, value in counts.items() if name.startswith(start)}
 
 
 def first_cause(failure: BaseException) -> StreamJoinError:

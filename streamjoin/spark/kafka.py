@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,9 @@ from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.records import Decoder, decoder
 from streamjoin.spark.offsetlog import router_of
 from streamjoin.spark.tasks import Decode, SourceRows
+
+_PLACE_BITS = 20
+"""Of a row's position: its place in its record, where a record has several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +93,28 @@ def decode_records(stream: str, topic: Topic, schema: pa.Schema) -> Decode:
                     source,
                     int(offsets[item.position]),
                     item.reason,
+                    item.detail,
                     chosen.column("value")[item.position].as_py(),
+                    "offset",
                 )
                 for item in decoded.bad
             ]
             positions = offsets[decoded.positions]
+            place = functools.partial(_place, source, 0)
             if topic.format == "arrow":  # many rows share a record's offset: their places in it tell them apart
                 places = np.arange(positions.size) - np.searchsorted(positions, positions)
-                positions = (positions << 20) + places
+                positions = (positions << _PLACE_BITS) + places
+                place = functools.partial(_place, source, _PLACE_BITS)
             # The first offset names the piece: pieces of a partition then sort in its order. A task reads one range.
-            yield SourceRows(source, _piece_name(source, partition, offsets), source, decoded.rows, positions, bad)
+            yield SourceRows(
+                source, _piece_name(source, partition, offsets), source, decoded.rows, positions, bad, place
+            )
 
     return decode
+
+
+def _place(source: str, bits: int, position: int) -> tuple[str, int, str]:
+    return source, position >> bits, "offset"
 
 
 _first_offsets: dict[tuple[int, str], int] = {}

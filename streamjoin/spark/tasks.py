@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamjoin import rejected
 from streamjoin.index import kernels
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.intake.intake import Intake, Piece
@@ -57,7 +58,7 @@ def read_piece(job: Job, side: int, read: Read, now_us: int) -> Iterator[pa.Reco
         intake.bad_records(list(bad))
         for routed in intake.take(rows, piece):
             yield routed_row(routed)
-    _keep_dead_letters(job, side, piece, letters)
+    _keep_dead_letters(job, piece, read.located(letters))
     for slot, sent, punctuation in intake.punctuate(piece):
         yield punctuation_row(slot, sent, punctuation)
 
@@ -96,11 +97,10 @@ def _batch() -> int:
     return int(batch)
 
 
-def _keep_dead_letters(job: Job, side: int, piece: Piece, letters: list[DeadLetter]) -> None:
+def _keep_dead_letters(job: Job, piece: Piece, letters: list[DeadLetter]) -> None:
     if letters:
-        name = piece.name.replace("/", "_").replace(":", "_")
-        job.dead_letters.mkdir(parents=True, exist_ok=True)
-        write_dead_letters(job.dead_letters / f"{job.plan.names[side]}-{name}.jsonl", letters)
+        batch = _batch()
+        write_dead_letters(rejected.file_of(job.dead_letters, batch, piece.name), letters, batch, piece.now_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,7 @@ class SourceRows:
         router, piece, identity: see `Piece`.
         positions: int64, each row's place in the identity; None to count on.
         bad: records that could not be read.
+        place: see `Piece`.
     """
 
     router: str
@@ -119,6 +120,7 @@ class SourceRows:
     rows: pa.RecordBatch
     positions: np.ndarray | None
     bad: list[DeadLetter]
+    place: Callable[[int], tuple[str, int, str]] | None = None
 
 
 Decode = Callable[[pa.RecordBatch], Iterator[SourceRows]]
@@ -136,14 +138,14 @@ def intake_rows(job: Job, side: int, decode: Decode, batches: Iterator[pa.Record
             if part.piece not in intakes:
                 letters: list[DeadLetter] = []
                 intake = _intake(job, side, letters)
-                piece = Piece(f"{side}-{part.piece}", part.router, part.identity, 0, now_us)
+                piece = Piece(f"{side}-{part.piece}", part.router, part.identity, 0, now_us, part.place)
                 intakes[part.piece] = intake, piece, letters
             intake, piece, _ = intakes[part.piece]
             intake.bad_records(part.bad)
             for routed in intake.take(part.rows, piece, part.positions):
                 yield routed_row(routed)
     for intake, piece, letters in intakes.values():
-        _keep_dead_letters(job, side, piece, letters)
+        _keep_dead_letters(job, piece, letters)
         for slot, sent, punctuation in intake.punctuate(piece):
             yield punctuation_row(slot, sent, punctuation)
 

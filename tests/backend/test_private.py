@@ -67,7 +67,9 @@ def test_a_folder_that_all_users_share_is_refused(tmp_path: Path) -> None:
 def test_dead_letters_are_for_those_for_whom_their_process_writes(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        write_dead_letters(tmp_path / "letters" / "1.jsonl", [DeadLetter("a", "file", 1, "no JSON", b"{")])
+        write_dead_letters(
+            tmp_path / "letters" / "1.jsonl", [DeadLetter("a", "file", 1, "malformed", "no JSON", b"{")], 0, 0
+        )
     finally:
         os.umask(before)
     assert open_to_others(tmp_path / "letters") == []

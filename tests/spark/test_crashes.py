@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from streamjoin import rejected
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.failpoints import NAMES
 from streamjoin.joinfile import parse
@@ -31,6 +34,7 @@ from tests.conformance.test_ordering import falls, sequence
 
 from .command import KILLS_S_MAX, RUN_S_MAX, Command
 from .jobs import (
+    BEGIN_S,
     check_same,
     crash,
     join_text,
@@ -114,7 +118,8 @@ CASES = {
 
 
 def test_every_named_place_is_killed_once_and_more_often_in_the_soak() -> None:
-    of_engine = {name for name in NAMES if not name.startswith(("store.", "ledger."))}  # others: test_store_crashes
+    of_engine = {name for name in NAMES if not name.startswith(("store.", "ledger.", "rejected."))}
+    # others: test_store_crashes, and below
     killed = Counter(kill.partition(":")[0] for case in CASES.values() for kill in case.kills)
     assert killed == {**dict.fromkeys(of_engine, 1), "": 2}
     assert sum(len(case.soak) for case in CASES.values()) == 30
@@ -212,6 +217,38 @@ def test_each_line_stands_once_in_a_file_of_json_lines(session: SparkSession, tm
     lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     want = Counter(expected(given, case.condition, plan(given, case.condition, case.window), batches))
     check_same(Counter((line["r_id"], line["s_id"]) for line in lines), want)
+
+
+def test_rows_put_aside_are_there_and_counted_once(session: SparkSession, tmp_path: Path) -> None:
+    case, batches = CASES["biclique by hash"], 4
+    given = history(23, r=10 * batches, s=10 * batches)
+    write_history(given, tmp_path, batches)
+    without_time, null_keys = set(), Counter[str]()
+    for stream, column in (("r", "ts"), ("s", "k")):
+        for number, path in enumerate(sorted((tmp_path / stream).glob("*.parquet"))):
+            table = pq.read_table(path)
+            # A row of each row group, which more slots read apart.
+            at = table.schema.get_field_index(column)
+            holes = pa.array([row % 3 == 0 for row in range(table.num_rows)])
+            table = table.set_column(at, table.schema.field(at), pc.if_else(holes, None, table.column(at)))
+            path.unlink()
+            pq.write_table(table, path, row_group_size=3)
+            os.utime(path, (BEGIN_S + number, BEGIN_S + number))
+            for position, row in enumerate(table.to_pylist()):
+                if row["ts"] is None:
+                    without_time.add((stream, path.name, position))
+                elif row["k"] is None:
+                    null_keys[stream] += 1
+    assert len(without_time) > 10 and null_keys["s"] > 10
+    file = write_join_file(tmp_path, case)
+    for place, slots in (("batch.after_commit:1", 1), ("rejected.before_head:2", 4), ("rejected.after_head:1", 1)):
+        crash(session, file, place, slots)
+    run_to_the_end(session, file, 4)
+    folder = tmp_path / "checkpoint" / "dead-letters"
+    rows, _ = rejected.page(folder, 1_000)
+    check_same(Counter((row["stream"], row["source"], row["position"]) for row in rows), Counter(without_time))
+    counts = {(row["stream"], row["reason"]): row["rows"] for row in rejected.as_rows(rejected.read_head(folder))}
+    assert counts == {("r", "no_time"): len(without_time), **{(name, "null_key"): n for name, n in null_keys.items()}}
 
 
 def test_arrival_times_outlive_the_driver(session: SparkSession, tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_a_strict_job_stops_at_a_bad_record_and_names_it(
     streams = Streams(broker, tmp_path, ("json", "json"))
     streams.feed(history(6, r=10, s=10), 0, 1)
     broker.produce(streams.topics["s"], [b"nonsense"], partition=1)
-    with pytest.raises(RunError, match=rf"stream s, {streams.topics['s']}/1, record 5: .*strict"):
+    with pytest.raises(RunError, match=rf"stream s, {streams.topics['s']}/1, offset 5: .*strict"):
         run_text(session, streams.text(run=", strict: true"), tmp_path)
     assert not result_rows(tmp_path / "results")
 

@@ -15,8 +15,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from streamjoin import cli
+from streamjoin import cli, rejected
 from streamjoin.errors import InputError, RunError
+from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.slot import SlotStep, StageJob
 from streamjoin.query import plan_query
@@ -129,7 +130,9 @@ def test_help_lists_the_commands(arguments: tuple[str, ...], streamjoin: Command
         assert command in said.out
 
 
-@pytest.mark.parametrize("command", ["run", "validate", "explain", "compare", "generate", "state ls", "state show"])
+@pytest.mark.parametrize(
+    "command", ["run", "validate", "explain", "compare", "generate", "state ls", "state show", "rejected"]
+)
 def test_every_command_explains_its_parameters(command: str, streamjoin: Command) -> None:
     said = streamjoin(*command.split(), "--help")
     assert said.status == 0
@@ -159,6 +162,8 @@ def test_every_command_explains_its_parameters(command: str, streamjoin: Command
         (["run", "join.yaml", "--report", "orders"], "orders is a folder; --report takes the name of a file"),
         (["compare", "join.yaml", "--operators", ","], "--operators takes names, separated by commas"),
         (["state", "ls", "orders"], "orders is no checkpoint of a job"),
+        (["rejected", "join.yaml"], "join.yaml has not been run yet: there is no checkpoint"),
+        (["rejected", "join.yaml", "--limit", "0"], "--limit"),
         (["state", "show", "no"], "no is no checkpoint of a job"),
         (["generate", "nope", "--out", "g"], '"nope" is no kind of generated stream; kinds are band.r'),
         (["generate", "band.r", "--out", "g", "--rows", "-5"], "need 0 rows or more"),
@@ -494,6 +499,47 @@ def test_damaged_manifest_is_status_1_and_named(streamjoin: Command, checkpoint:
     assert f"{checkpoint / 'state'}: manifest 1.json is damaged" in said.err
 
 
+# ---- rejected ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def put_aside(folder: Path) -> Path:
+    """A join file whose checkpoint has rows put aside."""
+    letters = folder / "state" / "dead-letters"
+    text = b"\x1b[31m<b>,\xc2\x9b2J"
+    for batch in range(3):
+        file = rejected.file_of(letters, batch, "1-0:0")
+        write_dead_letters(
+            file, [DeadLetter("payments", "payments.csv", 4, "malformed", "why", text, "line")], batch, 0
+        )
+        counts = {"payments": {"malformed": 1, "late": 2}}
+        taken = [rejected.Taken(file, {"payments": {"malformed": 1}})]
+        rejected.add(letters, batch, counts, taken, sync=False)
+    (folder / "state" / "job.json").write_text("{}")
+    return folder / "join.yaml"
+
+
+def test_rejected_counts_by_stream_and_reason(put_aside: Path, streamjoin: Command) -> None:
+    said = streamjoin("rejected", str(put_aside))
+    assert [line.split()[:4] for line in said.out.splitlines()] == [
+        ["stream", "reason", "rows", "kept"], ["payments", "late", "6", "0"], ["payments", "malformed", "3", "3"],
+    ]  # fmt: skip
+    found = json.loads(streamjoin("rejected", str(put_aside), "--reason", "late", "-o", "json").out)
+    assert [(row["reason"], row["rows"]) for row in found] == [("late", 6)]
+
+
+def test_rejected_rows_come_in_pages_and_obey_no_terminal_commands(put_aside: Path, streamjoin: Command) -> None:
+    said = streamjoin("rejected", str(put_aside), "--rows", "--limit", "2")
+    assert len(said.out.splitlines()) == 3 and "payments.csv, line 4" in said.out
+    assert "\x1b" not in said.out and "\x9b" not in said.out and "[31m<b>" in said.out
+    rows = json.loads(streamjoin("rejected", str(put_aside), "--rows", "--limit", "2", "-o", "json").out)
+    rest = streamjoin("rejected", str(put_aside), "--rows", "--before", rows[-1]["id"], "-o", "json").out
+    assert [row["batch"] for row in (*rows, *json.loads(rest))] == [2, 1, 0]
+    everything = streamjoin("rejected", str(put_aside), "-o", "ndjson").out
+    assert [json.loads(line)["batch"] for line in everything.splitlines()] == [0, 1, 2]
+    assert "\x9b" not in everything
+
+
 # ---- run --------------------------------------------------------------------------------------------------------
 
 
@@ -507,9 +553,14 @@ def test_first_join_of_a_newcomer_prints_its_results_and_puts_bad_records_aside(
     assert pairs == {(1, 10), (3, 10), (2, 11)}
     assert "3 results from orders 3, payments 3 tuples" in said.err
     assert "dead letters: payments 2" in said.err
-    [letters] = (folder / "state" / "dead-letters").iterdir()
-    assert [json.loads(line)["position"] for line in letters.read_text().splitlines()] == [3, 4]
+    [letters] = (folder / "state" / "dead-letters").glob("*.jsonl")
+    kept = [json.loads(line) for line in letters.read_text().splitlines()]
+    assert [(line["position"], line["unit"], line["reason"]) for line in kept] == [
+        (5, "line", "malformed"),
+        (6, "line", "malformed"),
+    ]
     assert json.loads((folder / "out" / "report.json").read_text())["results"] == 3
+    assert "streamjoin rejected FILE shows them" in said.err
 
 
 @pytest.mark.spark

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamjoin.intake import deadletter
 from streamjoin.intake.records.arrow_bounds import BYTES_MAX, ROWS_MAX, TooLargeError, check_bounds
 from streamjoin.intake.records.assemble import TOMBSTONE
 from streamjoin.intake.records.contract import BadRecord, Decoded
@@ -34,7 +35,13 @@ _EXTENSION_KEY: Final = b"ARROW:extension:name"
 
 
 class _BadRecordError(Exception):
-    """The record at hand is bad; the message is the reason."""
+    """The record at hand is bad; the message says why."""
+
+    reason = deadletter.MALFORMED
+
+
+class _BadValueError(_BadRecordError):
+    reason = deadletter.BAD_VALUE
 
 
 class ArrowDecoder:
@@ -52,12 +59,12 @@ class ArrowDecoder:
         size = 0
         for position in range(len(records)):
             if not records.valid[position]:
-                bad.append(BadRecord(position, TOMBSTONE))
+                bad.append(BadRecord(position, TOMBSTONE, deadletter.TOMBSTONE))
                 continue
             try:
                 found = self._read(records.data[records.starts[position] : records.ends[position]].tobytes())
             except (_BadRecordError, TooLargeError) as error:
-                bad.append(BadRecord(position, str(error)))
+                bad.append(BadRecord(position, str(error), getattr(error, "reason", deadletter.MALFORMED)))
                 continue
             batches += found
             positions += [position] * len(found)
@@ -115,7 +122,7 @@ class ArrowDecoder:
         is_extension = isinstance(source.type, pa.BaseExtensionType) or _EXTENSION_KEY in (source.metadata or {})
         if is_extension or not _fits(source.type, field.type):
             name = "an extension type" if is_extension else str(source.type)
-            raise _BadRecordError(f'field "{field.name}": Arrow {name} where {type_name(field.type)} is expected')
+            raise _BadValueError(f'field "{field.name}": Arrow {name} where {type_name(field.type)} is expected')
         array = batch.column(index)
         if array.type == field.type:
             return array
@@ -124,10 +131,10 @@ class ArrowDecoder:
         try:
             converted = _cast(array, field.type)
         except pa.ArrowException as error:
-            raise _BadRecordError(f'field "{field.name}": {_first_line(error)}') from None
+            raise _BadValueError(f'field "{field.name}": {_first_line(error)}') from None
         # Arrow lets a double that float32 cannot hold become infinite, even in a safe cast.
         if pa.types.is_float32(field.type) and pc.any(pc.xor(pc.is_inf(converted), pc.is_inf(array))).as_py():
-            raise _BadRecordError(f'field "{field.name}": out of range for float32')
+            raise _BadValueError(f'field "{field.name}": out of range for float32')
         return converted
 
 

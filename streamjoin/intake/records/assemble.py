@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streamjoin.intake import deadletter
 from streamjoin.intake.records.contract import BadRecord, Decoded
 from streamjoin.intake.records.record_bytes import RecordBytes
 
@@ -51,13 +52,13 @@ def assemble(schema: pa.Schema, records: RecordBytes, columns: Sequence[Column],
     bad = []
     for row in map(int, np.flatnonzero(~is_good)):
         if not records.valid[row]:
-            reason = TOMBSTONE
+            bad.append(BadRecord(row, TOMBSTONE, deadletter.TOMBSTONE))
         elif (found := reasons.get(row)) is not None:
-            reason = found
+            bad.append(BadRecord(row, found))
         else:
             index = next(index for index, column in enumerate(columns) if column.fault[row])
-            reason = f'field "{schema.names[index]}": {columns[index].explain(row)}'
-        bad.append(BadRecord(row, reason))
+            detail = f'field "{schema.names[index]}": {columns[index].explain(row)}'
+            bad.append(BadRecord(row, detail, deadletter.BAD_VALUE))
     return Decoded(rows.filter(pa.array(is_good)), np.flatnonzero(is_good).astype(np.int64), bad)
 
 
@@ -72,6 +73,6 @@ def decode_in_parts(schema: pa.Schema, values: pa.Array, decode_part: Callable[[
     return Decoded(
         pa.concat_batches([part.rows for part in parts]),
         np.concatenate([part.positions + first for first, part in zip(firsts, parts, strict=True)]),
-        [BadRecord(each.position + first, each.reason) for first, part in zip(firsts, parts, strict=True)
+        [replace(each, position=each.position + first) for first, part in zip(firsts, parts, strict=True)
          for each in part.bad],
     )  # fmt: skip

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streamjoin.intake.deadletter import MALFORMED
+
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:
@@ -16,11 +18,13 @@ class BadRecord:
 
     Args:
         position: index of the record in the array that was decoded.
-        reason: one line without the record's content; it names the field when one field is to blame.
+        detail: why, in one line without the record's content; it names the field when one field is to blame.
+        reason: the same in a word, a key of `deadletter.REASONS`.
     """
 
     position: int
-    reason: str
+    detail: str
+    reason: str = MALFORMED
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,24 +9,23 @@ from typing import Any
 
 import pytest
 
-from streamjoin.intake.deadletter import RECORD_BYTES_MAX, DeadLetter, write_dead_letters
+from streamjoin.intake.deadletter import BAD_VALUE, RECORD_BYTES_MAX, DeadLetter, write_dead_letters
 
 
 def letter(record: bytes | None, position: int = 7) -> DeadLetter:
-    return DeadLetter("orders", "kafka:orders/3", position, 'field "a": the text is no int64', record)
+    return DeadLetter("orders", "orders/3", position, BAD_VALUE, 'field "a": the text is no int64', record, "offset")
 
 
 def written(path: Path, *letters: DeadLetter) -> list[dict[str, Any]]:
-    write_dead_letters(path, letters)
+    write_dead_letters(path, letters, 4, 1_767_225_600_000_000)
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_text_record_is_one_line_of_text(tmp_path: Path) -> None:
     assert written(tmp_path / "letters.jsonl", letter('{"a":\n"é"}'.encode()), letter(b"x", 8)) == [
-        {"stream": "orders", "source": "kafka:orders/3", "position": 7,
-         "reason": 'field "a": the text is no int64', "record": '{"a":\n"é"}'},
-        {"stream": "orders", "source": "kafka:orders/3", "position": 8,
-         "reason": 'field "a": the text is no int64', "record": "x"},
+        {"reason": "bad_value", "stream": "orders", "batch": 4, "at_us": 1_767_225_600_000_000, "source": "orders/3",
+         "position": position, "unit": "offset", "detail": 'field "a": the text is no int64', "record": record}
+        for position, record in ((7, '{"a":\n"é"}'), (8, "x"))
     ]  # fmt: skip
 
 
@@ -63,22 +62,22 @@ def test_long_record_of_other_bytes_is_base64_and_cut(tmp_path: Path) -> None:
 
 def test_replay_puts_the_same_bytes_in_the_same_file(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "letters.jsonl"
-    write_dead_letters(path, [letter(b"a"), letter(b"b")])
+    write_dead_letters(path, [letter(b"a"), letter(b"b")], 4, 0)
     first = path.read_bytes()
-    write_dead_letters(path, [letter(b"a"), letter(b"b")])
+    write_dead_letters(path, [letter(b"a"), letter(b"b")], 4, 0)
     assert path.read_bytes() == first
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "letters.jsonl"
-    write_dead_letters(path, [letter(b"old")])
+    write_dead_letters(path, [letter(b"old")], 4, 0)
 
     def full(descriptor: int) -> None:
         raise OSError("disk is full")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="disk is full"):
-        write_dead_letters(path, [letter(b"new")])
+        write_dead_letters(path, [letter(b"new")], 4, 0)
     assert b"old" in path.read_bytes()
     assert list(tmp_path.iterdir()) == [path]

@@ -15,7 +15,7 @@ import pytest
 
 from streamjoin.block import Block
 from streamjoin.errors import RunError, StateError
-from streamjoin.intake.deadletter import DeadLetter
+from streamjoin.intake.deadletter import BAD_VALUE, DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE
 from streamjoin.intake.intake import Intake, Piece, Routed
 from streamjoin.operators.biclique import Biclique, Routing
@@ -93,7 +93,7 @@ class Taken:
 
 def test_row_without_a_time_is_a_dead_letter_with_its_place_and_text() -> None:
     taken = Taken(rows(1, None, 3), rows(None), plan=plan())
-    assert [(letter.stream, letter.source, letter.position, letter.reason) for letter in taken.letters] == [
+    assert [(letter.stream, letter.source, letter.position, letter.detail) for letter in taken.letters] == [
         ("r", "file", 1, MISSING),
         ("r", "file", 3, MISSING),
     ]
@@ -101,6 +101,29 @@ def test_row_without_a_time_is_a_dead_letter_with_its_place_and_text() -> None:
     assert taken.counts["dead_letters"] == 2
     assert taken.counts["rows"] == 2
     assert sorted(row["id"] for row in taken.stored) == [0, 2]
+
+
+def test_attack_text_that_is_none_does_not_stop_the_job() -> None:
+    """A file may call bytes text that are not UTF-8; Arrow looks at them only where somebody reads them."""
+    good = rows(1, None)
+    at = good.schema.get_field_index("note")
+    wild = pa.Array.from_buffers(pa.string(), 2, pa.array([b"a", b"\xff\xed\xa0\x80"], pa.binary()).buffers())
+    taken = Taken(good.set_column(at, "note", wild), plan=plan())
+    [letter] = taken.letters
+    assert json.loads(letter.record or b"")["note"] == "\\xff\\xed\\xa0\\x80"
+
+
+def test_letters_of_a_piece_that_are_too_many_are_counted_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamjoin.intake.intake.LETTERS_BYTES_MAX", 3_000)
+    taken = Taken(rows(*[None] * 20), rows(None, None, 7), plan=plan())
+    assert 0 < len(taken.letters) < 10
+    kept = len(taken.letters)
+    assert (taken.counts["dead_letters"], taken.counts["rejected:no_time"], taken.counts["kept:no_time"]) == (
+        22,
+        22,
+        kept,
+    )
+    assert [row["id"] for row in taken.stored] == [2]
 
 
 YEAR_9999_S = 253_402_300_799
@@ -118,7 +141,7 @@ LIMIT_S = 2**62 // 1_000_000
 def test_time_outside_the_range_is_a_dead_letter(time_unit: str, good: list[int], bad: list[int]) -> None:
     taken = Taken(rows(*good, *bad), plan=plan(time_unit=time_unit))
     assert [letter.position for letter in taken.letters] == list(range(len(good), len(good) + len(bad)))
-    assert {letter.reason for letter in taken.letters} == {OUT_OF_RANGE}
+    assert {letter.detail for letter in taken.letters} == {OUT_OF_RANGE}
     unit = {"s": 1_000_000, "ms": 1_000, "us": 1}[time_unit]
     assert taken.punctuations[0][2].ts_max_us == max(good) * unit
     sent = [int(ts) for routed in taken.routed for ts in Block.from_ipc(routed.block).ts_us]
@@ -130,8 +153,8 @@ def test_timestamp_outside_the_range_is_a_dead_letter() -> None:
     times = pa.array([0, 2**62, 2**63 - 1, -(2**63) + 1, None], pa.timestamp("us", "UTC"))
     batch = pa.RecordBatch.from_arrays([times, pa.array(range(5)), pa.array(range(5))], schema=columns)
     taken = Taken(batch, plan=plan(columns=columns))
-    assert [(letter.position, letter.reason) for letter in taken.letters] == [
-        (1, OUT_OF_RANGE), (2, OUT_OF_RANGE), (3, OUT_OF_RANGE), (4, MISSING),
+    assert [(letter.position, letter.detail) for letter in taken.letters] == [
+        (4, MISSING), (1, OUT_OF_RANGE), (2, OUT_OF_RANGE), (3, OUT_OF_RANGE),
     ]  # fmt: skip
     assert len(taken.stored) == 1
 
@@ -155,19 +178,20 @@ def test_arrival_is_the_logged_time_of_the_batch() -> None:
 
 
 def test_strict_job_stops_at_the_first_row_that_cannot_be_joined() -> None:
-    with pytest.raises(RunError, match="stream r, file, record 1: event time is NULL; the job is strict, so it stops"):
+    with pytest.raises(RunError, match="stream r, file, row 1: event time is NULL; the job is strict, so it stops"):
         Taken(rows(1, None), plan=plan(), strict=True)
     Taken(rows(1, 2, keys=[None, 1]), plan=plan(), strict=True)
 
 
 def test_bad_records_of_the_decoder_are_counted_and_stop_a_strict_job() -> None:
     letters: list[DeadLetter] = []
-    bad = [DeadLetter("r", "1.csv", 4, "why", b"x")]
+    counted = {"dead_letters": 1, "rejected:bad_value": 1, "kept:bad_value": 1}
+    bad = [DeadLetter("r", "1.csv", 4, BAD_VALUE, "why", b"x", "record")]
     intake = Intake(plan(), R, Biclique(1, 1), 1, letters.extend)
     intake.bad_records([])
     intake.bad_records(bad)
     [(_, sent, punctuation)] = intake.punctuate(PIECE)
-    assert (letters, sent, punctuation.rows, punctuation.counts) == (bad, 0, 0, {"dead_letters": 1})
+    assert (letters, sent, punctuation.rows, punctuation.counts) == (bad, 0, 0, counted)
     with pytest.raises(RunError, match=r"stream r, 1\.csv, record 4: why"):
         Intake(plan(), R, Biclique(1, 1), 1, letters.extend, strict=True).bad_records(bad)
 
@@ -213,7 +237,15 @@ def test_every_slot_is_told_and_the_first_alone_gets_the_counts(slots: int) -> N
     counts = taken.counts
     assert counts.pop("bytes") > 0
     counts.pop("sent_bytes")
-    assert counts == {"rows": 4, "dead_letters": 1, "dropped_by_selection": 1, "null_keys": 1, "routed": 2}
+    assert counts == {
+        "rows": 4,
+        "dead_letters": 1,
+        "rejected:no_time": 1,
+        "kept:no_time": 1,
+        "dropped_by_selection": 1,
+        "null_keys": 1,
+        "routed": 2,
+    }
     same = {replace_counts(punctuation) for _, _, punctuation in taken.punctuations}
     assert same == {(R, "all", "0-a", 4, 5_000_000, 77)}
 

@@ -125,9 +125,9 @@ def test_small_files_are_read_together_whatever_the_number_of_tasks(tmp_path: Pa
     assert rows["k"].to_pylist() == [0, 10, 1, 11, 2, 12]
     assert [(letter.source, letter.position) for letter in letters] == [(f"{n}.csv", 1) for n in range(3)]
     assert [reads[0].place(position) for position in (0, 1, 2, 5)] == [
-        ("0:0.csv", 0), ("0:0.csv", 1), ("1:1.csv", 0), ("2:2.csv", 1)
+        ("0.csv", 0, "record"), ("0.csv", 2, "record"), ("1.csv", 0, "record"), ("2.csv", 2, "record")
     ]  # fmt: skip
-    assert reads[1].place(1) == ("3:3.csv", 1)
+    assert reads[1].place(1) == ("3.csv", 1, "record")
     # A batch that was planned before groups were is repeated file by file.
     before = source("csv", data).reads({"files": 0}, {"files": 5}, 2)
     assert [part.identity for part in before] == [f"{number}:{number}.csv" for number in range(5)]
@@ -209,10 +209,31 @@ def test_bad_csv_record_is_a_dead_letter_with_file_place_and_reason(tmp_path: Pa
         ("orders", "1.csv", place) for place in (1, 2, 3, 4)
     ]
     assert letters[0].record == b",x,b\n"
-    assert 'field "k"' in letters[0].reason
-    assert 'field "s" is missing' in letters[1].reason
-    assert "more than 3 CSV fields" in letters[2].reason
-    assert "not valid UTF-8" in letters[3].reason
+    assert 'field "k"' in letters[0].detail
+    assert 'field "s" is missing' in letters[1].detail
+    assert "more than 3 CSV fields" in letters[2].detail
+    assert "not valid UTF-8" in letters[3].detail
+
+
+@pytest.mark.parametrize("tail", ["", "\r\n", "\n\n\n"])
+@pytest.mark.parametrize("chunk_bytes", [16, 1 << 20])
+def test_kept_letters_name_the_line_that_an_editor_shows(
+    tail: str, chunk_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "CHUNK_BYTES", chunk_bytes)
+    path = tmp_path / "1.csv"
+    text = '\nts,k,s\n,x,b\n\n,3,"two\nlines"\n,y,"three\n\nlines"\n,z,c\n,7,g\n\n\n,bad,d' + tail
+    path.write_bytes(text.encode())
+    [part] = source("csv", path, schema=pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("s", pa.string())])).reads(
+        {"files": 0}, {"files": 1}, 1
+    )
+    letters = [letter for _, bad in part.rows(["k", "s"]) for letter in bad]
+    shown = text.split("\n")
+    found = part.located(letters)
+    assert [letter.unit for letter in found] == ["line"] * 4
+    assert [shown[letter.position - 1][:3] for letter in found] == [",x,", ",y,", ",z,", ",ba"]
+    # Rows that were read, but have no time, are placed beside them.
+    assert [part.place(position)[1] for position in (0, 1)] == [1, 4]
 
 
 def test_bad_json_record_is_a_dead_letter_with_file_place_and_reason(tmp_path: Path) -> None:
@@ -234,7 +255,7 @@ def test_bad_json_record_is_a_dead_letter_with_file_place_and_reason(tmp_path: P
     assert rows == [{"k": 1, "s": "a"}, {"k": 2, "s": None}, {"k": None, "s": "no k"}]
     assert [letter.position for letter in letters] == list(range(1, 1 + len(bad)))
     assert [(letter.record or b"").decode().strip() for letter in letters] == bad
-    assert all(letter.reason and "\n" not in letter.reason for letter in letters)
+    assert all(letter.detail and "\n" not in letter.detail for letter in letters)
 
 
 GOOD_CSV = st.tuples(st.integers(-(2**63), 2**63 - 1), st.text('ab,"\n\r é\0', max_size=6)).map(
@@ -439,7 +460,7 @@ def test_file_of_something_else_has_no_part_in_the_guess_and_is_named_when_it_is
 def test_dead_letter_of_a_value_that_was_not_guessed_says_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("k\n1\n1.5\n")
     _, [letter] = read("csv", tmp_path / "1.csv", pa.schema([("k", pa.int64())]), ["k"])
-    assert letter.reason.endswith("where this is no mistake give the column another type in the stream's schema")
+    assert letter.detail.endswith("where this is no mistake give the column another type in the stream's schema")
 
 
 @pytest.mark.parametrize("format", [format for format in FORMATS if format != "jsonl"])

@@ -55,7 +55,7 @@ def reason_of(record: bytes, **fields: str) -> str:
     assert decoded.positions.tolist() == [0, 2]
     [bad] = decoded.bad
     assert bad.position == 1
-    return bad.reason
+    return bad.detail
 
 
 AB = batch(a=[1, 2, 3], b=["x", None, "é"])
@@ -65,7 +65,7 @@ def test_rows_of_every_batch_share_the_position_of_their_record() -> None:
     decoded = decode([stream(AB, AB.slice(1)), file(AB), stream(AB.slice(0, 0)), None], a="int64", b="string")
     assert decoded.positions.tolist() == [0] * 5 + [1] * 3
     assert decoded.rows.column("a").to_pylist() == [1, 2, 3, 2, 3, 1, 2, 3]
-    assert decoded.bad == [BadRecord(3, "empty record (tombstone)")]
+    assert decoded.bad == [BadRecord(3, "empty record (tombstone)", "tombstone")]
 
 
 def test_columns_are_matched_by_name_and_missing_ones_are_null() -> None:

@@ -20,7 +20,7 @@ def test_every_format_has_a_decoder(format: str) -> None:
     made = decoder(format, A, avro_schema=AVRO if format == "avro" else None)
     decoded = made.decode(pa.array([None, None], pa.binary()))
     assert decoded.rows.schema == A
-    assert [each.reason for each in decoded.bad] == ["empty record (tombstone)"] * 2
+    assert [each.detail for each in decoded.bad] == ["empty record (tombstone)"] * 2
 
 
 @pytest.mark.parametrize(
