@@ -8,6 +8,9 @@ const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 /** 12,345 in full. */
 export const formatCount = (value: number | null | undefined): string => (value == null ? NONE : whole.format(value));
 
+/** "1 row", "12,345 rows". */
+export const formatRows = (rows: number): string => `${whole.format(rows)} ${rows === 1 ? 'row' : 'rows'}`;
+
 /** 12.3K, for what changes every second. */
 export const formatShort = (value: number | null | undefined): string => (value == null ? NONE : compact.format(value));
 

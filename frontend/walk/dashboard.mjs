@@ -2,7 +2,7 @@
 //   node walk/dashboard.mjs URL CHROMIUM [FOLDER FOR PICTURES]
 // It fails on anything in the console, any failed request, any finding of axe, and anything that does not appear.
 import { compare, compareNothing, sortOperators, turnKnobs } from './steps/compare.mjs';
-import { ask, changeJob, costlyChange, deleteJob, job, logs, queriesBeside, revisions } from './steps/job.mjs';
+import { ask, askPages, changeJob, costlyChange, deleteJob, job, logs, queriesBeside, revisions } from './steps/job.mjs';
 import { newJoin } from './steps/join.mjs';
 import { openDemo, overview, strayAddresses, switchTheme } from './steps/overview.mjs';
 import { askAgain, forgetQueries, keepCopy, keepQuery } from './steps/queries.mjs';
@@ -13,6 +13,7 @@ await takeWalk([
   overview,
   openDemo,
   job,
+  askPages,
   ask,
   logs,
   costlyChange,

@@ -6,15 +6,18 @@ interface ProblemViewProps {
   error: unknown;
   /** In place of the API's own, where nobody here asked for anything wrong. */
   title?: string;
+  /** What else is to be known, such as what is still shown. */
+  note?: string | undefined;
   onRetry?: () => void;
 }
 
-export function ProblemView({ error, title, onRetry }: ProblemViewProps) {
+export function ProblemView({ error, title, note, onRetry }: ProblemViewProps) {
   const problem = asProblem(error);
   return (
     <Alert color="red" variant="light" title={title ?? problem.title} role="alert" my="xs">
       <Text size="sm">{problem.message}</Text>
       {problem.hint !== null && <Text size="sm">{problem.hint}</Text>}
+      {note !== undefined && <Text size="sm">{note}</Text>}
       {problem.requestId !== null && (
         <Text size="xs" c="dimmed" mt={4}>
           request {problem.requestId}

@@ -34,8 +34,26 @@ export async function job(page, walk) {
   );
 }
 
-export async function ask(page, walk) {
+/** An answer page by page, and a mistake that takes nothing away. */
+export async function askPages(page, walk) {
   await page.getByRole('tab', { name: 'Ask' }).click();
+  const asking = region(page, 'Ask kept results');
+  await page.getByRole('textbox', { name: 'Rows per page' }).fill('3');
+  await asking.getByRole('button', { name: 'Ask', exact: true }).click();
+  await asking.getByText(/^3 rows, and there are more/).waitFor({ timeout: SLOW_MS });
+  await asking.getByRole('button', { name: 'Next page' }).click();
+  await asking.getByText(/^rows 4 to 6, and there are more/).waitFor({ timeout: SLOW_MS });
+  await refused(page, walk, 422, async () => {
+    await page.getByRole('textbox', { name: 'Where' }).fill('prize > 1');
+    await page.keyboard.press('Enter');
+    await asking.getByRole('alert').getByText('prize').waitFor({ timeout: SLOW_MS });
+  });
+  walk.expect(await asking.getByText(/^rows 4 to 6/).isVisible(), 'a question that fails takes the answer away');
+  await page.getByRole('textbox', { name: 'Where' }).fill('');
+  await page.getByRole('textbox', { name: 'Rows per page' }).fill('200');
+}
+
+export async function ask(page, walk) {
   await page.getByRole('textbox', { name: 'Where' }).fill('price > 1000');
   await page.getByRole('textbox', { name: 'Key' }).fill('1003');
   await page.keyboard.press('Enter');

@@ -2,33 +2,31 @@
 import { Button, Menu, NumberInput, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
-import { Problem } from '../../api/problem';
-import type { Answer, Job } from '../../api/types';
+import type { Job } from '../../api/types';
 import { CopyAs } from '../../components/CopyAs';
 import { Empty } from '../../components/Empty';
 import { Panel } from '../../components/Panel';
 import { ProblemView } from '../../components/ProblemView';
-import { Rows } from '../../components/Rows';
 import { save } from '../../download';
-import { formatCount } from '../../format';
 import { askJob } from '../../recipes';
-import { ask, exported } from '../../results/ask';
+import { exported } from '../../results/ask';
 import { CutNote } from '../../results/CutNote';
 import { FORMATS, type FileFormat } from '../../results/formats';
 import { SaveQuery } from '../queries/SaveQuery';
+import { AnswerPages } from './AnswerPages';
 import classes from './AskPanel.module.css';
 import { OfQuery } from './OfQuery';
 import { OWN, resultsOf } from './furtherQueries';
 import { EMPTY_FORM, LIMIT_AT_FIRST, questionOf, withoutLimit, type AskForm } from './question';
+import { usePages } from './usePages';
 
-const ROWS_PX = 520;
 const LIMIT_MAX = 10_000;
 
 export function AskPanel({ job }: { job: Job }) {
   const [form, setForm] = useState<AskForm>(EMPTY_FORM);
   const [of, setOf] = useState(OWN);
   const question = questionOf(resultsOf(job.name, of), form);
-  const asked = useMutation({ mutationFn: ask });
+  const asked = usePages();
   const file = useMutation({
     mutationFn: (format: FileFormat) => exported(withoutLimit(question), format),
     onSuccess: ({ blob }, format) => save(blob, `${job.name}.${format}`),
@@ -39,7 +37,7 @@ export function AskPanel({ job }: { job: Job }) {
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    asked.mutate(question);
+    asked.ask(question);
   };
   return (
     <Panel
@@ -60,14 +58,14 @@ export function AskPanel({ job }: { job: Job }) {
         <TextInput label="Key" placeholder="1003" {...field('key')} />
         <TextInput className={classes.where} label="Where" placeholder="price > 100 AND …" {...field('where')} />
         <NumberInput
-          label="Rows at most"
+          label="Rows per page"
           min={1}
           max={LIMIT_MAX}
           value={form.limit}
           onChange={(value) => setForm({ ...form, limit: Number(value) || LIMIT_AT_FIRST })}
         />
         <div className={classes.buttons}>
-          <Button type="submit" loading={asked.isPending}>
+          <Button type="submit" loading={asked.isAsking}>
             Ask
           </Button>
           <Menu withinPortal={false}>
@@ -86,28 +84,16 @@ export function AskPanel({ job }: { job: Job }) {
           </Menu>
         </div>
       </form>
-      {asked.error !== null && <ProblemView error={asked.error} />}
+      {asked.error !== null && (
+        <ProblemView error={asked.error} note={asked.pages === null ? undefined : 'The earlier answer is still shown below.'} />
+      )}
       {file.error !== null && <ProblemView error={file.error} />}
       {file.data?.cut && <CutNote file={`${job.name}.${file.variables}`} cut={file.data.cut} />}
-      {asked.data === undefined ? <Empty title="Nothing asked yet" /> : <AnswerView answer={asked.data} />}
-    </Panel>
-  );
-}
-
-function AnswerView({ answer }: { answer: Answer }) {
-  const cut = answer.truncated ? `, cut off by ${answer.stopped_by ?? 'a limit'}` : '';
-  return (
-    <>
-      {answer.error && <ProblemView error={new Problem(answer.error)} />}
-      <p className={classes.words} role="status">
-        {formatCount(answer.rows_given)} rows{cut}; read {formatCount(answer.blocks_read)} of{' '}
-        {formatCount(answer.blocks_stored)} blocks, up to snapshot {answer.last_snapshot}
-      </p>
-      {answer.rows.length === 0 ? (
-        <Empty title="No result is like that" />
+      {asked.pages === null ? (
+        <Empty title="Nothing asked yet" />
       ) : (
-        <Rows label="Answer" columns={answer.schema} rows={answer.rows} height={ROWS_PX} />
+        <AnswerPages pages={asked.pages} isAsking={asked.isAsking} onTurn={asked.turnTo} />
       )}
-    </>
+    </Panel>
   );
 }
