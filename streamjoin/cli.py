@@ -1,5 +1,5 @@
-"""The command line: `streamjoin run | validate | explain | compare | query | tail | rejected | state | generate`, and
-those of the platform, `streamjoin up | streams | jobs | ask | watch | ...`."""
+"""The command line: `streamjoin run | validate | explain | preview | compare | query | tail | rejected | state |
+generate`, and those of the platform, `streamjoin up | streams | jobs | ask | watch | ...`."""
 
 from __future__ import annotations
 
@@ -124,6 +124,24 @@ def explain(file: Path, *, set: Set = None, output: Literal["text", "json"] = "t
     from streamjoin.prepare import bind
 
     found = explain_bound(bind(load(file, _overrides(set))))
+    print(json.dumps(found.to_json(), indent=1) if output == "json" else found)
+
+
+@app.command
+def preview(file: Path, *, set: Set = None, output: Literal["text", "json"] = "text") -> None:
+    """Show up to 20 result rows, from samples of the streams. Nothing is started or written.
+
+    Parameters
+    ----------
+    file
+        The join file.
+    output
+        Text for people, JSON for programs.
+    """
+    from streamjoin.prepare import bind
+    from streamjoin.preview import preview as preview_bound
+
+    found = preview_bound(bind(load(file, _overrides(set))))
     print(json.dumps(found.to_json(), indent=1) if output == "json" else found)
 
 

@@ -109,13 +109,18 @@ class Job:
         return self.sources[side].open(name, self.checkpoint / "sources" / f"{side}-{name}.jsonl")
 
     def read_columns(self, side: int) -> tuple[str, ...]:
-        """The columns intake has to see: the routed ones, those the selection reads, and the event time."""
-        stream = self.plan.streams[side]
-        wanted = set(self.plan.routed_columns(side))
-        for query in self.plan.queries:
-            wanted |= {name for _, name in columns_of(query.predicate.selections[side])}
-        wanted.add(stream.time)
-        return tuple(name for name in stream.columns.names if name in wanted)
+        """See `read_columns`."""
+        return read_columns(self.plan, side)
+
+
+def read_columns(plan: Plan, side: int) -> tuple[str, ...]:
+    """The columns intake has to see: the routed ones, those the selection reads, and the event time."""
+    stream = plan.streams[side]
+    wanted = set(plan.routed_columns(side))
+    for query in plan.queries:
+        wanted |= {name for _, name in columns_of(query.predicate.selections[side])}
+    wanted.add(stream.time)
+    return tuple(name for name in stream.columns.names if name in wanted)
 
 
 def state_folder(checkpoint: Path) -> Path:

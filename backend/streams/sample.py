@@ -22,10 +22,10 @@ from streamjoin.joinfile import StreamFile
 from streamjoin.prepare import source_spec
 from streamjoin.schema import ARRIVAL, StreamSchema
 from streamjoin.sources.source import first_rows
+from streamjoin.sources.topic import newest_values
 
 ROWS = 100
 """Records of each partition of a topic that are read."""
-KAFKA_WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def look_at(entry: Mapping[str, Any], secrets: Mapping[str, str] | None = None) 
 
     Raises:
         InputError: it cannot be reached or read; the message says what to change.
-    Cost: opens one file, or asks the broker for at most `KAFKA_WAIT_S` seconds.
+    Cost: opens one file, or asks the broker, which has seconds to answer.
     """
     file, stream = one_stream(entry)
     schema = opened_schema(file, stream)
@@ -80,39 +80,9 @@ def _newest_of_topic(
     stream: StreamFile, schema: StreamSchema, secrets: Mapping[str, str]
 ) -> tuple[pa.RecordBatch, Counter[str]]:
     """The newest records of each partition, and why others cannot be read."""
-    from confluent_kafka import Consumer, KafkaException, TopicPartition
-
-    assert stream.topic is not None and stream.format is not None
-    settings = {
-        **stream.client, **secrets,
-        "bootstrap.servers": stream.servers, "group.id": "streamjoin-sample", "enable.auto.commit": False,
-        "socket.timeout.ms": int(KAFKA_WAIT_S * 1000), "isolation.level": "read_committed", "log_level": 0,
-    }  # fmt: skip
-    consumer = Consumer(settings)
-    try:
-        found = consumer.list_topics(stream.topic, timeout=KAFKA_WAIT_S).topics[stream.topic]
-        if found.error is not None:
-            raise InputError(f"the broker has no topic {stream.topic}: {found.error.str()}", field="topic")
-        wanted = []
-        for partition in found.partitions:
-            low, high = consumer.get_watermark_offsets(TopicPartition(stream.topic, partition), timeout=KAFKA_WAIT_S)
-            if high > low:
-                wanted.append(TopicPartition(stream.topic, partition, max(low, high - ROWS)))
-        values: list[bytes | None] = []
-        if wanted:
-            consumer.assign(wanted)
-            values = [
-                message.value()
-                for message in consumer.consume(ROWS * len(wanted), timeout=KAFKA_WAIT_S / 2)
-                if message.error() is None
-            ]
-    except KafkaException as failure:
-        raise InputError(f"{stream.servers} does not answer: {failure.args[0].str()}", field="servers") from None
-    finally:
-        consumer.close()
-    decoded = decoder(stream.format, schema.columns, avro_schema=stream.avro_schema).decode(
-        pa.array(values, pa.binary())
-    )
+    assert stream.servers is not None and stream.topic is not None and stream.format is not None
+    values = newest_values(stream.servers, stream.topic, {**stream.client, **secrets}, ROWS)
+    decoded = decoder(stream.format, schema.columns, avro_schema=stream.avro_schema).decode(values)
     return decoded.rows.slice(0, SKEW_ROWS), Counter(item.detail for item in decoded.bad)
 
 

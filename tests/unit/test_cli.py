@@ -126,12 +126,12 @@ def test_version_is_told(streamjoin: Command) -> None:
 def test_help_lists_the_commands(arguments: tuple[str, ...], streamjoin: Command) -> None:
     said = streamjoin(*arguments)
     assert said.status == 0
-    for command in ("run", "validate", "explain", "compare", "state", "generate"):
+    for command in ("run", "validate", "explain", "preview", "compare", "state", "generate"):
         assert command in said.out
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "validate", "explain", "compare", "generate", "state ls", "state show", "rejected"]
+    "command", ["run", "validate", "explain", "preview", "compare", "generate", "state ls", "state show", "rejected"]
 )
 def test_every_command_explains_its_parameters(command: str, streamjoin: Command) -> None:
     said = streamjoin(*command.split(), "--help")
@@ -305,6 +305,22 @@ def test_failed_run_says_where_the_log_is(streamjoin: Command, folder: Path, mon
     monkeypatch.setattr("streamjoin.spark.run.run_file", fail)
     said = streamjoin("run", "join.yaml")
     assert said == Said(1, "", f"streamjoin: 1.parquet is damaged; the log is {folder / 'state' / 'spark.log'}\n")
+
+
+# ---- preview ----------------------------------------------------------------------------------------------------
+
+
+def test_preview_shows_rows_and_what_was_looked_at(streamjoin: Command, folder: Path) -> None:
+    said = streamjoin("preview", "join.yaml")
+    assert (said.status, said.err) == (0, "")
+    first, *looked = said.out.split("\n\n")[0].splitlines()
+    assert first == "a preview from samples, not a result; looked at"
+    assert [line.split(":")[0].strip() for line in looked] == ["orders", "payments"]
+    found = json.loads(streamjoin("preview", "join.yaml", "--output", "json").out)
+    assert [one["name"] for one in found["streams"]] == ["orders", "payments"]
+    assert found["queries"][0]["rows"] and found["queries"][0]["reason"] is None
+    assert set(found["queries"][0]["rows"][0]) == {column["name"] for column in found["queries"][0]["columns"]}
+    assert not (folder / "state").exists()
 
 
 # ---- explain ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,404 @@
+"""A preview: a few result rows before a job is there, from samples of both streams.
+
+The samples are joined in this process by the intake and the unit that jobs run, as a job of one unit whose batches are
+small. A unit gives pairs of row numbers here; the SELECT list is evaluated for the few pairs that are shown. It is no
+result: other tuples may join, a join starts elsewhere in its streams, and late tuples meet all others.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.block import Block
+from streamjoin.expression import Column, Expression, evaluate
+from streamjoin.index.layout import equality_cells
+from streamjoin.index.segment import SegmentInfo
+from streamjoin.intake.event_time import event_times
+from streamjoin.intake.intake import Intake, Piece
+from streamjoin.intake.selection import select
+from streamjoin.job import read_columns
+from streamjoin.operators.matrix import Matrix
+from streamjoin.operators.operator import PROBE, STORE
+from streamjoin.operators.unit import Given, UnitInput, UnitState, UnitStep, Work
+from streamjoin.ordering import Ordering
+from streamjoin.overlap import ROW_BYTES_MAX, Sample, samples
+from streamjoin.plan import JoinPlan
+from streamjoin.prepare import Bound, store_sink
+from streamjoin.punctuation import Punctuation
+from streamjoin.results.formats import write_table
+from streamjoin.results.parts import json_lines
+from streamjoin.results.sink import Post
+from streamjoin.schema import ARRIVAL, StreamSchema, type_name
+from streamjoin.sharing import Plan, SharedPlan
+from streamjoin.window import R, S, TimeWindow
+
+ROWS = 20
+JOIN_S = 3.0
+"""How long samples are joined; time is looked at between two batches."""
+BATCH_ROWS = 100
+BATCH_BYTES = 64 << 20
+"""Rows of each stream that one batch joins: so many, and fewer where the pairs they may give would be larger."""
+SHOWN_PAIRS = 1_000
+"""Pairs that the SELECT list is evaluated for at a time."""
+NOTE = "a preview from samples, not a result"
+
+_ONE_UNIT = Matrix(1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was looked at of a stream.
+
+    Args:
+        rows: rows that were joined.
+        bad: records that could not be read, and rows without a usable event time.
+        large: rows that were left out for their size.
+        first_us, last_us: event times; None where no row has one.
+    """
+
+    name: str
+    rows: int
+    bad: int
+    large: int
+    first_us: int | None
+    last_us: int | None
+
+    def __str__(self) -> str:
+        words = f"{self.name}: {self.rows:,} {'row' if self.rows == 1 else 'rows'}"
+        if self.first_us is not None and self.last_us is not None:
+            words += f" {_span(self.first_us, self.last_us)}"
+        if self.bad:
+            words += f", {self.bad:,} that cannot be read"
+        if self.large:
+            words += f", {self.large:,} left out as larger than {ROW_BYTES_MAX >> 10} KiB"
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a query would give.
+
+    Args:
+        query: its name, where there are several.
+        rows: `ROWS` at most, with the query's output columns; those that its results keep.
+        reason: why there are none; None where there are some.
+    """
+
+    query: str
+    rows: pa.RecordBatch
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A few result rows of each query.
+
+    Args:
+        looked: at R and S.
+        cut_off: time ran out before all sampled rows were joined.
+    """
+
+    looked: tuple[Looked, Looked]
+    queries: tuple[Rows, ...]
+    cut_off: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs; rows are objects, with values as JSON lines results have them."""
+        return {
+            "note": NOTE,
+            "streams": [
+                {
+                    "name": one.name, "rows": one.rows, "bad_records": one.bad, "large_rows": one.large,
+                    "first": time_text(one.first_us), "last": time_text(one.last_us),
+                }
+                for one in self.looked
+            ],
+            "cut_off": self.cut_off,
+            "queries": [
+                {
+                    "query": found.query,
+                    "columns": [{"name": field.name, "type": type_name(field.type)} for field in found.rows.schema],
+                    "rows": [json.loads(line) for line in json_lines(pa.Table.from_batches([found.rows]))],
+                    "reason": found.reason,
+                }
+                for found in self.queries
+            ],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [f"{NOTE}; looked at", *(f"  {one}" for one in self.looked)]
+        if self.cut_off:
+            lines.append("  then time ran out")
+        for found in self.queries:
+            lines += ["", *([f"query {found.query}"] if found.query else [])]
+            if found.reason is None:
+                out = io.BytesIO()
+                write_table(found.rows.schema, [found.rows], out)
+                lines.append(out.getvalue().decode().rstrip("\n"))
+            else:
+                lines.append(f"no row: {found.reason}")
+        return "\n".join(lines)
+
+
+def preview(bound: Bound) -> Preview:
+    """Join samples of both streams.
+
+    Raises:
+        InputError: a stream cannot be reached.
+        RunError: a file is damaged.
+    Cost: that of the samples, and `JOIN_S` seconds at most.
+    """
+    now_us = time.time_ns() // 1_000
+    sampled = samples(bound, now_us)
+    shown = [_Shown(one, sampled) for one in bound.queries]
+    joined = _Joining(_of_pairs(bound.plan), sampled, now_us)
+    until = time.monotonic() + JOIN_S
+    while joined.is_left and not all(one.is_full for one in shown) and time.monotonic() < until:
+        for query, pairs in joined.batch():
+            shown[query].take(pairs)
+    # Only rows that were joined count.
+    r, s = (replace(one, rows=one.rows.slice(0, joined.reached)) for one in sampled)
+    is_cut_off = joined.is_left and not all(one.is_full for one in shown)
+    looked = [_looked(bound.plan.streams[side], (r, s)[side], joined.dead[side], now_us) for side in (R, S)]
+    queries = (
+        Rows(one.bound.name, one.rows, None if one.count else _reason(one.bound, (r, s), now_us, is_cut_off))
+        for one in shown
+    )
+    return Preview((looked[R], looked[S]), tuple(queries), is_cut_off)
+
+
+def _of_pairs(plan: Plan) -> Plan:
+    """The same join with the numbers of two rows as its only result columns: the last column of either stream."""
+    streams = (_numbered(plan, R), _numbered(plan, S))
+    queries = tuple(_query_of_pairs(query, streams) for query in plan.queries)
+    return SharedPlan(plan.names_of_queries, queries) if isinstance(plan, SharedPlan) else queries[0]
+
+
+def _numbered(plan: Plan, side: int) -> StreamSchema:
+    """A stream with the columns that its tuples are matched by, and a number for each row."""
+    stream = plan.streams[side]
+    matched = {name for query in plan.queries for name in read_columns(_without_results(query), side)}
+    number = "row"
+    while number in stream.columns.names:
+        number += "_"
+    columns = [column for column in stream.columns if column.name in matched]
+    return replace(stream, columns=pa.schema([*columns, pa.field(number, pa.int64())]))
+
+
+def _without_results(query: JoinPlan) -> JoinPlan:
+    return replace(query, select=(), keyed=False, by_period=False, ordering=Ordering.NONE)
+
+
+def _query_of_pairs(query: JoinPlan, streams: tuple[StreamSchema, StreamSchema]) -> JoinPlan:
+    numbers = (Column(query.names[side], streams[side].columns.names[-1], pa.int64()) for side in (R, S))
+    return replace(_without_results(query), streams=streams, select=tuple(zip("rs", numbers, strict=True)))
+
+
+class _Joining:
+    """A job of one unit over two samples; each of its batches brings as many rows of either.
+
+    `reached` says how many rows of each sample were joined, and `dead` how many of each had no usable event time.
+    """
+
+    def __init__(self, plan: Plan, sampled: tuple[Sample, Sample], now_us: int) -> None:
+        self.plan = plan
+        self.now_us = now_us
+        self.reached = 0
+        self.dead = [0, 0]
+        self._rows = [_numbered_rows(one.rows, stream) for one, stream in zip(sampled, plan.streams, strict=True)]
+        self._size = _batch_rows(sampled)
+        self._state = UnitState(0, {})
+        self._segments: dict[str, pa.RecordBatch] = {}
+        self._saved = 0
+
+    @property
+    def is_left(self) -> bool:
+        """There are rows that were not joined yet."""
+        return self.reached < max(rows.num_rows for rows in self._rows)
+
+    def batch(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Join the next rows: (query, numbers of the rows of R and S that match)."""
+        given = self._input([rows.slice(self.reached, self._size) for rows in self._rows])
+        self.reached += self._size
+        before = self._state
+        unit = _ONE_UNIT.units[0]
+        work = Work(self.plan, unit, before, given, self._open, self._save, time.perf_counter, lambda unit: before)
+        step = UnitStep(work)
+        for found in step.results():
+            yield step.query, found
+        self._state = step.state
+        for file in step.state.dropped:
+            del self._segments[file]
+
+    def _open(self, info: SegmentInfo) -> pa.RecordBatch:
+        return self._segments[info.file]
+
+    def _save(self, rows: pa.RecordBatch, info: SegmentInfo) -> SegmentInfo:
+        self._saved += 1
+        name = str(self._saved)
+        self._segments[name] = rows
+        return replace(info, file=name)
+
+    def _input(self, brought: Sequence[pa.RecordBatch]) -> UnitInput:
+        blocks: list[Given] = []
+        punctuations: list[Punctuation] = []
+        for side, rows in enumerate(brought):
+            piece = Piece(f"{self.reached:09d}", "sample", "sample", self.reached, self.now_us)
+            letters: list[Any] = []
+            intake = Intake(self.plan, side, _ONE_UNIT, 1, letters.extend)
+            for routed in intake.take(rows, piece):
+                block = Block.from_ipc(routed.block)
+                blocks.append(Given(side, STORE | PROBE, routed.piece, routed.first, block))
+            # Without a mark nothing expires, so that late tuples meet all others.
+            punctuations += [replace(one, ts_max_us=None) for _, _, one in intake.punctuate(piece)]
+            self.dead[side] += len(letters)
+        return UnitInput(blocks, punctuations, self.now_us)
+
+
+def _numbered_rows(rows: pa.RecordBatch, stream: StreamSchema) -> pa.RecordBatch:
+    columns = [rows.column(name) for name in stream.columns.names[:-1]]
+    return pa.RecordBatch.from_arrays([*columns, pa.array(np.arange(rows.num_rows))], schema=stream.columns)
+
+
+def _batch_rows(sampled: tuple[Sample, Sample]) -> int:
+    """How many rows of each sample are joined at a time."""
+    rows = sum(one.rows.num_rows for one in sampled)
+    size = sum(one.row_bytes for one in sampled)
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // max(rows * size, 1)))
+
+
+class _Shown:
+    """The rows of one query that are shown."""
+
+    def __init__(self, bound: Bound, sampled: tuple[Sample, Sample]) -> None:
+        self.bound = bound
+        self.plan = bound.query
+        self.sampled = sampled
+        results = bound.file.results
+        post = store_sink(bound).post if results.store is not None else Post()
+        self.post = Post(post.where, post.select)
+        self.count = 0
+        self._parts = [self.post.apply(self._empty())]
+
+    def _empty(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([], schema=self.plan.output)
+
+    @property
+    def is_full(self) -> bool:
+        """There are enough rows."""
+        return self.count >= ROWS
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """Those that were found so far."""
+        return pa.concat_batches(self._parts)
+
+    def take(self, pairs: pa.RecordBatch) -> None:
+        """Evaluate the SELECT list for as many pairs as are still needed."""
+        for first in range(0, pairs.num_rows, SHOWN_PAIRS):
+            if self.is_full:
+                return
+            some = pairs.slice(first, SHOWN_PAIRS)
+            columns: dict[tuple[str, str], pa.Array] = {}
+            for side in (R, S):
+                rows = self.sampled[side].rows
+                columns |= {
+                    (self.plan.names[side], name): rows.column(name).take(some.column(side))
+                    for name in rows.schema.names
+                }
+            values = [
+                evaluate(expression, columns, some.num_rows, self.plan.predicates) for _, expression in self.plan.select
+            ]
+            kept = self.post.apply(pa.RecordBatch.from_arrays(values, schema=self.plan.output))
+            kept = kept.slice(0, ROWS - self.count)
+            self._parts.append(kept)
+            self.count += kept.num_rows
+
+
+def _looked(schema: StreamSchema, sample: Sample, dead: int, now_us: int) -> Looked:
+    ts_us = _times(sample.rows, schema, now_us)
+    first, last = (int(ts_us.min()), int(ts_us.max())) if ts_us.size else (None, None)
+    return Looked(schema.name, sample.rows.num_rows, sample.bad + dead, sample.large, first, last)
+
+
+def _times(rows: pa.RecordBatch, schema: StreamSchema, now_us: int) -> np.ndarray:
+    ts_us, missing, wrong = event_times(rows, schema, now_us)
+    return ts_us[~(missing | wrong)]
+
+
+def _reason(bound: Bound, sampled: tuple[Sample, Sample], now_us: int, cut_off: bool) -> str:
+    """Why a query gives no row, as far as the samples tell."""
+    query = bound.query
+    chosen: list[pa.RecordBatch] = []
+    for side in (R, S):
+        name, rows = query.names[side], sampled[side].rows
+        if not rows.num_rows:
+            return f"{name} has no rows to look at yet"
+        picked = select(query, side, rows)
+        if not picked.selected.any():
+            return f"no row of {name} that was looked at meets {query.predicate.selections[side]}"
+        if not picked.joinable.any():
+            return f"the key is NULL in every row of {name} that was looked at"
+        chosen.append(rows.filter(pa.array(picked.joinable)))
+    r_us, s_us = (_times(chosen[side], query.streams[side], now_us) for side in (R, S))
+    for side, times in ((R, r_us), (S, s_us)):
+        if not times.size:
+            return f"no row of {query.names[side]} that was looked at has an event time"
+    if isinstance(query.window, TimeWindow) and not _meet(r_us, s_us, query.window):
+        spans = [_span(int(times.min()), int(times.max())) for times in (r_us, s_us)]
+        words = f"the rows of {query.names[R]} are {spans[R]}, those of {query.names[S]} {spans[S]}"
+        arriving = [query.names[side] for side in (R, S) if query.streams[side].time == ARRIVAL]
+        words += "".join(f" ({name} would arrive now)" for name in arriving)
+        return f"{words}; no pair of them is {query.window}"
+    for equality in query.predicate.equalities:
+        r_keys, s_keys = (_keys(equality.keys[side], query.names[side], chosen[side]) for side in (R, S))
+        if not np.isin(r_keys, s_keys).any():
+            return (
+                f"no value of {equality.keys[R]} is among those of {equality.keys[S]} in the rows that were looked at"
+            )
+    if cut_off:
+        return "time ran out before a pair was found"
+    if bound.file.results.where is not None:
+        return "no pair of the rows that were looked at meets the condition and results.where"
+    return "no pair of the rows that were looked at meets the condition"
+
+
+def _keys(key: Expression, name: str, rows: pa.RecordBatch) -> np.ndarray:
+    """A key's values as int64; equal values are equal there."""
+    columns = {(name, column): rows.column(column) for column in rows.schema.names}
+    return equality_cells([evaluate(key, columns, rows.num_rows)])
+
+
+def _meet(r_us: np.ndarray, s_us: np.ndarray, window: TimeWindow) -> bool:
+    """Whether any time of S is in the window of one of R."""
+    s_us = np.sort(s_us)
+    low = np.searchsorted(s_us, r_us - window.before_us, side="left")
+    return bool((np.searchsorted(s_us, r_us + window.after_us, side="right") > low).any())
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _span(first_us: int, last_us: int) -> str:
+    first, last = time_text(first_us), time_text(last_us)
+    return f"at {first}" if first == last else f"from {first} to {last}"
+
+
+def time_text(us: int | None) -> str | None:
+    """An event time as ISO 8601 in UTC, or as microseconds where no calendar has it."""
+    if us is None:
+        return None
+    try:
+        at = _EPOCH + timedelta(microseconds=us)
+    except OverflowError:
+        return f"{us} us"
+    return at.isoformat(timespec="milliseconds" if us % 1_000_000 else "seconds").replace("+00:00", "Z")
