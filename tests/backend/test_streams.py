@@ -176,7 +176,7 @@ def test_a_test_counts_the_bad_records_that_a_job_does(api: TestClient, tmp_path
         for rows, bad in read.rows(source.schema.names):
             intake.bad_records(list(bad))
             list(intake.take(rows, Piece(read.name, read.router, read.identity, read.position, 0)))
-    assert Counter(letter.reason for letter in letters) == found["bad_records"]
+    assert Counter(letter.detail for letter in letters) == found["bad_records"]
 
 
 def test_columns_are_shown_before_the_event_time_is_chosen_and_it_is_proposed(api: TestClient, tmp_path: Path) -> None:
