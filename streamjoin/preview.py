@@ -18,27 +18,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import Block
-from streamjoin.expression import Column, Expression, evaluate
+from streamjoin.expression import Column, Expression, evaluate, walk
 from streamjoin.index.layout import equality_cells
-from streamjoin.index.segment import SegmentInfo
 from streamjoin.intake.event_time import event_times
-from streamjoin.intake.intake import Intake, Piece
+from streamjoin.intake.intake import REJECTED
 from streamjoin.intake.selection import select
 from streamjoin.job import read_columns
+from streamjoin.loop import Brought, Loop
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import PROBE, STORE
-from streamjoin.operators.unit import Given, UnitInput, UnitState, UnitStep, Work
 from streamjoin.ordering import Ordering
-from streamjoin.overlap import ROW_BYTES_MAX, Sample, samples
+from streamjoin.overlap import ROW_BYTES_MAX, Sample, row_sizes, samples
 from streamjoin.plan import JoinPlan
 from streamjoin.prepare import Bound, store_sink
-from streamjoin.punctuation import Punctuation
 from streamjoin.results.formats import write_table
 from streamjoin.results.parts import json_lines
 from streamjoin.results.sink import Post
 from streamjoin.schema import ARRIVAL, StreamSchema, type_name
 from streamjoin.sharing import Plan, SharedPlan
+from streamjoin.state.memory import MemoryStates
 from streamjoin.window import R, S, TimeWindow
 
 ROWS = 20
@@ -48,10 +45,13 @@ BATCH_ROWS = 100
 BATCH_BYTES = 64 << 20
 """Rows of each stream that one batch joins: so many, and fewer where the pairs they may give would be larger."""
 SHOWN_PAIRS = 1_000
-"""Pairs that the SELECT list is evaluated for at a time."""
+SHOWN_PAIRS_BYTES = 16 << 20
+"""Pairs that the SELECT list is evaluated for at a time: so many, and fewer where their values may be larger."""
+SHOWN_ROW_BYTES = 192 << 10
+"""The largest row that is shown, whatever a SELECT list makes of its columns; queries beside each other share it."""
 NOTE = "a preview from samples, not a result"
 
-_ONE_UNIT = Matrix(1, 1)
+_NEVER_LATE_US = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,13 @@ class Rows:
     Args:
         query: its name, where there are several.
         rows: `ROWS` at most, with the query's output columns; those that its results keep.
+        large: rows that were found and left out for their size.
         reason: why there are none; None where there are some.
     """
 
     query: str
     rows: pa.RecordBatch
+    large: int
     reason: str | None
 
 
@@ -128,6 +130,7 @@ class Preview:
                     "query": found.query,
                     "columns": [{"name": field.name, "type": type_name(field.type)} for field in found.rows.schema],
                     "rows": [json.loads(line) for line in json_lines(pa.Table.from_batches([found.rows]))],
+                    "large_rows": found.large,
                     "reason": found.reason,
                 }
                 for found in self.queries
@@ -146,6 +149,8 @@ class Preview:
                 lines.append(out.getvalue().decode().rstrip("\n"))
             else:
                 lines.append(f"no row: {found.reason}")
+            if found.large:
+                lines.append(f"{found.large:,} left out as larger than {_row_bytes_max(len(self.queries)) >> 10} KiB")
         return "\n".join(lines)
 
 
@@ -159,21 +164,36 @@ def preview(bound: Bound) -> Preview:
     """
     now_us = time.time_ns() // 1_000
     sampled = samples(bound, now_us)
-    shown = [_Shown(one, sampled) for one in bound.queries]
+    shown = [_Shown(one, sampled, _row_bytes_max(len(bound.queries))) for one in bound.queries]
     joined = _Joining(_of_pairs(bound.plan), sampled, now_us)
-    until = time.monotonic() + JOIN_S
-    while joined.is_left and not all(one.is_full for one in shown) and time.monotonic() < until:
-        for query, pairs in joined.batch():
-            shown[query].take(pairs)
+    is_cut_off = _ran_out(joined, shown, time.monotonic() + JOIN_S)
     # Only rows that were joined count.
     r, s = (replace(one, rows=one.rows.slice(0, joined.reached)) for one in sampled)
-    is_cut_off = joined.is_left and not all(one.is_full for one in shown)
     looked = [_looked(bound.plan.streams[side], (r, s)[side], joined.dead[side], now_us) for side in (R, S)]
     queries = (
-        Rows(one.bound.name, one.rows, None if one.count else _reason(one.bound, (r, s), now_us, is_cut_off))
+        Rows(one.bound.name, one.rows, one.large, None if one.count else _why_none(one, (r, s), now_us, is_cut_off))
         for one in shown
     )
     return Preview((looked[R], looked[S]), tuple(queries), is_cut_off)
+
+
+def _row_bytes_max(queries: int) -> int:
+    """The largest row that is shown of one of so many queries."""
+    return SHOWN_ROW_BYTES // queries
+
+
+def _ran_out(joined: _Joining, shown: Sequence[_Shown], until: float) -> bool:
+    """Join until there are enough rows of each query, or no rows are left; whether time ran out before."""
+    while joined.is_left:
+        for query, pairs in joined.batch():
+            shown[query].take(pairs, until)
+            if all(one.is_full for one in shown):
+                return False
+            if time.monotonic() > until:
+                return True
+        if time.monotonic() > until:
+            return joined.is_left
+    return False
 
 
 def _of_pairs(plan: Plan) -> Plan:
@@ -191,7 +211,8 @@ def _numbered(plan: Plan, side: int) -> StreamSchema:
     while number in stream.columns.names:
         number += "_"
     columns = [column for column in stream.columns if column.name in matched]
-    return replace(stream, columns=pa.schema([*columns, pa.field(number, pa.int64())]))
+    # Where no row is late nothing expires, so late tuples meet all others.
+    return replace(stream, columns=pa.schema([*columns, pa.field(number, pa.int64())]), delay_us=_NEVER_LATE_US)
 
 
 def _without_results(query: JoinPlan) -> JoinPlan:
@@ -210,58 +231,31 @@ class _Joining:
     """
 
     def __init__(self, plan: Plan, sampled: tuple[Sample, Sample], now_us: int) -> None:
-        self.plan = plan
         self.now_us = now_us
         self.reached = 0
-        self.dead = [0, 0]
         self._rows = [_numbered_rows(one.rows, stream) for one, stream in zip(sampled, plan.streams, strict=True)]
         self._size = _batch_rows(sampled)
-        self._state = UnitState(0, {})
-        self._segments: dict[str, pa.RecordBatch] = {}
-        self._saved = 0
+        states = MemoryStates()
+        self._loop = Loop(plan, Matrix(1, 1), lambda: states)
 
     @property
     def is_left(self) -> bool:
         """There are rows that were not joined yet."""
         return self.reached < max(rows.num_rows for rows in self._rows)
 
+    @property
+    def dead(self) -> tuple[int, int]:
+        """Rows of R and of S without a usable event time."""
+        r, s = (sum(n for name, n in counts.items() if name.startswith(REJECTED)) for counts in self._loop.counts)
+        return r, s
+
     def batch(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Join the next rows: (query, numbers of the rows of R and S that match)."""
-        given = self._input([rows.slice(self.reached, self._size) for rows in self._rows])
+        r, s = (rows.slice(self.reached, self._size) for rows in self._rows)
         self.reached += self._size
-        before = self._state
-        unit = _ONE_UNIT.units[0]
-        work = Work(self.plan, unit, before, given, self._open, self._save, time.perf_counter, lambda unit: before)
-        step = UnitStep(work)
-        for found in step.results():
-            yield step.query, found
-        self._state = step.state
-        for file in step.state.dropped:
-            del self._segments[file]
-
-    def _open(self, info: SegmentInfo) -> pa.RecordBatch:
-        return self._segments[info.file]
-
-    def _save(self, rows: pa.RecordBatch, info: SegmentInfo) -> SegmentInfo:
-        self._saved += 1
-        name = str(self._saved)
-        self._segments[name] = rows
-        return replace(info, file=name)
-
-    def _input(self, brought: Sequence[pa.RecordBatch]) -> UnitInput:
-        blocks: list[Given] = []
-        punctuations: list[Punctuation] = []
-        for side, rows in enumerate(brought):
-            piece = Piece(f"{self.reached:09d}", "sample", "sample", self.reached, self.now_us)
-            letters: list[Any] = []
-            intake = Intake(self.plan, side, _ONE_UNIT, 1, letters.extend)
-            for routed in intake.take(rows, piece):
-                block = Block.from_ipc(routed.block)
-                blocks.append(Given(side, STORE | PROBE, routed.piece, routed.first, block))
-            # Without a mark nothing expires, so that late tuples meet all others.
-            punctuations += [replace(one, ts_max_us=None) for _, _, one in intake.punctuate(piece)]
-            self.dead[side] += len(letters)
-        return UnitInput(blocks, punctuations, self.now_us)
+        brought = Brought(([r], [s]), self.now_us)
+        yield from self._loop.batch(brought)
+        self._loop.commit(brought)
 
 
 def _numbered_rows(rows: pa.RecordBatch, stream: StreamSchema) -> pa.RecordBatch:
@@ -277,20 +271,32 @@ def _batch_rows(sampled: tuple[Sample, Sample]) -> int:
 
 
 class _Shown:
-    """The rows of one query that are shown."""
+    """The rows of one query that are shown; `large` counts those that were left out for their size."""
 
-    def __init__(self, bound: Bound, sampled: tuple[Sample, Sample]) -> None:
+    def __init__(self, bound: Bound, sampled: tuple[Sample, Sample], row_bytes_max: int) -> None:
         self.bound = bound
         self.plan = bound.query
         self.sampled = sampled
+        self.row_bytes_max = row_bytes_max
         results = bound.file.results
         post = store_sink(bound).post if results.store is not None else Post()
         self.post = Post(post.where, post.select)
         self.count = 0
+        self.large = 0
         self._parts = [self.post.apply(self._empty())]
+        self._pairs = max(1, min(SHOWN_PAIRS, SHOWN_PAIRS_BYTES // self._pair_bytes()))
 
     def _empty(self) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([], schema=self.plan.output)
+
+    def _pair_bytes(self) -> int:
+        """About how large the SELECT list's values for one pair may be: each mention of a column may add its value."""
+        size = len(self.plan.text)
+        mentioned = [column for _, item in self.plan.select for column in walk(item) if isinstance(column, Column)]
+        for side in (R, S):
+            mentions = sum(column.stream == self.plan.names[side] for column in mentioned)
+            size += mentions * self.sampled[side].row_bytes
+        return size
 
     @property
     def is_full(self) -> bool:
@@ -302,12 +308,12 @@ class _Shown:
         """Those that were found so far."""
         return pa.concat_batches(self._parts)
 
-    def take(self, pairs: pa.RecordBatch) -> None:
-        """Evaluate the SELECT list for as many pairs as are still needed."""
-        for first in range(0, pairs.num_rows, SHOWN_PAIRS):
+    def take(self, pairs: pa.RecordBatch, until: float) -> None:
+        """Evaluate the SELECT list for as many pairs as are still needed, and as there is time for."""
+        for first in range(0, pairs.num_rows, self._pairs):
             if self.is_full:
                 return
-            some = pairs.slice(first, SHOWN_PAIRS)
+            some = pairs.slice(first, self._pairs)
             columns: dict[tuple[str, str], pa.Array] = {}
             for side in (R, S):
                 rows = self.sampled[side].rows
@@ -319,9 +325,13 @@ class _Shown:
                 evaluate(expression, columns, some.num_rows, self.plan.predicates) for _, expression in self.plan.select
             ]
             kept = self.post.apply(pa.RecordBatch.from_arrays(values, schema=self.plan.output))
-            kept = kept.slice(0, ROWS - self.count)
+            fits = row_sizes(kept) <= self.row_bytes_max
+            self.large += int(np.count_nonzero(~fits))
+            kept = kept.filter(pa.array(fits)).slice(0, ROWS - self.count)
             self._parts.append(kept)
             self.count += kept.num_rows
+            if time.monotonic() > until:
+                return
 
 
 def _looked(schema: StreamSchema, sample: Sample, dead: int, now_us: int) -> Looked:
@@ -333,6 +343,12 @@ def _looked(schema: StreamSchema, sample: Sample, dead: int, now_us: int) -> Loo
 def _times(rows: pa.RecordBatch, schema: StreamSchema, now_us: int) -> np.ndarray:
     ts_us, missing, wrong = event_times(rows, schema, now_us)
     return ts_us[~(missing | wrong)]
+
+
+def _why_none(shown: _Shown, sampled: tuple[Sample, Sample], now_us: int, cut_off: bool) -> str:
+    if shown.large:
+        return f"every row that was found is larger than {shown.row_bytes_max >> 10} KiB"
+    return _reason(shown.bound, sampled, now_us, cut_off)
 
 
 def _reason(bound: Bound, sampled: tuple[Sample, Sample], now_us: int, cut_off: bool) -> str:

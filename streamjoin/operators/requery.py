@@ -27,7 +27,7 @@ from streamjoin.index.shared import index_columns, view_of
 from streamjoin.index.view import CELL, EMPTY, KEY, NUMBER, RANK, View, column_of, coordinate_column
 from streamjoin.intake.selection import bits_of, select_by
 from streamjoin.operators.handshake.handover import message, sent
-from streamjoin.operators.operator import Operator, stored_columns
+from streamjoin.operators.operator import Operator
 from streamjoin.operators.unit import UnitState
 from streamjoin.operators.waiting import Run
 from streamjoin.plan import JoinPlan
@@ -118,7 +118,7 @@ class Requery:
             rows.column(name).to_numpy()[wanted] if name in rows.schema.names else None for name in (TS, RANK, NUMBER)
         )
         assert ts_us is not None
-        kept = rows.select(list(stored_columns(self.operator, plan, side))).take(pa.array(wanted))
+        kept = rows.select(list(self.operator.stored_columns(plan, side))).take(pa.array(wanted))
         sizes = tuple(view.size for view in views) if queries is not None else ()
         batch, made = build(kept, ts_us, ranks, index, numbers, queries, sizes)
         return save_segment(batch, replace(made, first=info.first))

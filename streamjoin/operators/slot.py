@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
-from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -18,12 +18,48 @@ from streamjoin.block import Block
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
 from streamjoin.index.chain import Save
+from streamjoin.index.segment import SegmentInfo
 from streamjoin.intake.intake import Routed
-from streamjoin.operators.operator import Operator, Relay, UnitSpec
+from streamjoin.operators.operator import Operator
+from streamjoin.operators.routing import UnitSpec
 from streamjoin.operators.unit import Given, UnitInput, UnitReport, UnitState, UnitStep, Work
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan
-from streamjoin.state.store import StateStore
+
+
+class Writer(Protocol):
+    """Where the segments go that one unit makes in a batch."""
+
+    def save(self, rows: pa.RecordBatch, info: SegmentInfo) -> SegmentInfo:
+        """Keep a segment, and return its description with the name it got."""
+
+    def finish(self) -> None:
+        """All of them last from now on."""
+
+
+class States(Protocol):
+    """Where the states of units are kept, by version."""
+
+    def load(self, unit: int, version: int) -> UnitState:
+        """A unit's state; version 0 is empty. StateError: it is missing or damaged."""
+
+    def check_units(self, units: int, version: int) -> None:
+        """StateError: the state of `version` is of more units than so many."""
+
+    def open_segment(self, unit: int, info: SegmentInfo) -> pa.RecordBatch:
+        """A segment's rows, by the name that `unit` has for it. StateError: it is missing or damaged."""
+
+    def writer(self, unit: int, version: int) -> Writer:
+        """Where the segments that first appear in `version` go."""
+
+    def commit(self, unit: int, state: UnitState, report: UnitReport) -> None:
+        """Make `state` the unit's state of its version, in one step."""
+
+    def collect(self, unit: int, version: int) -> None:
+        """Remove what is not needed any more once a unit is at `version`."""
+
+    def detach_except(self, unit: int, state: UnitState) -> None:
+        """Let go what is held open of segments that the state no longer names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +68,12 @@ class StageJob:
 
     Args:
         slots: how many there are; unit u runs in slot u mod slots.
-        state: the job's state directory.
-        sync: fsync state files.
         begins: see `Job`.
     """
 
     plan: Plan
     operator: Operator
     slots: int
-    state: Path
-    stage: int = 0
-    sync: bool = True
     begins: Collection[int] = ()
 
 
@@ -59,7 +90,7 @@ class SlotStep:
     job: StageJob
     slot: int
     version: int
-    store: StateStore
+    store: States
     unit: int = -1
     query: int = 0
     span: range = range(0)
@@ -125,5 +156,4 @@ class SlotStep:
     def _step(self, unit: UnitSpec, given: UnitInput, save: Save, look: Callable[[int], UnitState]) -> UnitStep:
         open_segment = partial(self.store.open_segment, unit.number)
         work = Work(self.job.plan, unit, look(unit.number), given, open_segment, save, time.perf_counter, look)
-        operator = self.job.operator
-        return operator.step(work) if isinstance(operator, Relay) else UnitStep(work)
+        return self.job.operator.step(work)

@@ -24,7 +24,7 @@ from streamjoin.expression import Columns
 from streamjoin.index.chain import Chain, Open, Save
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
 from streamjoin.operators.emit import Emitter
-from streamjoin.operators.operator import PROBE, STORE, UnitSpec
+from streamjoin.operators.routing import PROBE, STORE, UnitSpec
 from streamjoin.operators.waiting import Run
 from streamjoin.ordering import Ordering, places
 from streamjoin.plan import JoinPlan

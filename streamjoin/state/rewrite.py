@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.errors import StateError
-from streamjoin.operators.operator import Elastic, UnitSpec
+from streamjoin.operators.operator import Operator
 from streamjoin.operators.requery import Requery
+from streamjoin.operators.routing import UnitSpec
 from streamjoin.operators.unit import UnitReport, UnitState
 from streamjoin.state import manifest
 from streamjoin.state.store import StateStore
 
 
-def resized(store: StateStore, version: int, before: int, operator: Elastic) -> dict[int, UnitState]:
+def resized(store: StateStore, version: int, before: int, operator: Operator) -> dict[int, UnitState]:
     """The state of `version`, of `before` units, as it is of the operator's units; files stay where they are.
 
     Raises:

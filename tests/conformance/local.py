@@ -8,16 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from streamjoin.intake.deadletter import DeadLetter
-from streamjoin.intake.intake import Intake, Piece
 from streamjoin.intake.shedding import Rules
-from streamjoin.operators.operator import Elastic, Operator, drain_batches, drain_punctuation
+from streamjoin.loop import Brought, Loop
+from streamjoin.operators.operator import Operator
 from streamjoin.operators.requery import Requery
-from streamjoin.operators.slot import SlotStep, StageJob
 from streamjoin.operators.unit import UnitReport, UnitState
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan, SharedPlan
 from streamjoin.state import rewrite
 from streamjoin.state.store import StateStore
+from streamjoin.window import R, S
 
 Batch = tuple[Sequence[pa.RecordBatch], Sequence[pa.RecordBatch]]
 """What R and S bring in one batch, as pieces."""
@@ -39,16 +39,25 @@ class LocalRun:
         self.state = state
         self.slots = slots
         self.shed = shed or {}
-        self.version = 0
-        self.span = range(0)
-        self.positions = [0, 0]
-        self.reports: list[list[UnitReport]] = []
         self.dead: list[DeadLetter] = []
-        self.counts: dict[str, int] = {}
+        self.loop = Loop(plan, operator, lambda: StateStore(state, sync=False), slots, self.dead.extend)
+        self.span = range(0)
+        self.reports: list[list[UnitReport]] = []
         self.of_queries: list[int] = []
         self.requeries = 0
         self.begins: set[int] = set()
         self.partitioned = False
+
+    @property
+    def version(self) -> int:
+        """How many batches are done."""
+        return self.loop.version
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What intake counted of both sides."""
+        r, s = self.loop.counts
+        return {name: r.get(name, 0) + s.get(name, 0) for name in r | s}
 
     def batch(self, pieces: Batch, *, commit: bool = True, clock_us: int | None = None) -> list[pa.RecordBatch]:
         """Join one batch; with commit=False it counts as not done, and the next call repeats it.
@@ -56,46 +65,27 @@ class LocalRun:
         Args:
             clock_us: when the batch begins; None for a second after the one before.
         """
-        steps = [
-            SlotStep(
-                StageJob(self.plan, self.operator, self.slots, self.state, sync=False, begins=self.begins),
-                slot,
-                self.version,
-                StateStore(self.state, sync=False),
-            )
-            for slot in range(self.slots)
-        ]
-        positions = list(self.positions)
-        passing = [drain_punctuation(1_000_000 * self.version)] if pieces is DRAIN else []
-        if clock_us is not None:
-            passing.append(Punctuation(0, "heartbeat", "heartbeat", 0, None, clock_us))
-        for step in steps:
-            for punctuation in passing:
-                step.punctuate(punctuation, 0)
-        for side in (0, 1):
-            for number, rows in enumerate(pieces[side]):
-                router = f"t/{number}" if self.partitioned else "all"
-                piece = Piece(f"{side}-{number:04d}", router, "history", positions[side], 1_000_000 * self.version)
-                factor = self.shed_factor(side)
-                intake = Intake(self.plan, side, self.operator, self.slots, self.dead.extend, shed_factor=factor)
-                for routed in intake.take(rows, piece):
-                    steps[routed.slot].take(routed)
-                for slot, sent, punctuation in intake.punctuate(piece):
-                    steps[slot].punctuate(punctuation, sent)
-                    for name, value in punctuation.counts.items():
-                        self.counts[name] = self.counts.get(name, 0) + value
-                positions[side] += rows.num_rows
-        told = [(step.query, rows) for step in steps for rows in step.results()]
+        beat = [] if clock_us is None else [Punctuation(R, "heartbeat", "heartbeat", 0, None, clock_us)]
+        r, s = ([f"t/{number}" if self.partitioned else "all" for number in range(len(rows))] for rows in pieces)
+        brought = Brought(
+            pieces,
+            1_000_000 * self.version,
+            (r, s),
+            pieces is DRAIN,
+            self.version in self.begins,
+            (self.shed_factor(R), self.shed_factor(S)),
+            tuple(beat),
+        )
+        self.loop.plan, self.loop.operator, self.loop.slots = self.plan, self.operator, self.slots
+        told = list(self.loop.batch(brought))
         self.of_queries = [query for query, _ in told]
-        results = [rows for _, rows in told]
-        (self.span,) = {step.span for step in steps if step.reports}  # all units' is one
+        self.span = self.loop.span
         if commit:
-            self.reports.append([report for step in steps for report in step.reports])
-            self.positions = positions
-            self.version += 1
-        return results
+            self.reports.append(self.loop.reports)
+            self.loop.commit(brought)
+        return [rows for _, rows in told]
 
-    def resize(self, operator: Elastic) -> None:
+    def resize(self, operator: Operator) -> None:
         """What a start with another number of units does."""
         store = StateStore(self.state, sync=False)
         after = rewrite.resized(store, self.version, len(self.operator.units), operator)
@@ -121,7 +111,7 @@ class LocalRun:
 
     def drain(self) -> list[Batch]:
         """The batches that the end of both streams asks for."""
-        return [DRAIN] * drain_batches(self.operator)
+        return [DRAIN] * self.operator.drain_batches
 
     def shed_factor(self, side: int) -> float:
         """The share of a side's tuples that the next batch sheds."""

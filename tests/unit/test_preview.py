@@ -17,6 +17,7 @@ import pytest
 
 from streamjoin import overlap, preview
 from streamjoin.errors import InputError
+from streamjoin.expression import evaluate
 from streamjoin.joinfile import load
 from streamjoin.operators import reference
 from streamjoin.operators.reference import Row
@@ -349,6 +350,61 @@ def test_attack_large_rows_are_left_out_and_samples_have_a_bounded_size(
     assert "1 left out as larger than 16 KiB" in str(found)
     assert 3 not in {row[1] for row in of(found)}
     assert found.queries[0].rows.num_rows == 20
+
+
+def test_attack_a_select_list_that_multiplies_large_values_is_evaluated_a_few_pairs_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def measured(*given: Any) -> Any:
+        sizes.append(given[2])
+        return evaluate(*given)
+
+    monkeypatch.setattr(preview, "evaluate", measured)
+    rows = [row | {"word": "x" * 10_000, "k": 1} for row in some(60, 1)]
+    files(tmp_path, r=rows, s=rows)
+    many = ", ".join(f"r.word AS w{place}" for place in range(200))
+    found = preview.preview(bound(tmp_path, f'{HEAD}query: "SELECT ONLINE {many} FROM r, s WHERE r.k = s.k"'))
+    # 200 mentions of 10 kB a pair are 2 MB: 16 MiB have room for eight pairs at a time.
+    assert max(sizes) <= 8
+    (only,) = found.queries
+    assert only.rows.num_rows == 0 and only.large > 0
+    assert only.reason == "every row that was found is larger than 192 KiB"
+    assert f"{only.large:,} left out as larger than 192 KiB" in str(found)
+    assert found.to_json()["queries"][0]["large_rows"] == only.large
+    few = preview.preview(bound(tmp_path, f'{HEAD}query: "SELECT ONLINE r.word FROM r, s WHERE r.k = s.k"'))
+    assert (few.queries[0].rows.num_rows, few.queries[0].large) == (20, 0)
+
+
+def test_attack_a_condition_on_results_that_keeps_none_of_a_million_pairs_ends_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preview, "JOIN_S", 0.5)
+    monkeypatch.setattr(preview, "BATCH_ROWS", 2_000)
+    monkeypatch.setattr(preview, "SHOWN_PAIRS", 10)
+    rows = [row | {"k": 1} for row in some(2_000, 1)]
+    files(tmp_path, r=rows, s=rows)
+    text = f"""{HEAD}
+query: "{SELECT} r.k = s.k"
+results: {{store: sqlite, path: r.db, where: "r_id + s_id < 0"}}
+"""
+    wanted = bound(tmp_path, text)
+    preview.preview(wanted)  # what is compiled once is
+    evaluated: list[int] = []
+
+    def slow(*given: Any) -> Any:
+        evaluated.append(given[2])
+        time.sleep(0.01)
+        return evaluate(*given)
+
+    monkeypatch.setattr(preview, "evaluate", slow)
+    begun = time.monotonic()
+    found = preview.preview(wanted)
+    # All of the pairs would take 400,000 x 3 x 10 ms.
+    assert time.monotonic() - begun < 30
+    assert 0 < sum(evaluated) < 5_000
+    assert found.cut_off and found.queries[0].reason == "time ran out before a pair was found"
 
 
 def test_columns_may_be_called_as_the_preview_calls_its_own(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ import numpy as np
 
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.index.kernels import mix
-from streamjoin.operators.operator import PROBE, STORE, Route, Tuples, UnitSpec, even_groups, split
+from streamjoin.operators.operator import Capabilities, Operator, RoutesBy
+from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, UnitSpec, even_groups, split
 from streamjoin.window import R, S
 
 
@@ -34,7 +35,7 @@ class Routing(StrEnum):
 
 
 @dataclass(frozen=True)
-class Biclique:
+class Biclique(Operator):
     """m + n units and the rule that spreads tuples over them.
 
     Args:
@@ -70,9 +71,12 @@ class Biclique:
         )
 
     @property
-    def routes_by_key(self) -> bool:
-        """Whether a tuple's equal keys say where it goes."""
-        return self.routing is not Routing.RANDOM and self.bounds is None
+    def capabilities(self) -> Capabilities:
+        """What routing needs follows from its kind; units are pinned by keys or counts of subgroups."""
+        if self.routing is Routing.RANDOM:
+            return Capabilities()
+        by = RoutesBy.EQUALITY if self.bounds is None else RoutesBy.RANGE
+        return Capabilities(by, units_by_key=(self.r_units, self.s_units) if self.routing is Routing.HASH else None)
 
     @cached_property
     def groups(self) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:

@@ -19,7 +19,8 @@ from streamjoin.operators.handshake.counted import OPPOSITE
 from streamjoin.operators.handshake.resize import resized
 from streamjoin.operators.handshake.step import ChainStep
 from streamjoin.operators.knobs import Knobs, whole
-from streamjoin.operators.operator import PROBE, STORE, Route, Tuples, UnitSpec
+from streamjoin.operators.operator import Capabilities, Operator
+from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, UnitSpec
 from streamjoin.operators.unit import UnitState, UnitStep, Work
 from streamjoin.sharing import Plan
 from streamjoin.window import CountWindow, FullHistory, R, S
@@ -29,7 +30,7 @@ _TUPLES_MAX = 1 << 40
 
 
 @dataclass(frozen=True)
-class Handshake:
+class Handshake(Operator):
     """A chain of workers.
 
     Args:
@@ -88,6 +89,11 @@ class Handshake:
         return self.worker(side, position) if position >= 0 else None
 
     @property
+    def capabilities(self) -> Capabilities:
+        """Workers hand tuples on, along a line of any length."""
+        return Capabilities(resizes=True, hands_on=True)
+
+    @property
     def drain_batches(self) -> int:
         """In the first all tuples set out, and then they go one hop a batch."""
         return self.workers if self.workers > 1 else 0
@@ -98,7 +104,7 @@ class Handshake:
         return self.name
 
     def with_units(self, units: int) -> Handshake:
-        """See `Elastic`."""
+        """See `Operator`."""
         return replace(self, workers=units)
 
     def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
@@ -106,12 +112,12 @@ class Handshake:
         return resized(states, self.workers)
 
     def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
-        """See `Relay`."""
+        """See `Operator`."""
         names = plan.routed_columns(side)
         return (*names, OPPOSITE) if isinstance(plan.window, CountWindow) else names
 
     def step(self, work: Work) -> UnitStep:
-        """See `Relay`."""
+        """See `Operator`."""
         return ChainStep(self, work)
 
 

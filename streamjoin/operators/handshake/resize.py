@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.handshake.handover import message, sent
-from streamjoin.operators.operator import even_groups
+from streamjoin.operators.routing import even_groups
 from streamjoin.operators.unit import UnitState, totals_of
 from streamjoin.window import R, S
 

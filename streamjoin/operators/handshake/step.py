@@ -37,7 +37,8 @@ from streamjoin.operators.handshake.forwarding import balancing, idle, outlived
 from streamjoin.operators.handshake.handover import message, sent
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
 from streamjoin.operators.handshake.started import StartedSegment
-from streamjoin.operators.operator import STORE, drains
+from streamjoin.operators.operator import drains
+from streamjoin.operators.routing import STORE
 from streamjoin.operators.unit import UnitState, UnitStep, Work
 from streamjoin.operators.waiting import Run, Waiting
 from streamjoin.ordering import Ordering

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamjoin.errors import InputError
-from streamjoin.operators.operator import PROBE, STORE, Route, Tuples, UnitSpec, split
+from streamjoin.operators.operator import Operator
+from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, UnitSpec, split
 from streamjoin.window import R, S
 
 
 @dataclass(frozen=True)
-class Matrix:
+class Matrix(Operator):
     """rows x columns cells.
 
     A tuple of R goes to one row at random, and is stored and joined in all its cells; a tuple of S likewise to one

@@ -17,14 +17,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamjoin.errors import InputError
-from streamjoin.operators.operator import PROBE, STORE, Route, Tuples, Turn, UnitSpec
+from streamjoin.operators.operator import Capabilities, Operator
+from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, Turn, UnitSpec
 from streamjoin.operators.splitjoin.spread import spread
 from streamjoin.operators.unit import UnitState
 from streamjoin.window import R, S
 
 
 @dataclass(frozen=True)
-class SplitJoin:
+class SplitJoin(Operator):
     """k cores.
 
     Args:
@@ -54,12 +55,17 @@ class SplitJoin:
         )
 
     @property
+    def capabilities(self) -> Capabilities:
+        """All cores see every tuple, so any number of them may."""
+        return Capabilities(resizes=True)
+
+    @property
     def lasting(self) -> str:
         """Everything may change: whose turn it is matters to balance only, since all cores process each tuple."""
         return self.name
 
     def with_units(self, units: int) -> SplitJoin:
-        """See `Elastic`."""
+        """See `Operator`."""
         return replace(self, cores=units)
 
     def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:

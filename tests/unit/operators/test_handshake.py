@@ -16,7 +16,7 @@ from streamjoin.operators.costs.handshake import imbalance
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.blocks import automatic_block
 from streamjoin.operators.handshake.forwarding import balancing, idle
-from streamjoin.operators.operator import PROBE, STORE, Tuples, drain_batches
+from streamjoin.operators.routing import PROBE, STORE, Tuples
 from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock
 from streamjoin.window import R, S
 from tests.conformance.check import plan
@@ -34,7 +34,7 @@ def test_streams_enter_at_opposite_ends_and_pass_every_worker(workers: int) -> N
             assert chain.successor(side, before) == after and chain.predecessor(side, after) == before
         assert chain.predecessor(side, line[0]) is None and chain.successor(side, line[-1]) is None
     assert [side for unit in chain.units for side in unit.counts].count(R) == 1
-    assert drain_batches(chain) == (workers if workers > 1 else 0)
+    assert chain.drain_batches == (workers if workers > 1 else 0)
 
 
 @pytest.mark.parametrize(

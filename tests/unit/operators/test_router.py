@@ -11,7 +11,8 @@ from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.index.kernels import mix
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import PROBE, STORE, Operator, Tuples
+from streamjoin.operators.operator import Operator
+from streamjoin.operators.routing import PROBE, STORE, Tuples
 
 
 def tuples(count: int, keys: np.ndarray | None = None) -> Tuples:
