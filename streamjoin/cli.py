@@ -21,7 +21,7 @@ from streamjoin.errors import InputError, RunError, StreamJoinError
 from streamjoin.intake.shedding import OTHER_WAY_OUT
 from streamjoin.joinfile import JoinFile, load
 from streamjoin.platform_cli import add_commands
-from streamjoin.platform_cli.rejected import RejectedOutput, Rows
+from streamjoin.platform_cli.rejected import RejectedOutput, RowLimit, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -397,7 +397,7 @@ def show_rejected(
     rows: Rows = False,
     stream: str | None = None,
     reason: str | None = None,
-    limit: Annotated[int, cyclopts.Parameter(validator=cyclopts.validators.Number(gte=1))] = 20,
+    limit: RowLimit = 20,
     before: str | None = None,
     set: Set = None,
     output: RejectedOutput = "table",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamjoin.errors import UnsupportedError
-from streamjoin.operators.operator import Operator, stored_columns
+from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import StreamClock
 from streamjoin.sharing import SharedPlan, key_text, named
@@ -66,9 +66,9 @@ def _refusal(
         return f"this is {query.window}, and tuples are stored for {earlier.window}"
     for side in (R, S):
         stream = query.streams[side].name
-        kept = stored_columns(operator, earlier, side)
+        kept = operator.stored_columns(earlier, side)
         start = start_of(query, earlier, side)
-        if missing := sorted({*start.reads, *stored_columns(operator, query, side)} - set(kept)):
+        if missing := sorted({*start.reads, *operator.stored_columns(query, side)} - set(kept)):
             have = ", ".join(kept) or "no column"
             return f"this reads {', '.join(missing)} of {stream}, and of stored tuples there is {have}"
         if start.base is None and not all_stored[side]:

@@ -12,6 +12,8 @@ _EXACT_POWERS = 22
 """And every power of ten up to this one, so that one division rounds once."""
 _SAFE_DIGITS = 9
 """Arrow divides rightly by powers of ten of 32 bits; beyond, its quotient may be one too small."""
+_PLAIN_SCALE = 6
+"""Up to so many digits after the point Arrow writes none of them as a power of ten."""
 _HALF_AWAY = "half_towards_infinity"
 
 
@@ -41,6 +43,24 @@ def to_float64(values: pa.Array) -> pa.Array:
     if values.type.scale <= _EXACT_POWERS and bool((small if missing is None else small | missing).all()):
         return pa.array(low / float(10**values.type.scale), mask=missing)
     return values.cast(pa.string()).cast(pa.float64())  # which reads text correctly rounded
+
+
+def to_text(values: pa.Array | pa.ChunkedArray | pa.Scalar) -> pa.Array | pa.ChunkedArray | pa.Scalar:
+    """Each value with all its digits, as SQL writes it: 0.0000000001, where Arrow's own cast gives 1E-10."""
+    kind = values.type
+    if kind.scale <= _PLAIN_SCALE:
+        return values.cast(pa.string())
+    if isinstance(values, pa.Scalar):
+        return to_text(pa.array([values.as_py()], kind))[0]
+    if isinstance(values, pa.ChunkedArray):
+        return pa.chunked_array([to_text(chunk) for chunk in values.chunks], pa.string())
+    # An Arrow decimal is an integer and a scale: its digits are that integer's.
+    whole = pa.decimal128 if pa.types.is_decimal128(kind) else pa.decimal256
+    digits = pc.abs(values.view(whole(kind.precision, 0))).cast(pa.string())
+    digits = pc.utf8_lpad(digits, kind.scale + 1, "0")
+    before, after = pc.utf8_slice_codeunits(digits, 0, -kind.scale), pc.utf8_slice_codeunits(digits, -kind.scale)
+    sign = pc.if_else(pc.less(values, pa.scalar(0, kind)), "-", "")
+    return pc.binary_join_element_wise(sign, before, ".", after, "")
 
 
 def shortened(values: pa.Array | pa.Scalar, scale: int, round_mode: str = _HALF_AWAY) -> pa.Array | pa.Scalar:

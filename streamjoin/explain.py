@@ -10,7 +10,6 @@ from streamjoin.errors import UnsupportedError
 from streamjoin.expression import TRUE, Expression
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
 from streamjoin.operators import registry
-from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.costs import BlockSize, Prediction, StreamStatistics
 from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
@@ -80,14 +79,28 @@ class Explanation:
     shed: Rules = field(default_factory=dict)
     hot: Mapping[int, HotKey] = field(default_factory=dict)
 
+    @property
+    def state_bytes_per_hour(self) -> float | None:
+        """By how much state grows where nothing bounds it, from the sampled rates; None where that cannot be told."""
+        if self.statistics is None or not registry.keeps_everything(self.plan):
+            return None
+        # Without a window, what is stored are the tuples of FULL_HISTORY_S: an hour.
+        for option in self.options:
+            if option.name == self.chosen and option.prediction is not None:
+                return option.prediction.memory_bytes
+        return sum(known.stored * known.tuple_bytes for known in self.statistics)
+
     def to_json(self) -> dict[str, Any]:
         """For the API."""
+        growth = self.state_bytes_per_hour
         return {
             "operator": self.chosen,
             "described": self.operator,
             "reason": self.reason,
             "sampled": self._sampled(),
             "window": str(self.plan.window),
+            "state_grows": registry.keeps_everything(self.plan),
+            "state_bytes_per_hour": None if growth is None else round(growth),
             **self._queries(),
             "shed": {self.plan.names[side]: asdict(rule) for side, rule in self.shed.items()},
             "hot_keys": {self.plan.names[side]: asdict(key) for side, key in self.hot.items()},
@@ -161,8 +174,9 @@ class Explanation:
         if self.shed:
             lines.append(("", f"results may be partial; {OTHER_WAY_OUT}"))
         if registry.keeps_everything(plan):
-            costs = "; the costs below are after one hour" if self.statistics else ""
-            lines.append(("note", f"full history: state grows without end{costs}"))
+            growth = self.state_bytes_per_hour
+            words = f", by {_bytes(growth)} an hour; the costs below are after one hour" if growth is not None else ""
+            lines.append(("note", f"full history: state grows without end{words}"))
             if self.shed:
                 lines.append(("", "so load never falls, and once units are full everything is shed"))
         if isinstance(plan, SharedPlan):
@@ -280,9 +294,8 @@ def explain(bound: Bound) -> Explanation:
 
 def _hot_keys(operator: Operator, looked: Look) -> dict[int, HotKey]:
     """Keys that are too frequent for hash routing; other operators do not send equal keys to one unit."""
-    if not isinstance(operator, Biclique) or operator.routing is not Routing.HASH:
+    if (units := operator.capabilities.units_by_key) is None:
         return {}
-    units = {R: operator.r_units, S: operator.s_units}
     keys = {side: HotKey(round(share, 4), units[side]) for side, share in looked.top_key_shares().items()}
     return {side: key for side, key in keys.items() if key.share > HOT_SHARES / key.units and key.units > 1}
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamjoin.decimals import shortened, to_float64
+from streamjoin.decimals import shortened, to_float64, to_text
 from streamjoin.errors import InputError, QueryError, RunError
 from streamjoin.functions import rounding, texts, times
 from streamjoin.schema import type_name
@@ -739,6 +739,8 @@ def _cast_all(value: Value, kind: pa.DataType) -> Value:
         return value.cast(kind, safe=False)
     if is_text(given) and pa.types.is_timestamp(kind):
         return _timestamps(value, kind)
+    if pa.types.is_decimal(given) and is_text(kind):
+        return to_text(value)
     return value.cast(kind)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from streamjoin.errors import InputError
 from streamjoin.expression import columns_of
 from streamjoin.intake.shedding import Shedding
-from streamjoin.operators.operator import Operator, Relay, drain_batches
+from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
 from streamjoin.schema import SIMPLE_TYPES
 from streamjoin.sharing import Lasting, Plan, SharedPlan
@@ -85,8 +85,8 @@ class Job:
 
         A chain of one worker needs none by itself, but it may have been several.
         """
-        least = 1 if self.resizes and isinstance(self.operator, Relay) else 0
-        return max(drain_batches(self.operator), least)
+        least = 1 if self.resizes and self.operator.capabilities.hands_on else 0
+        return max(self.operator.drain_batches, least)
 
     @property
     def state(self) -> Path:

@@ -431,6 +431,8 @@ class _StrictLoader(yaml.SafeLoader):
             if key in seen:
                 raise yaml.MarkedYAMLError(problem=f'"{key}" stands here twice', problem_mark=key_node.start_mark)
             seen.add(key)
+            # A name stays the text that it is, also where YAML has another meaning for it: null, on, no, 2026-01-01.
+            key_node.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:

@@ -103,7 +103,7 @@ def _sample(bound: Bound, side: int, now_us: int, from_us: int | None) -> Sample
         else:
             rows = rows.slice(_first_from(rows, schema, now_us, from_us))
         rows = rows.slice(0, SAMPLE_ROWS - sum(part.num_rows for part in parts))
-        sizes = _sizes(rows)
+        sizes = row_sizes(rows)
         fits = sizes <= ROW_BYTES_MAX
         large += int(np.count_nonzero(~fits))
         rows, sizes = rows.filter(pa.array(fits)), sizes[fits]
@@ -161,7 +161,7 @@ def _newest(stream: StreamFile, schema: StreamSchema, names: tuple[str, ...]) ->
     return decoded.rows.select(list(names)), len(decoded.bad)
 
 
-def _sizes(rows: pa.RecordBatch) -> np.ndarray:
+def row_sizes(rows: pa.RecordBatch) -> np.ndarray:
     """About how many bytes each row has, int64 of shape (n,)."""
     sizes = np.zeros(rows.num_rows, np.int64)
     for column in rows.columns:

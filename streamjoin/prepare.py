@@ -583,6 +583,21 @@ def require_ends(file: JoinFile) -> None:
                 )
 
 
+def bounded_names(bound: Bound) -> tuple[str, ...]:
+    """The streams of a query, as it names them, to which nothing can be added: one file, or so many generated rows."""
+    return tuple(
+        name
+        for name, schema in zip(bound.plan.names, bound.plan.streams, strict=True)
+        if _is_bounded(bound.file, bound.file.streams[schema.name])
+    )
+
+
+def _is_bounded(file: JoinFile, stream: StreamFile) -> bool:
+    if stream.source == "generator" and stream.kind is not None:
+        return stream.rows is not None or generator(stream.kind).length(stream.options) is not None
+    return stream.path is not None and file.resolve(stream.path).is_file()
+
+
 def source_spec(file: JoinFile, stream: StreamFile, schema: StreamSchema) -> SourceSpec:
     """How a task opens a stream that StreamJoin reads itself."""
     if stream.source == "generator":

@@ -82,7 +82,7 @@ class WholeSpace(KeySpace):
             return np.asarray(values.view(pa.int64()).to_numpy())
         if pa.types.is_date32(kind):
             values = values.cast(pa.int32())
-        return np.asarray(values.cast(pa.int64()).to_numpy())
+        return np.asarray((values if pa.types.is_int64(kind) else values.cast(pa.int64())).to_numpy())
 
     def ranges(self, values: pa.Array, bounds: Range) -> Bounds:
         """See `KeySpace`; exact, excluded bounds included."""

@@ -6,7 +6,8 @@ import contextlib
 import csv
 import functools
 import io
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ CHUNK_BYTES = 16 << 20
 RECORD_BYTES_MAX = 64 << 20
 _HEAD_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 18
+WIDE_INTEGER = pa.decimal128(38, 0)
+"""What integers beyond int64 are guessed to be; as floats two of them may be equal that are not."""
 
 _LF = ord("\n")
 _CR = ord("\r")
@@ -243,23 +246,19 @@ def infer_schema(path: Path, format: str, dialect: Dialect | None = None) -> pa.
         raise InputError(f"{path} is empty, so its columns are unknown; give a schema")
     try:
         if format == "csv":
-            found = _read_csv(head, dialect).schema
+            found = _csv_columns(head, dialect)
             later = replace(dialect, names=tuple(found.names), header=False)
-            read: Callable[[bytes], pa.Table] = functools.partial(_read_csv, dialect=later)
+            columns: Callable[[bytes], pa.Schema] = functools.partial(_csv_columns, dialect=later)
             # Where quotes protect line breaks nobody can tell where in the file a record begins.
             pieces = [] if _protects(head, dialect) else list(_pieces(path))
         else:
-            read, pieces = _read_json, list(_pieces(path))
-            table = read(head)
-            found = pa.schema([
-                field.with_type(pa.timestamp("us", "UTC")) if _are_times(table[field.name]) else field
-                for field in table.schema
-            ])  # fmt: skip
+            columns, pieces = _json_columns, list(_pieces(path))
+            found = columns(head)
     except (pa.ArrowInvalid, UnicodeDecodeError) as cause:
         raise InputError(f"{path} does not begin as {format}: {cause}; give a schema") from None
     for piece in pieces:
         with contextlib.suppress(pa.ArrowInvalid):  # a bad record costs itself only
-            found = widened(found, read(piece).schema)
+            found = widened(found, columns(piece))
     # A time of day is no type of a stream's column; its text is.
     return pa.schema([field.with_type(pa.string()) if pa.types.is_time(field.type) else field for field in found])
 
@@ -281,6 +280,39 @@ def _protects(head: bytes, dialect: Dialect) -> bool:
     return _ends(head, dialect, True).size != head.count(b"\n")
 
 
+def _json_columns(head: bytes) -> pa.Schema:
+    table = _read_json(head)
+    found = [
+        field.with_type(pa.timestamp("us", "UTC")) if _are_times(table[field.name]) else field for field in table.schema
+    ]
+    if any(pa.types.is_floating(field.type) or pa.types.is_struct(field.type) for field in found):
+        rows = list(_objects(head))
+        found = [field.with_type(_exact(field.type, [row.get(field.name) for row in rows])) for field in found]
+    return pa.schema(found)
+
+
+def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
+    """Each line that is an object; None in it stands for fractions, too, and integers have all their digits."""
+    for line in lines.split(b"\n"):
+        with contextlib.suppress(ValueError, RecursionError):
+            if isinstance(row := json.loads(line, parse_float=_Fraction), dict):
+                yield row
+
+
+class _Fraction(str):
+    """A number that is no integer."""
+
+
+def _exact(kind: pa.DataType, values: list[Any]) -> pa.DataType:
+    """A column's type, whose integers Arrow guesses to be floats where one is beyond int64."""
+    if pa.types.is_struct(kind):
+        rows = [value for value in values if isinstance(value, dict)]
+        return pa.struct([field.with_type(_exact(field.type, [row.get(field.name) for row in rows])) for field in kind])
+    numbers = [value for value in values if isinstance(value, int | _Fraction) and not isinstance(value, bool)]
+    is_whole = bool(numbers) and all(isinstance(number, int) for number in numbers)
+    return WIDE_INTEGER if pa.types.is_floating(kind) and is_whole else kind
+
+
 def _read_json(head: bytes) -> pa.Table:
     try:
         return pyarrow.json.read_json(io.BytesIO(head))
@@ -290,8 +322,28 @@ def _read_json(head: bytes) -> pa.Table:
         return pyarrow.json.read_json(io.BytesIO(lines))
 
 
-def _read_csv(head: bytes, dialect: Dialect) -> pa.Table:
-    """As the decoder reads it, but that bad lines are left out and types are guessed."""
+def _csv_columns(head: bytes, dialect: Dialect) -> pa.Schema:
+    if b"\0" not in head:
+        # A record that is no UTF-8 is a bad one; it makes no column binary, and Arrow cannot even leave it out.
+        head = head.decode("utf-8", "replace").encode()
+    found = _read_csv(head, dialect).schema
+    floats = [field.name for field in found if pa.types.is_floating(field.type)]
+    if floats:
+        texts = _read_csv(head, dialect, dict.fromkeys(floats, pa.string()))
+        for name in floats:
+            if found.names.count(name) == 1 and _are_integers(texts[name]):
+                found = found.set(found.get_field_index(name), pa.field(name, WIDE_INTEGER))
+    return found
+
+
+def _are_integers(texts: pa.ChunkedArray) -> bool:
+    """Whether all numbers are integers: then one is beyond int64, or they would not have been guessed to be floats."""
+    texts = pc.utf8_trim_whitespace(texts)
+    return bool(pc.all(pc.match_substring_regex(texts, r"^[+-]?\d+$"), min_count=1).as_py())
+
+
+def _read_csv(head: bytes, dialect: Dialect, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+    """As the decoder reads it, but that bad lines are left out and types that are not given are guessed."""
     return pyarrow.csv.read_csv(
         io.BytesIO(head),
         read_options=pyarrow.csv.ReadOptions(
@@ -303,7 +355,8 @@ def _read_csv(head: bytes, dialect: Dialect) -> pa.Table:
             invalid_row_handler=lambda row: "skip",
         ),
         convert_options=pyarrow.csv.ConvertOptions(
-            null_values=["", dialect.null], strings_can_be_null=True, quoted_strings_can_be_null=False
+            null_values=["", dialect.null], strings_can_be_null=True, quoted_strings_can_be_null=False,
+            column_types=types,
         ),
     )  # fmt: skip
 

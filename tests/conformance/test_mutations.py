@@ -21,7 +21,7 @@ from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.counted import CountedSegment
 from streamjoin.operators.handshake.forwarding import outlived
 from streamjoin.operators.handshake.step import ChainStep, Flow
-from streamjoin.operators.operator import PROBE, STORE, Route
+from streamjoin.operators.routing import PROBE, STORE, Route
 from streamjoin.punctuation import StreamClock
 from streamjoin.window import R, S, TimeWindow
 

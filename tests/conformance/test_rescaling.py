@@ -149,7 +149,7 @@ def test_a_unit_whose_state_is_lost_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="unit 2 has no state of version 3"):
         run.resize(SplitJoin(2))
     # Offsets that begin anew over later state, as whoever removed only one of the two has them.
-    run.version = 0
+    run.loop.version = 0
     with pytest.raises(StateError, match="its offsets begin anew"):
         run.resize(SplitJoin(2))
 
