@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -23,6 +23,8 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,100}")
 _log = logging.getLogger("streamjoin.requests")
 SLOW_MS = 500.0
 """Reads come by the hundred a second; those that were answered well and sooner leave no line in the log."""
+UPLOAD = ("POST", "/api/v1/uploads")
+"""Its body is a file, and has a limit of its own."""
 QUIET = ("/livez", "/readyz", "/metrics")
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -37,17 +39,23 @@ def install(app: FastAPI, context: Context) -> None:
     # A reply that is kept is for those who pass the guard today, so the guard stands outside of it.
     app.add_middleware(IdempotentPosts, catalog=context.catalog)
     guard.install(app, context)
-    app.add_middleware(Requests, body_bytes_max=context.settings.body_bytes_max)
+    settings = context.settings
+    app.add_middleware(Requests, body_bytes_max=settings.body_bytes_max, limits={UPLOAD: settings.upload_bytes_max})
     if context.settings.root_path:
         app.add_middleware(Below, root_path=context.settings.root_path)
 
 
 class Requests:
-    """Gives each request its id, refuses bodies that are too large, and logs what was answered."""
+    """Gives each request its id, refuses bodies that are too large, and logs what was answered.
 
-    def __init__(self, app: ASGIApp, body_bytes_max: int) -> None:
+    Args:
+        limits: of the bodies of some routes, by method and path, where they are not `body_bytes_max`.
+    """
+
+    def __init__(self, app: ASGIApp, body_bytes_max: int, limits: Mapping[tuple[str, str], int]) -> None:
         self.app = app
         self.body_bytes_max = body_bytes_max
+        self.limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI's."""
@@ -61,13 +69,14 @@ class Requests:
         begun_s = time.perf_counter()
         status = 500
         taken = 0
+        bytes_max = self.limits.get((scope["method"], path_of(scope)), self.body_bytes_max)
 
         async def limited() -> Message:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > self.body_bytes_max:
-                raise _too_large(self.body_bytes_max)
+            if taken > bytes_max:
+                raise _too_large(scope, bytes_max)
             return message
 
         async def marked(message: MutableMapping[str, Any]) -> None:
@@ -84,8 +93,8 @@ class Requests:
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             length = headers.get(b"content-length", b"0")
-            if length.isdigit() and int(length) > self.body_bytes_max:
-                await send_problem(scope, _too_large(self.body_bytes_max), marked)
+            if length.isdigit() and int(length) > bytes_max:
+                await send_problem(scope, _too_large(scope, bytes_max), marked)
             else:
                 try:
                     await self.app(scope, limited, marked)
@@ -96,5 +105,11 @@ class Requests:
                 _log.info("%s %s -> %d in %.1f ms", scope["method"], scope["path"], status, took_ms)
 
 
-def _too_large(limit: int) -> Problem:
+def _too_large(scope: Scope, limit: int) -> Problem:
+    if (scope["method"], path_of(scope)) == UPLOAD:
+        return Problem(
+            "too_large",
+            f"the file is larger than {limit:,} bytes, the limit of uploads (STREAMJOIN_UPLOAD_BYTES_MAX); put it into "
+            "a folder that streams may read, and register its path",
+        )
     return Problem("too_large", f"the body is larger than {limit:,} bytes, which is the limit")

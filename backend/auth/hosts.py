@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from backend.auth.folders import SETTING, Folders
 from backend.problems import Place, Problem
 from backend.settings import Settings
+from backend.uploads.names import is_upload, path_of
 from streamjoin.errors import InputError
 from streamjoin.sources.filelog import DEPTH_MAX, PARTITION, is_pattern, list_files
 
@@ -63,7 +64,10 @@ def check_place(settings: Settings, spec: Mapping[str, Any]) -> None:
     Cost: one listing of a folder of links; a look-up of each host where any host is allowed.
     """
     if (path := spec.get("path")) is not None:
-        check_path(settings, path, "/spec/path")
+        if is_upload(path):
+            _check_upload(settings, path, "/spec/path")
+        else:
+            check_path(settings, path, "/spec/path")
     avro = spec.get("avro_schema")
     if isinstance(avro, str) and not avro.lstrip().startswith("{"):  # then the engine reads it as a path
         check_path(settings, avro, "/spec/avro_schema")
@@ -156,6 +160,20 @@ def check_client(settings: Settings, client: object, pointer: str = "/secrets") 
                 )
         elif name not in _FREE:
             _refuse(place, f"{str(name)[:100]} may not be set here; {', '.join(sorted(_FREE)[:4])} ... may")
+
+
+def _check_upload(settings: Settings, path: str, pointer: str) -> None:
+    try:
+        place = path_of(settings, path)
+    except InputError as wrong:
+        _refuse(pointer, wrong.message)
+    try:
+        files = list_files(place)
+    except InputError:
+        _refuse(pointer, f"there is no {path[:200]}; send the file to the platform first: streamjoin uploads add FILE")
+    for file in files:
+        if file.is_symlink():
+            _refuse(pointer, f"{file.name[:200]} is a link among the uploaded files; remove it from {file.parent}")
 
 
 def _check_servers(settings: Settings, servers: object) -> None:

@@ -1,4 +1,8 @@
-"""How often somebody may ask: moving windows in Redis, which API processes share, or in memory while it is away."""
+"""How often somebody may ask: moving windows in Redis, which API processes share, or in memory while it is away.
+
+Requests of the API may pass a moment before they are counted (`backend.auth.ahead`), so each process can let through a
+hundredth more than the limit says. Attempts to log in are counted first.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ import hashlib
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache, partial
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
 
@@ -23,6 +28,7 @@ from redis.asyncio.retry import Retry as LoopRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from backend.auth.ahead import AHEAD_S, Ahead, most_ahead
 from backend.context import Context
 from backend.problems import Problem
 from backend.settings import Settings
@@ -34,6 +40,7 @@ LOGINS_OF_NAME = RateLimitItemPerMinute(100)
 """From everywhere: many addresses are cheap, and some proxies let clients choose theirs."""
 REDIS_WAIT_S = 0.5
 REDIS_PAUSE_S = 5.0
+KNOWN_CLIENTS = 1024
 _PREFIX = "streamjoin:limits"
 _WAITS: dict[str, Any] = {"socket_timeout": REDIS_WAIT_S, "socket_connect_timeout": REDIS_WAIT_S}
 _log = logging.getLogger("streamjoin.auth")
@@ -73,7 +80,7 @@ class Limits:
     async def close(self) -> None:
         """Give back what this event loop holds; it is made again where it is needed."""
         if self._in_loop is not None:
-            await self._in_loop.pool.disconnect()
+            await self._in_loop.close()
             self._in_loop = None
 
     def check_login(self, name: str, address: str) -> None:
@@ -100,41 +107,78 @@ class Limits:
         wait_s = min(max(1, math.ceil(free_s)), item.get_expiry())
         return Problem("rate_limited", f"{what}; come again in {wait_s} s", headers={"Retry-After": str(wait_s)})
 
-    def _ask(self, method: str, item: RateLimitItem, *of: str) -> Any:
+    def _ask(self, method: str, item: RateLimitItem, *of: str, **values: Any) -> Any:
         if time.monotonic() >= self._redis_from_s:
             try:
-                return getattr(self._redis, method)(item, *of)
+                return getattr(self._redis, method)(item, *of, **values)
             except (redis.RedisError, OSError) as failure:
                 # Not asked for a while: otherwise every request would wait for its time-out.
                 self._redis_from_s = time.monotonic() + REDIS_PAUSE_S
                 _log.warning(
                     "rate limits are counted by this process alone, as Redis fails: %s", type(failure).__name__
                 )
-        return getattr(self._memory, method)(item, *of)
+        return getattr(self._memory, method)(item, *of, **values)
 
     async def _hit(self, item: RateLimitItem, *of: str) -> bool:
         """Every request comes by here, so it takes no thread as long as Redis answers."""
         if time.monotonic() < self._redis_from_s:
             return self._memory.hit(item, *of)
         if self._in_loop is None or self._in_loop.loop is not asyncio.get_running_loop():
-            self._in_loop = _InLoop(self._redis_url)
+            self._in_loop = _InLoop(self._redis_url, self._count)
+        return await self._in_loop.hit(item, of)
+
+    async def _count(self, limiter: LoopLimiter, item: RateLimitItem, of: tuple[str, ...], cost: int) -> bool:
+        """Count so many requests; False if there is no room for all of them."""
         try:
-            return await self._in_loop.limiter.hit(item, *of)
+            return await limiter.hit(item, *of, cost=cost)
         except (redis.RedisError, OSError):
             # It may be the loop that was late, or out of connections; a flood must not get around what is shared.
-            return bool(await run_sync(self._ask, "hit", item, *of))
+            return bool(await run_sync(partial(self._ask, "hit", item, *of, cost=cost)))
+
+
+Count = Callable[[LoopLimiter, RateLimitItem, tuple[str, ...], int], Awaitable[bool]]
 
 
 class _InLoop:
     """The limiter of one event loop; it counts under the same keys as that of the threads."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, count: Count) -> None:
         self.loop = asyncio.get_running_loop()
-        self.pool = redis.asyncio.ConnectionPool.from_url(url, **_WAITS, retry=LoopRetry(NoBackoff(), 0))
-        options: dict[str, Any] = {"connection_pool": self.pool}
+        self._pool = redis.asyncio.ConnectionPool.from_url(url, **_WAITS, retry=LoopRetry(NoBackoff(), 0))
+        options: dict[str, Any] = {"connection_pool": self._pool}
         # The URL is the pool's; this one only names the kind.
         storage = LoopStorage("async+redis://", implementation="redispy", key_prefix=_PREFIX, **options)
-        self.limiter = LoopLimiter(storage)
+        self._count = partial(count, LoopLimiter(storage))
+        self._ahead: dict[tuple[RateLimitItem, tuple[str, ...]], Ahead] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def hit(self, item: RateLimitItem, of: tuple[str, ...]) -> bool:
+        """Let a request pass, or not."""
+        ahead = self._ahead.get((item, of))
+        if ahead is None:
+            if not (most := most_ahead(item.amount)):
+                return await self._count(item, of, 1)
+            ahead = self._ahead[item, of] = Ahead(most, partial(self._count, item, of))
+            self.loop.call_later(AHEAD_S, self._over, item, of)
+        return ahead.passes() or await ahead.ask()
+
+    async def close(self) -> None:
+        """Count what is owed, and give the connections back."""
+        await asyncio.gather(*(ahead.end() for ahead in self._ahead.values()), *self._ending)
+        await self._pool.disconnect()
+
+    def _over(self, item: RateLimitItem, of: tuple[str, ...]) -> None:
+        task = self.loop.create_task(self._end(item, of))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _end(self, item: RateLimitItem, of: tuple[str, ...]) -> None:
+        ahead = self._ahead[item, of]
+        await ahead.end()
+        if ahead.is_settled:
+            del self._ahead[item, of]
+        else:
+            self.loop.call_later(AHEAD_S, self._over, item, of)
 
 
 def limits_of(context: Context) -> Limits:
@@ -148,7 +192,11 @@ def limits_of(context: Context) -> Limits:
 
 def address_of(client: Any) -> str:
     """What counts as one client address, from ASGI's `client`: of IPv6 the /64 network, as one host has all of it."""
-    host = str(client[0]) if client else "unknown"
+    return _client_of(str(client[0])) if client else "unknown"
+
+
+@lru_cache(KNOWN_CLIENTS)
+def _client_of(host: str) -> str:
     try:
         address = ip_address(host)
     except ValueError:

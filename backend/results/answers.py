@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from backend.problems import Problem, from_engine
+from backend.results import at_once
+from backend.results.at_once import NotAtOnce
 from backend.results.limits import Limits
 from backend.results.question import QueryIn
 from backend.results.readers import Opened, Place, Places, Readers, Stopped, Watch, store_problem
@@ -27,6 +29,8 @@ from streamjoin.results.stores.store import StoreError
 from streamjoin.schema import type_name
 
 PIECE_BYTES = 64 << 10
+TOGETHER = 64
+"""So many rows are written in one go; the calls for each of many small blocks would cost more than the work."""
 PIECE_S = 0.1
 """What has been found leaves after so long, however little it is."""
 
@@ -55,6 +59,20 @@ class Answerer:
             )  # fmt: skip
         return Running(self, asked, writer or WRITERS[asked.format]())
 
+    def at_once(self, asked: QueryIn) -> tuple[Running, bytes] | None:
+        """An answer and its first piece, in the event loop; None where that would hold others up, with nothing begun.
+
+        Raises:
+            Problem: as `answer` and `Running.step`.
+        """
+        if not at_once.may_be(asked) or self.places.known(asked.job) is None:
+            return None
+        running = self.answer(asked)
+        try:
+            return running, running.step_at_once()
+        except NotAtOnce:
+            return None
+
 
 class Running:
     """An answer on its way. `step` runs in any thread; `abandon` may be called from another meanwhile.
@@ -76,6 +94,7 @@ class Running:
         self._lock = threading.Lock()
         self._closed = False
         self._held: list[bytes] = []
+        self._found: list[pa.RecordBatch] = []
         self._begun = False
         limits = answerer.limits
         rows = limits.rows_default if asked.format == "json" else limits.rows
@@ -107,9 +126,21 @@ class Running:
                 self._close()
             return piece
 
+    def step_at_once(self) -> bytes:
+        """The first piece, without waiting for anything; those after it may wait.
+
+        Raises:
+            NotAtOnce: it takes waiting, or too long. The answer is closed.
+        """
+        self._watch.in_loop = True
+        try:
+            return self.step()
+        finally:
+            self._watch.in_loop = False
+
     def abandon(self) -> None:
         """Stop reading; a step that is under way ends at the next block."""
-        self._watch.stop.set()
+        self._watch.stop = True
 
     def close(self) -> None:
         """Give back what it holds; waits for a step that is under way."""
@@ -133,6 +164,8 @@ class Running:
             yield from self._produce()
         except (StreamJoinError, Problem, RecursionError) as failure:
             problem = self._problem(failure)
+            if self._begun:
+                self._write_found()
             end = self._ended(None, "error")
             if not self._begun or (last := self.writer.fail(problem, end)) is None:
                 raise problem from failure
@@ -156,7 +189,7 @@ class Running:
         place = self._answerer.places.find(self.asked.job)
         self._opened = opened = self._answerer.readers.take(place, self._watch)
         self._watch.ends_s = time.monotonic() + self._seconds
-        if self._watch.stop.is_set():
+        if self._watch.stop:
             return
         description, in_memory = opened.describe()
         recent = opened.recent if in_memory else None
@@ -213,7 +246,7 @@ class Running:
             try:
                 batch = next(found, None)
             except Stopped:
-                if self._watch.stop.is_set():
+                if self._watch.stop:
                     return
                 stopped_by, batch = "time", None
             if not self.about:  # after the first read, so that what fails there still has a status of its own
@@ -222,9 +255,11 @@ class Running:
             if batch is None:
                 break
             rows += batch.num_rows
-            held.append(self.writer.write(batch))
-            size += len(held[-1])
-            self._bytes += len(held[-1])
+            self._watch.gives(batch.num_rows)
+            self._found.append(batch)
+            if sum(found.num_rows for found in self._found) < TOGETHER and time.monotonic() - left_s <= PIECE_S:
+                continue
+            size += self._write_found()
             if self._bytes >= self._answerer.limits.bytes:
                 stopped_by = "bytes"
                 break
@@ -233,12 +268,24 @@ class Running:
                 held.clear()
                 self._begun = True
                 yield piece
+        self._write_found()
         if stopped_by is None and answer.cursor is not None:
             stopped_by = "limit" if self._row_cap == self.asked.limit else "rows"
         end = self._ended(answer, stopped_by, rows)
         held.append(self.writer.end(end))
         self.end = end
         yield b"".join(held)
+
+    def _write_found(self) -> int:
+        """Write what was found and is not written yet; how many bytes it took."""
+        found, self._found = self._found, []
+        if not found:
+            return 0
+        if len(found) > 1:
+            found = [pa.concat_batches([batch.replace_schema_metadata() for batch in found])]
+        self._held.append(self.writer.write(found[0]))
+        self._bytes += len(self._held[-1])
+        return len(self._held[-1])
 
     def _ended(self, answer: Answer | None, stopped_by: str | None, rows: int = 0) -> dict[str, Any]:
         end: dict[str, Any] = {

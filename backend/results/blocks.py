@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from backend.results.at_once import NotAtOnce
 from streamjoin.results.block import BlockRef
 from streamjoin.results.reader import Reader
 
@@ -49,12 +50,21 @@ class Blocks:
 
 @dataclass
 class KeepingReader(Reader):
-    """A reader that keeps blocks, shared with all other readers of this process."""
+    """A reader that keeps blocks, shared with all other readers of this process.
+
+    Args:
+        left: so many blocks may still be looked at; None for any number.
+    """
 
     blocks: Blocks = field(default_factory=Blocks)
+    left: int | None = None
 
     def kept(self, ref: BlockRef) -> pa.RecordBatch | None:
         """See `Reader`."""
+        if self.left is not None:
+            if not self.left:
+                raise NotAtOnce
+            self.left -= 1
         return self.blocks.get(self.job, ref)
 
     def keep(self, ref: BlockRef, rows: pa.RecordBatch) -> None:

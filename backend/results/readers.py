@@ -22,11 +22,14 @@ from backend.catalog.database import Catalog
 from backend.jobs.joinfile import result_spec
 from backend.jobs.service import find_job
 from backend.problems import Problem
+from backend.results import at_once
+from backend.results.at_once import NotAtOnce
 from backend.results.blocks import Blocks, KeepingReader
 from backend.settings import Settings
 from streamjoin.errors import InputError, StateError
 from streamjoin.results.ledger import Description
 from streamjoin.results.reader import Reader
+from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.results.stores.redis import RedisStore
 from streamjoin.results.stores.store import BlockKey, Store, StoreError, StoreMissingError, StoreSpec
 
@@ -34,6 +37,7 @@ KNOWN_S = 0.5
 """So long a job's row is taken for what it was: reads come in bursts, and jobs change by people's hands."""
 KNOWN_MAX = 1000
 IDLE_MAX = 64
+SHOWN_MAX = 1000
 RETRY_AFTER_S = 2
 AWAY_S = 2.0
 """After the memory did not answer it is left alone for so long."""
@@ -85,10 +89,8 @@ class Places:
         Raises:
             Problem: there is no such job, or no such query.
         """
-        with self._lock:
-            found_s, found = self._found.get(id_or_name, (0.0, None))
-        if found is not None and time.monotonic() - found_s < KNOWN_S:
-            return found
+        if (known := self.known(id_or_name)) is not None:
+            return known
         asked, _, query = id_or_name.partition(":")
         with self._catalog.read() as session:
             job = find_job(session, asked)
@@ -104,6 +106,12 @@ class Places:
             while len(self._found) > KNOWN_MAX:
                 self._found.popitem(last=False)
         return place
+
+    def known(self, id_or_name: str) -> Place | None:
+        """The same, if it was found just now; the catalog is not asked."""
+        with self._lock:
+            found_s, found = self._found.get(id_or_name, (0.0, None))
+        return found if found is not None and time.monotonic() - found_s < KNOWN_S else None
 
     def _of(self, job: models.Job, query: str) -> Place:
         version = (job.id, job.version, job.results_name)
@@ -125,12 +133,35 @@ class Watch:
     Args:
         ends_s: by the monotonic clock.
         expired: it was stopped because time was up.
+        in_loop: nothing may be waited for.
+        rows_left: so many rows may be given at once.
     """
 
     ends_s: float | None = None
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: bool = False
     expired: bool = False
     failure: Exception | None = None
+    in_loop: bool = False
+    rows_left: int = at_once.ROWS
+
+    def may_wait(self) -> None:
+        """Before something that takes time.
+
+        Raises:
+            NotAtOnce: it must not.
+        """
+        if self.in_loop:
+            raise NotAtOnce
+
+    def gives(self, rows: int) -> None:
+        """Before rows are written.
+
+        Raises:
+            NotAtOnce: they are too many.
+        """
+        self.rows_left -= rows
+        if self.rows_left < 0:
+            self.may_wait()
 
     def check(self) -> None:
         """Between two reads.
@@ -140,22 +171,36 @@ class Watch:
         """
         if self.ends_s is not None and time.monotonic() >= self.ends_s:
             self.expired = True
-        if self.expired or self.stop.is_set():
+        if self.expired or self.stop:
             raise Stopped
 
 
 class WatchedStore:
-    """A store whose blocks are read only as long as a watch allows; else as it is."""
+    """A store whose blocks are read only as long as a watch allows, and nothing but the head at once; else as it is."""
 
     def __init__(self, store: Store, watch: Watch) -> None:
         self._store = store
         self._watch = watch
+
+    def head(self, job: str) -> bytes | None:
+        """See `Store`."""
+        try:
+            return self._store.head(job)
+        except StoreError:
+            self._watch.may_wait()  # a thread may try again, and says what failed
+            raise
+
+    def get_records(self, job: str, first: str, last: str) -> Iterator[tuple[str, bytes]]:
+        """See `Store`."""
+        self._watch.may_wait()
+        return self._store.get_records(job, first, last)
 
     def get_blocks(self, job: str, keys: Sequence[BlockKey]) -> Iterator[tuple[BlockKey, bytes]]:
         """See `Store`."""
         return self._watched(self._store.get_blocks(job, keys))
 
     def _watched(self, coming: Iterator[tuple[BlockKey, bytes]]) -> Iterator[tuple[BlockKey, bytes]]:
+        self._watch.may_wait()  # here, as who has enough in the blocks that are kept asks for none of those that come
         self._watch.check()
         try:
             yield from coming
@@ -220,23 +265,27 @@ class Opened:
     Args:
         durable: of the store that lasts.
         recent: of the memory; it may have nothing of the job.
+        shown: snapshots, each with the one before it, as the API shows them; `SHOWN_MAX` at most.
     """
 
     place: Place
-    durable: Reader
+    durable: KeepingReader
     recent: Reader | None
     watch: Watch
     memory: Memory
+    shown: dict[SnapshotId, tuple[Snapshot, Snapshot | None, str]] = field(default_factory=dict)
 
     def memory_reader(self) -> Reader | None:
-        """Of the memory, if it has the job."""
-        return self.recent if self.recent is not None and self.memory.has(self.place.name) else None
+        """Of the memory, if it has the job, and may be asked: at once the durable store has to do, which has it all."""
+        if self.recent is None or self.watch.in_loop or not self.memory.has(self.place.name):
+            return None
+        return self.recent
 
     def describe(self) -> tuple[Description, bool]:
         """What the results are, and whether the memory said so.
 
         Raises:
-            Problem: there are none yet.
+            NoResults: there are none yet.
         """
         if (recent := self.memory_reader()) is not None:
             try:
@@ -248,11 +297,11 @@ class Opened:
             and self.place.spec.kind == "sqlite"
             and not os.path.exists(dict(self.place.spec.settings)["path"])
         ):
-            raise no_results(self.place)
+            raise NoResults(self.place)
         try:
             return self.durable.description, False
         except (InputError, StoreMissingError):
-            raise no_results(self.place) from None
+            raise NoResults(self.place) from None
 
     def close(self) -> None:
         """Let go of the durable store's connections; the memory's are shared."""
@@ -275,19 +324,23 @@ class Readers:
 
         Args:
             watch: the caller's; it stops the caller's reads only, whoever has the reader afterwards.
+        Raises:
+            NotAtOnce: that is what the watch wants, and the reader that was used last has more to read first.
         """
+        watch = watch or Watch()
         with self._lock:
             waiting = self._idle.get(place.key)
-            found = waiting.pop() if waiting else None
+            found = waiting.pop() if waiting and (not watch.in_loop or _is_ready(waiting[-1])) else None
             if waiting is not None and not waiting:
                 del self._idle[place.key]
-        watch = watch or Watch()
         if found is None:
+            watch.may_wait()
             durable = KeepingReader(self._open_store(place.spec), place.name, blocks=self.blocks)
             found = Opened(place, durable, None, watch, self.memory)
             if self.memory.store is not None:
                 found.recent = KeepingReader(self.memory.store, place.name, blocks=self.blocks)
         found.place, found.watch = place, watch
+        found.durable.left = at_once.BLOCKS_READ if watch.in_loop else None
         found.durable.store = cast(Store, WatchedStore(_bare(found.durable.store), watch))
         if found.recent is not None:
             found.recent.store = cast(Store, MemoryStore(_bare(found.recent.store), watch, self.memory))
@@ -311,9 +364,9 @@ class Readers:
             each.close()
 
     @contextmanager
-    def lent(self, place: Place) -> Iterator[Opened]:
-        """For the length of a block."""
-        opened = self.take(place)
+    def lent(self, place: Place, watch: Watch | None = None) -> Iterator[Opened]:
+        """For the length of a block; see `take`."""
+        opened = self.take(place, watch)
         try:
             yield opened
         finally:
@@ -329,17 +382,25 @@ class Readers:
             opened.close()
 
 
+def _is_ready(opened: Opened) -> bool:
+    """Whether a reader knows enough of its results to answer at once, if their head has not moved."""
+    stored = opened.durable.indexed
+    return opened.place.spec.kind in at_once.STORES and stored is not None and stored <= at_once.BLOCKS_STORED
+
+
 def _bare(store: Store) -> Store:
     return store._store if isinstance(store, WatchedStore) else store
 
 
-def no_results(place: Place) -> Problem:
-    """Of a job that has committed nothing yet."""
-    return Problem(
-        "conflict",
-        f'job "{place.job_name}" has no results yet',
-        hint="start it, and ask again once its first snapshot is committed; a subscription waits for that",
-    )
+class NoResults(Problem):
+    """Of a job that has committed nothing yet, or nothing since it began anew."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(
+            "conflict",
+            f'job "{place.job_name}" has no results yet',
+            hint="start it, and ask again once its first snapshot is committed; a subscription waits for that",
+        )
 
 
 def store_problem(place: Place, failure: Exception) -> Problem:

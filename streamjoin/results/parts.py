@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamjoin.decimals import to_text
 from streamjoin.failpoints import failpoint
 
 
@@ -285,6 +287,7 @@ def json_lines(table: pa.Table) -> list[str]:
     """
     if table.num_rows == 0:
         return []
+    mark, is_marked = uuid.uuid4().hex, False
     for place, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):
             table = table.set_column(place, column.name, iso_times(table[place]))
@@ -293,8 +296,13 @@ def json_lines(table: pa.Table) -> list[str]:
             table = table.set_column(place, column.name, finite)
         elif pa.types.is_duration(column.type):
             table = table.set_column(place, column.name, table[place].cast(pa.int64()))
+        elif pa.types.is_decimal(column.type) and column.type.precision == column.type.scale:
+            # DuckDB writes no digit before their point, which is no JSON; as marked texts they lose their quotes below.
+            text = pc.binary_join_element_wise(mark, to_text(table[place]), mark, "")
+            table, is_marked = table.set_column(place, column.name, text), True
     import duckdb  # here, since processes that write or read no JSON need not wait for it
 
     with duckdb.connect() as connection:
         connection.register("result", table)
-        return [line for (line,) in connection.execute("SELECT to_json(result)::VARCHAR FROM result").fetchall()]
+        lines = [line for (line,) in connection.execute("SELECT to_json(result)::VARCHAR FROM result").fetchall()]
+    return [line.replace(f'"{mark}', "").replace(f'{mark}"', "") for line in lines] if is_marked else lines

@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any
@@ -26,7 +26,7 @@ from streamjoin.expression import Expression, filter_mask
 from streamjoin.index.keys import INT64_MAX, INT64_MIN, is_exact
 from streamjoin.plan import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import BlockRef, ordered_codes
-from streamjoin.results.reader import Reader
+from streamjoin.results.reader import BlockIndex, Reader, Wanted
 from streamjoin.results.sink import RESULTS
 from streamjoin.results.snapshot import FIRST, SnapshotId
 from streamjoin.schema import type_name
@@ -147,12 +147,35 @@ def _reaches(question: Question, below_us: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class _Places:
+    """Blocks, each with its snapshot; most answers look at the first few only.
+
+    Args:
+        at: their places in the index.
+    """
+
+    index: BlockIndex
+    at: np.ndarray
+
+    def __len__(self) -> int:
+        return self.at.size
+
+    def __iter__(self) -> Iterator[Place]:
+        ids, snapshots, refs = self.index.ids, self.index.snapshots, self.index.refs
+        return ((ids[snapshots[at]], refs[at]) for at in self.at)
+
+    def beyond(self, count: int) -> _Places:
+        """Without so many at the beginning."""
+        return _Places(self.index, self.at[count:])
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """What the manifests of one store could not rule out."""
 
     snapshots: int
     stored: int
-    places: list[Place]
+    places: _Places
 
 
 def _find(reader: Reader, question: Question, rows: Rows, after: SnapshotId, upto: SnapshotId) -> _Found:
@@ -160,7 +183,9 @@ def _find(reader: Reader, question: Question, rows: Rows, after: SnapshotId, upt
     index = reader.index()
     ids = index.ids
     first, end = bisect_right(ids, after), bisect_right(ids, upto)  # ids rise
-    keep = (index.snapshots >= first) & (index.snapshots < end)
+    keep = np.ones(len(index.refs), np.bool_)
+    if first > 0 or end < len(ids):
+        keep = (index.snapshots >= first) & (index.snapshots < end)
     if question.from_us is not None:
         keep &= index.time_max_us >= question.from_us
     if question.to_us is not None:
@@ -169,15 +194,15 @@ def _find(reader: Reader, question: Question, rows: Rows, after: SnapshotId, upt
         low, high = rows.codes()
         keep &= (index.code_max >= low) & (index.code_min <= high)
     if rows.key is not None:
-        wanted = code.codes(rows.key)
+        wanted = np.array(rows.bounds[:1]) if code.ordered else code.codes(rows.key)
         keep &= (index.code_max >= wanted[0]) & (index.code_min <= wanted[0])
         if code.buckets > 1:
             keep &= index.buckets == code.buckets_of(wanted)[0]
-    places = [(ids[index.snapshots[at]], index.refs[at]) for at in np.nonzero(keep)[0].tolist()]
+    at = np.nonzero(keep)[0]
     if rows.keyed:
         # In key order a store that keeps blocks so answers a range by scans, however many snapshots it spans.
-        places.sort(key=lambda place: place[1].key)
-    return _Found(max(end - first, 0), len(index.refs), places)
+        at = np.array(sorted(at.tolist(), key=lambda place: index.refs[place].key), np.int64)
+    return _Found(max(end - first, 0), len(index.refs), _Places(index, at))
 
 
 def _read(
@@ -195,9 +220,8 @@ def _read(
             start = next((at for at, place in enumerate(places) if begun.is_at(*place)), None)
             if start is None:
                 continue
-            places, begun = places[start:], None
-        refs = [ref for _, ref in places]
-        read = reader.rows(refs, behind if reader is not behind else None, rows.wanted_keys)
+            places, begun = places.beyond(start), None
+        read = reader.rows((ref for _, ref in places), behind if reader is not behind else None, rows.wanted)
         for (id, _), (ref, batch) in zip(places, read, strict=True):
             answer.blocks_read += 1
             if not batch.num_rows:  # none of its keys is asked for
@@ -243,7 +267,7 @@ class Rows:
         if self.low is not None and self.high is not None and _is_above(self.low, self.high):
             raise InputError(f"the key range is empty: {question.key_from} is above {question.key_to}; swap the two")
         self.kind = kind
-        self._bounds = self.codes() if self.key is None else (int(ordered_codes(self.key)[0]),) * 2
+        self.bounds = self.codes() if self.key is None else (int(ordered_codes(self.key)[0]),) * 2
 
     @property
     def keyed(self) -> bool:
@@ -251,9 +275,11 @@ class Rows:
         return self.low is not None or self.high is not None
 
     @property
-    def wanted_keys(self) -> Callable[[pa.Array], np.ndarray] | None:
+    def wanted(self) -> Wanted | None:
         """Which keys are asked for; None where all are."""
-        return self._keys if self.key is not None or self.keyed else None
+        if self.kind is None or (self.key is None and not self.keyed):
+            return None
+        return Wanted(self._keys, self.bounds if is_exact(self.kind) else None)
 
     def codes(self) -> tuple[int, int]:
         """The key range as codes, both ends included; a superset where codes are not one to one."""
@@ -275,8 +301,8 @@ class Rows:
                 masks.append(times >= question.from_us)
             if question.to_us is not None:
                 masks.append(times <= question.to_us)
-        if by_key and self.wanted_keys is not None:
-            masks.append(self.wanted_keys(batch.column(RESULT_KEY)))
+        if by_key and (wanted := self.wanted) is not None:
+            masks.append(wanted.mask(batch.column(RESULT_KEY)))
         if self.where is not None:
             columns = {(RESULTS, name): batch.column(name) for name in batch.schema.names}
             masks.append(filter_mask(self.where, columns, batch.num_rows, {}))
@@ -292,7 +318,7 @@ class Rows:
         found = np.asarray(keys.is_valid().to_numpy(zero_copy_only=False))  # NULL is no key that is asked for
         if is_exact(self.kind):  # codes compare as the engine does: NaN is above all numbers, -0.0 is 0.0
             codes = ordered_codes(keys)
-            return np.asarray(found & (codes >= self._bounds[0]) & (codes <= self._bounds[1]))
+            return np.asarray(found & (codes >= self.bounds[0]) & (codes <= self.bounds[1]))
         for wanted, compare in ((self.key, pc.equal), (self.low, pc.greater_equal), (self.high, pc.less_equal)):
             if wanted is not None:
                 found = found & compare(keys, wanted[0]).fill_null(False).to_numpy(zero_copy_only=False)
@@ -314,6 +340,7 @@ def _is_above(low: pa.Array, high: pa.Array) -> bool:
     return bool(pc.greater(low[0], high[0]).as_py())
 
 
+_INTEGER = re.compile("-?[0-9]{1,18}")
 _ZONE = re.compile(r"(Z|:[0-9.]+[+-][0-9]{2}(:?[0-9]{2})?)$")
 
 
@@ -326,6 +353,8 @@ def _value(given: Any, kind: pa.DataType | None) -> pa.Array | None:
     try:
         if isinstance(given, bool) and not pa.types.is_boolean(kind):
             raise pa.ArrowInvalid("a truth value")
+        if pa.types.is_int64(kind) and isinstance(given, str) and _INTEGER.fullmatch(given):
+            return pa.array([int(given)], kind)
         if isinstance(given, str):
             found = pa.array([given], pa.string())
             if pa.types.is_binary(kind):

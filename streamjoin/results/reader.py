@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from streamjoin.errors import InputError, StateError
 from streamjoin.ordering import NEWER, Ordering, in_order
 from streamjoin.plan import RESULT_KEY
-from streamjoin.results.block import BlockRef, check, decode_all, one_column, sums_of_parts
+from streamjoin.results.block import BlockRef, KeyCode, check, decode_all, one_column, ordered_codes, sums_of_parts
 from streamjoin.results.ledger import DESCRIPTION, LAST_GENERATION, Description, Head, snapshot_name
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
 from streamjoin.results.stores.store import BlockKey, Store
@@ -77,6 +77,28 @@ def block_numbers(snapshot: Snapshot) -> np.ndarray:
     """What can rule a block out, int64 of shape (5, blocks), in the order of `BlockIndex`."""
     rows = [(ref.time_min_us, ref.time_max_us, ref.code_min, ref.code_max, ref.key.bucket) for ref in snapshot.blocks]
     return np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, 5).T)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which keys are asked for.
+
+    Args:
+        mask: tells it for each key.
+        codes: the lowest and the highest code, where all keys between them are wanted and no others; else None.
+    """
+
+    mask: Callable[[pa.Array], np.ndarray]
+    codes: tuple[int, int] | None
+
+    def of(self, rows: pa.RecordBatch, code: KeyCode) -> pa.RecordBatch:
+        """The rows of a block that have such keys."""
+        keys = rows.column(RESULT_KEY)
+        if self.codes is None or not code.ordered or keys.null_count:
+            return _chosen(rows, self.mask(keys))
+        codes = ordered_codes(keys)  # by which a block's rows are sorted
+        first = int(np.searchsorted(codes, self.codes[0], "left"))
+        return rows.slice(first, int(np.searchsorted(codes, self.codes[1], "right")) - first)
 
 
 def _chosen(rows: pa.RecordBatch, chosen: np.ndarray) -> pa.RecordBatch:
@@ -171,6 +193,11 @@ class Reader:
             self._index = BlockIndex.of(self._snapshots, self._numbers)
         return self._index
 
+    @property
+    def indexed(self) -> int | None:
+        """How many blocks the index has; None if it has to be made first."""
+        return None if self._description is None or self._index is None else len(self._index.refs)
+
     def snapshot_rows(self, snapshot: Snapshot, behind: Reader | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a snapshot, in the order that the join promises; as they lie in blocks where it promises none.
 
@@ -187,16 +214,16 @@ class Reader:
 
     def rows(
         self,
-        refs: Sequence[BlockRef],
+        refs: Iterable[BlockRef],
         behind: Reader | None = None,
-        wanted_keys: Callable[[pa.Array], np.ndarray] | None = None,
+        wanted: Wanted | None = None,
     ) -> Iterator[tuple[BlockRef, pa.RecordBatch]]:
         """The rows of blocks, in the order of `refs`; only some blocks are in memory at a time.
 
         Args:
             behind: where blocks are that this store has let go.
-            wanted_keys: tells for each key whether its rows are wanted; others are left out, and of a block without any
-                that is wanted only the keys are decompressed.
+            wanted: rows with other keys are left out, and of a block without any that is wanted only the keys are
+                decompressed.
         Raises:
             ExpiredError: retention removed one meanwhile.
             StateError: one is missing or damaged.
@@ -208,7 +235,7 @@ class Reader:
             coming, found = None, None
             for ref in group:
                 if (rows := kept.get(ref.key)) is not None:
-                    yield ref, rows if wanted_keys is None else _chosen(rows, wanted_keys(rows.column(RESULT_KEY)))
+                    yield ref, rows if wanted is None else wanted.of(rows, self.description.code)
                     continue
                 if found is None:  # who has enough in the blocks that are kept causes no fetch
                     found = dict(fetched)
@@ -216,14 +243,14 @@ class Reader:
                     there = [(ref, found[ref.key]) for ref in group if ref.key in found]
                     self.reads.blocks += len(there)
                     self.reads.size += sum(len(content) for _, content in there)
-                    decoded = self._decoded(there, wanted_keys)
+                    decoded = self._decoded(there, None if wanted is None else wanted.mask)
                 if ref.key in found:
                     rows, chosen = next(decoded)
                     if rows.num_rows == ref.rows:  # else it has none of the keys, and was not decoded
                         self.keep(ref, rows)
                     yield ref, rows if chosen is None else _chosen(rows, chosen)
                 elif behind is not None:
-                    yield from behind.rows([ref], None, wanted_keys)
+                    yield from behind.rows([ref], None, wanted)
                 else:
                     self._explain_missing(ref)
                     raise StateError(f"result block {ref.key} of job {self.job} is missing; the store lost it")
@@ -237,7 +264,7 @@ class Reader:
     def keep(self, ref: BlockRef, rows: pa.RecordBatch) -> None:
         """Told of the rows of a block that was read."""
 
-    def _fetches(self, refs: Sequence[BlockRef]) -> Iterator[_Fetch]:
+    def _fetches(self, refs: Iterable[BlockRef]) -> Iterator[_Fetch]:
         for group in _groups(refs):
             kept = {ref.key: rows for ref in group if (rows := self.kept(ref)) is not None}
             missing = [ref.key for ref in group if ref.key not in kept]
@@ -273,7 +300,7 @@ class Reader:
             raise ExpiredError(f"{f'snapshot {owner.id}' if owner else 'it'} was removed while it was read; ask again")
 
 
-def _groups(refs: Sequence[BlockRef]) -> Iterator[list[BlockRef]]:
+def _groups(refs: Iterable[BlockRef]) -> Iterator[list[BlockRef]]:
     """What is fetched and decoded at a time.
 
     Most questions have a limit and end after a block or two; the longer one goes on, the more is fetched at once.

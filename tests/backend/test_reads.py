@@ -11,9 +11,10 @@ import pytest
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi import Path as InPath
 from fastapi.testclient import TestClient
+from starlette.routing import Match
 
 from backend import problems
-from backend.api.reads import ReadRoute
+from backend.api.reads import ReadRoute, ReadsFirst
 from backend.api.shapes import Limit, StartingAfter
 from backend.auth.actor import Actor, Viewer
 from backend.catalog.database import Catalog
@@ -55,6 +56,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         router = APIRouter(prefix=prefix, **cast(Any, kind))
         router.add_api_route("/{id}", shown, methods=["GET"], response_class=Response)
         app.include_router(router)
+    app.router.routes.insert(0, ReadsFirst([cast(ReadRoute, router.routes[0])]))
     with TestClient(app, base_url="http://127.0.0.1") as client:
         yield client
     app.state.context.catalog.close()
@@ -74,6 +76,37 @@ def test_it_answers_as_any_other_route(both: TestClient, asked: str, status: int
     assert usual.status_code == read.status_code == status
     assert usual.text.replace("/usual", "/read") == read.text
     assert usual.headers["content-type"] == read.headers["content-type"]
+
+
+def test_reads_are_found_before_fastapi_looks(both: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def looked(*_: Any) -> None:
+        raise AssertionError("FastAPI looked through its routes")
+
+    monkeypatch.setattr(ReadRoute, "handle", looked)
+    assert both.get("/read/a").status_code == 200
+    for method in ("post", "head", "delete"):  # which it leaves to FastAPI
+        with pytest.raises(AssertionError):
+            getattr(both, method)("/read/a")
+    assert both.get("/read/a/b").status_code == both.get("/read/").status_code == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "HEAD", "DELETE", "OPTIONS", "PATCH"])
+def test_other_methods_are_refused_as_anywhere(both: TestClient, method: str) -> None:
+    usual, read = both.request(method, "/usual/a"), both.request(method, "/read/a")
+    assert usual.status_code == read.status_code == 405
+    assert usual.headers["allow"] == read.headers["allow"] == "GET"
+
+
+def test_the_platforms_reads_are_among_them(tmp_path: Path) -> None:
+    app = new_app(Settings(data=tmp_path, redis_url="redis://127.0.0.1:1/0", auth="off"))
+    first = app.router.routes[0]
+    assert isinstance(first, ReadsFirst)
+    for path in ("/api/v1/jobs/a/results", "/api/v1/jobs/a:b/snapshots"):
+        for method, match in (("GET", Match.FULL), ("POST", Match.NONE), ("HEAD", Match.NONE)):
+            scope = {"type": "http", "method": method, "path": path, "root_path": ""}
+            assert first.matches(scope)[0] is match
+    assert first.matches({"type": "websocket", "path": "/api/v1/jobs/a/results"})[0] is Match.NONE
+    assert first.matches({"type": "http", "method": "GET", "path": "/api/v1/jobs/a", "root_path": ""})[0] is Match.NONE
 
 
 def test_it_is_described_as_any_other_route(both: TestClient) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,9 +24,9 @@ from backend.results.answers import Answerer
 from backend.results.blocks import Blocks
 from backend.results.limits import Limits
 from backend.results.question import QueryIn
-from backend.results.readers import Memory, Place, Readers
+from backend.results.readers import KNOWN_S, Memory, Place, Readers
 from backend.results.service import service_of
-from backend.results.writers import META
+from backend.results.writers import META, NdjsonWriter
 from backend.settings import Settings
 from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.results.stores.store import StoreDownError
@@ -263,7 +264,6 @@ def test_a_job_without_results_says_so(api: TestClient, context: Context) -> Non
     for answer in (
         api.post("/api/v1/queries", json={"job": "fresh"}),
         api.get(f"/api/v1/jobs/{job.id}/results"),
-        api.get(f"/api/v1/jobs/{job.id}/snapshots"),
     ):
         assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
         assert "no results yet" in answer.json()["detail"] and "/" not in answer.json()["detail"]
@@ -293,6 +293,34 @@ def test_snapshots_are_listed_newest_first_in_pages(api: TestClient, job: Job) -
     assert newest["rows"] == ROWS and newest["bytes"] > 0 and newest["blocks"] > 0 and not newest["late"]
     assert newest["time_min"] == "1970-01-01T00:00:07.000000Z"
     assert api.get(url, params={"starting_after": "x"}).status_code == 422
+
+
+def test_snapshots_can_be_listed_while_a_job_is_changed(api: TestClient, context: Context, settings: Settings) -> None:
+    job = add_job(context.catalog, "changing")
+    url = f"/api/v1/jobs/{job.id}/snapshots"
+
+    def listed() -> list[str]:
+        answer = api.get(url)
+        assert answer.status_code == 200, answer.text
+        return [one["id"] for one in answer.json()["data"]]
+
+    assert listed() == []
+    committer = Committer(settings, job)
+    first = committer.commit()
+    committer.close()
+    assert listed() == [first]
+    # A restart with another definition over its state takes nothing away; beginning anew does.
+    for incarnation, want in ((0, [first]), (1, [])):
+        with context.catalog.begin() as session:
+            changed = session.get_one(Job, job.id)
+            changed.spec = {**changed.spec, "run": {"slots": 1 + incarnation}}
+            changed.incarnation, changed.version = incarnation, changed.version + 1
+        time.sleep(KNOWN_S)
+        assert listed() == want
+    committer = Committer(settings, changed)
+    again = committer.commit()
+    committer.close()
+    assert listed() == [again]
 
 
 def test_a_snapshot_with_late_results_is_marked(api: TestClient, context: Context, settings: Settings) -> None:
@@ -422,6 +450,37 @@ def test_too_many_answers_at_once_are_refused(asked: Asked) -> None:
     for running in both:
         running.close()
     asked.answerer.answer(asked.question).close()
+
+
+def test_rows_of_many_small_blocks_are_written_in_one_go(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backend.results.answers.PIECE_S", 1000.0)
+    written: list[int] = []
+
+    class Counted(NdjsonWriter):
+        def write(self, batch: pa.RecordBatch) -> bytes:
+            written.append(batch.num_rows)
+            return super().write(batch)
+
+    running = asked.answerer.answer(QueryIn(job="x", key=7, format="ndjson"), Counted())
+    body = b""
+    while running.end is None:
+        body += running.step()
+    assert [json.loads(line)["n"] for line in body.splitlines()] == [number * 1_000_000 + 7 for number in range(200)]
+    assert written == [64, 64, 64, 8]  # a row of each block
+
+
+def test_what_was_found_before_a_failure_is_in_the_answer(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backend.results.answers.PIECE_S", 1000.0)
+    monkeypatch.setattr("backend.results.answers.TOGETHER", 130)
+    asked.readers.blocks.bytes_max = 0
+    running = asked.answerer.answer(asked.question)
+    body = running.step()
+    assert len(body.splitlines()) == 150  # of three blocks; the fourth came with them
+    asked.store.is_down = True
+    while running.end is None:
+        body += running.step()
+    *found, end = map(json.loads, body.splitlines())
+    assert len(found) == 200 and end["$end"]["stopped_by"] == "error"
 
 
 def test_a_store_that_fails_before_the_first_row_is_503_and_later_stands_in_the_answer(asked: Asked) -> None:
