@@ -14,6 +14,9 @@ WELL_S: Final = 300.0
 KILL_AFTER_S: Final = 10.0
 """So long after SIGTERM a driver that is still there is killed."""
 
+LINGER_S: Final = 10.0
+"""So long a driver that gave its lease back may take to end its Spark; it holds nothing that another one needs."""
+
 
 class Process(StrEnum):
     """What is known of the process that a lease names."""
@@ -118,7 +121,7 @@ def decide(job: JobSeen, now_us: int, stop_grace_s: float) -> Action:
     if job.wanted != lifecycle.RUNNING:
         return Action(Deed.ASK, f"it is to be {job.wanted}")
     if job.version > job.lease.version:
-        return Action(Deed.ASK, f"it goes on with version {job.version}")
+        return Action(Deed.ASK, "it was changed, or is to restart")
     if job.observed == lifecycle.RUNNING and job.failures and since_s > WELL_S:
         return Action(Deed.FORGIVE)
     return NOTHING
@@ -139,10 +142,11 @@ def _loss(lease: LeaseSeen) -> Action | None:
 
 
 def _without_driver(job: JobSeen, now_us: int) -> Action:
-    if job.lingers:
+    waited_s = (now_us - job.observed_since_us) / 1e6
+    if job.lingers and (job.observed != lifecycle.STOPPED or waited_s > LINGER_S):
         return Action(Deed.KILL, "its lease is over")
     if job.wanted == lifecycle.DELETED:
-        return Action(Deed.REMOVE)
+        return NOTHING if job.lingers else Action(Deed.REMOVE)
     if job.observed in (lifecycle.STARTING, lifecycle.RUNNING, lifecycle.STOPPING, lifecycle.UNKNOWN):
         failed = job.wanted == lifecycle.RUNNING and job.observed in (lifecycle.STARTING, lifecycle.RUNNING)
         after = lifecycle.FAILED if failed else lifecycle.STOPPED
@@ -151,8 +155,14 @@ def _without_driver(job: JobSeen, now_us: int) -> Action:
         # A failure stays to be seen, unless somebody stopped the job after it.
         seen = job.observed == lifecycle.FAILED and job.wanted_since_us > job.observed_since_us
         return Action(Deed.SEEN, after=lifecycle.STOPPED) if seen else NOTHING
-    waited_s = (now_us - job.observed_since_us) / 1e6
-    failed = job.observed == lifecycle.FAILED
-    if failed and (job.given_up or waited_s < backoff_s(job.failures)):
+    if job.observed == lifecycle.FAILED and (job.given_up or pause_s(job, now_us) is not None):
         return NOTHING
     return Action(Deed.LAUNCH)
+
+
+def pause_s(job: JobSeen, now_us: int) -> float | None:
+    """How long a job that failed is still left alone; None for one that is not, or that is not started again."""
+    if job.lease is not None or job.wanted != lifecycle.RUNNING or job.observed != lifecycle.FAILED or job.given_up:
+        return None
+    left_s = backoff_s(job.failures) - (now_us - job.observed_since_us) / 1e6
+    return left_s if left_s > 0 else None

@@ -12,22 +12,27 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
-from backend.catalog.models import Job, Stream
+from backend.catalog.models import Job
 from backend.logs import set_up_logs
 from backend.private import keep_private
 from backend.problems import Problem
 from backend.settings import Settings, read_settings
 from streamjoin.errors import InputError, StreamJoinError, UnsupportedError
+from worker.decide import LINGER_S
 from worker.keeper import LOST_STATUS, Keeper, end_with_platform
 from worker.leases import LeaseLostError
 from worker.reports import Reporter
+from worker.steps import BATCH, PROCESS, SPARK, STATE, Steps
+
+if TYPE_CHECKING:
+    from worker.warm import Warm
 
 _log = logging.getLogger("streamjoin.driver")
 
@@ -52,53 +57,77 @@ def stop_on_signals(stop: threading.Event) -> None:
         signal.signal(number, lambda *_: stop.set())
 
 
-def drive(settings: Settings, job_id: str, generation: int) -> int:
-    """Run one generation of a job; gives the exit status: 0 stopped, 1 failed, 3 another one has the lease."""
+def drive(settings: Settings, job_id: str, generation: int, warm: Warm | None = None) -> int:
+    """Run one generation of a job; gives the exit status: 0 stopped, 1 failed, 3 another one has the lease.
+
+    Args:
+        warm: what this process has ready; it goes on as another program where the job does not fit.
+    """
     stop = threading.Event()
     stop_on_signals(stop)
     catalog = Catalog(settings.catalog)
     keeper = Keeper(settings, catalog, job_id, generation, stop)
     try:
-        end_with_platform(keeper.die)
+        if warm is None:  # else it is done already
+            end_with_platform(keeper.die)
         job = keeper.enter()
+        if warm is not None and not warm.fits(settings, job.spec):
+            warm.start_cold(job_id, generation)
     except LeaseLostError as lost:
         _log.error("%s", lost)
         return LOST_STATUS
     except SQLAlchemyError as failure:
         _log.error("the catalog does not answer: %s", failure)
         return 1
-    try:
-        reason = run(settings, catalog, keeper, job)
-    except StreamJoinError as failure:
-        _log.error("failed: %s", failure)
-        keeper.leave(lifecycle.FAILED, str(failure), own_fault=isinstance(failure, InputError))
-        return 1
-    except Exception as failure:
-        _log.exception("failed")
-        keeper.leave(lifecycle.FAILED, f"{type(failure).__name__}: {failure}"[:500])
-        return 1
-    keeper.leave(lifecycle.STOPPED, reason, at_end=reason is not None)
+    # Spark takes a while to end. The next generation need not wait for it: the checkpoint is free by then.
+    with ExitStack() as afterwards:
+        try:
+            steps = Steps(catalog, job_id, generation, warm=warm is not None)
+            reason = run(settings, catalog, keeper, job, steps, afterwards, warm)
+        except StreamJoinError as failure:
+            _log.error("failed: %s", failure)
+            keeper.leave(lifecycle.FAILED, str(failure), own_fault=isinstance(failure, InputError))
+            return 1
+        except Exception as failure:
+            _log.exception("failed")
+            keeper.leave(lifecycle.FAILED, f"{type(failure).__name__}: {failure}"[:500])
+            return 1
+        keeper.leave(lifecycle.STOPPED, reason, at_end=reason is not None)
+        limit = threading.Timer(LINGER_S, keeper.die, ["it does not end"])
+        limit.daemon = True
+        limit.start()
     return 0
 
 
-def run(settings: Settings, catalog: Catalog, keeper: Keeper, job: Job) -> str | None:
+def run(
+    settings: Settings,
+    catalog: Catalog,
+    keeper: Keeper,
+    job: Job,
+    steps: Steps,
+    afterwards: ExitStack,
+    warm: Warm | None = None,
+) -> str | None:
     """Join until told to stop; gives the reason why it ended by itself, if it did.
 
+    Args:
+        afterwards: ends what no other generation waits for.
     Raises:
         InputError: the job is wrong.
         StreamJoinError: it failed; the message is the first cause.
     """
     # The engine takes seconds to import, and a lease must be entered before.
-    from backend.jobs.inputs import inputs_of
+    from backend.jobs.inputs import inputs_of, secrets_of
     from backend.jobs.joinfile import check_places, join_file, until_end
     from backend.results.memory import recent_for
     from streamjoin.operators import registry
-    from streamjoin.prepare import bind, require_ends, store_sink
+    from streamjoin.prepare import bind, bounded_names, require_ends, store_sink
     from streamjoin.spark import run as engine
     from streamjoin.spark.driver import Driver, first_cause
 
     ends = until_end(job)
-    secrets = _secrets(settings, catalog, job)
+    with catalog.read() as reading:
+        secrets = secrets_of(settings, reading, job.streams)
     try:
         check_places(settings, inputs_of(job), secrets)
     except Problem as refused:
@@ -109,6 +138,7 @@ def run(settings: Settings, catalog: Catalog, keeper: Keeper, job: Job) -> str |
     bound = bind(file)
     if bound.operator == registry.SPARK:
         raise UnsupportedError("Spark's own join keeps no results in a store; take biclique", field="operator.name")
+    steps.done(PROCESS)
     if keeper.stop.is_set():
         return None
     sinks = [store_sink(query) for query in bound.queries]
@@ -117,12 +147,20 @@ def run(settings: Settings, catalog: Catalog, keeper: Keeper, job: Job) -> str |
         recent, sink.memory = recent_for(settings, sink.job)
         sink.recent = recent
         recents.append(recent)
-    session = engine.open_session(file, settings.spark_master)
+    session = None if warm is None else warm.session(engine.log_of(file))
+    if session is None:
+        if warm is not None:
+            warm.start_cold(job.id, keeper.generation)
+        session = engine.open_session(file, settings.spark_master)
+    afterwards.callback(session.stop)
+    steps.done(SPARK)
     try:
-        with Reporter(catalog, job.id, keeper.generation, bound.plan.names) as reporter:
-            session.streams.addListener(_listener(keeper, reporter))
+        names = bound.plan.names
+        with Reporter(catalog, job.id, keeper.generation, names, bounded=bounded_names(bound)) as reporter:
+            session.streams.addListener(_listener(keeper, reporter, steps))
 
             def on_batch(_: Any, batch: Any) -> None:
+                steps.done(BATCH)
                 reporter.add(batch)
 
             topics = engine.topics_of(bound)
@@ -136,16 +174,6 @@ def run(settings: Settings, catalog: Catalog, keeper: Keeper, job: Job) -> str |
     finally:
         for recent in recents:
             recent.close()
-        session.stop()
-
-
-def _secrets(settings: Settings, catalog: Catalog, job: Job) -> dict[str, dict[str, Any]]:
-    """What connects to a job's streams, by stream."""
-    from backend.auth.secrets import open_sealed
-
-    with catalog.read() as session:
-        streams = session.scalars(select(Stream).where(Stream.name.in_(list(job.streams))))
-        return {stream.name: open_sealed(settings, stream.secrets) for stream in streams if stream.secrets}
 
 
 def unit_progress(keeper: Keeper) -> Callable[[int, int], None]:
@@ -164,13 +192,14 @@ def unit_progress(keeper: Keeper) -> Callable[[int, int], None]:
     return on_unit
 
 
-def _listener(keeper: Keeper, reporter: Reporter) -> Any:
+def _listener(keeper: Keeper, reporter: Reporter, steps: Steps) -> Any:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class Listener(StreamingQueryListener):
         """Tells when the query runs, and how long each batch took."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            steps.done(STATE)
             reporter.begin()
             keeper.observe(lifecycle.RUNNING)
 

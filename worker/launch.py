@@ -16,12 +16,11 @@ from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
 from backend.catalog.models import Job, Lease
+from backend.jobs.runs import run_of
 from backend.settings import Settings
-from worker import leases, processes
+from worker import leases, processes, waiting
 from worker.observed import observe
 
-DRIVER_COMMAND = "STREAMJOIN_DRIVER_COMMAND"
-"""Variable with another program to start as driver; it gets job and generation as its last arguments."""
 LOG = "driver.log"
 _log = logging.getLogger("streamjoin.worker")
 _children: list[subprocess.Popen[bytes]] = []
@@ -33,18 +32,23 @@ def launch(settings: Settings, catalog: Catalog, job_id: str, generation: int, h
     Raises:
         SQLAlchemyError: the catalog does not answer.
     """
+    with catalog.read() as session:
+        before = session.get(Job, job_id)
     try:
         with catalog.begin() as session:
             leases.take(session, job_id, generation, host, now_us=now_us(), lease_s=settings.lease_s)
+            spec = session.get_one(Job, job_id).spec
     except leases.LeaseRefusedError as reason:
         _log.info("not launched: %s", reason)
         return False
     try:
-        # A driver that died may have left children behind, and they hold what the next one needs.
-        left = processes.kill_all(partial(processes.members, settings.data, job_id, below=generation))
+        # A driver that died may have left children behind, and they hold what the next one needs. One that stopped ends
+        # what it started by itself.
+        gone = generation - 1 if before is not None and before.observed == lifecycle.STOPPED else generation
+        left = processes.kill_all(partial(processes.members, settings.data, job_id, below=gone))
         if left:
             raise OSError(f"processes {left} of an earlier generation cannot be ended")
-        pid = start(settings, job_id, generation)
+        pid = start(settings, job_id, generation, waiting.key_of(run_of(settings, spec), settings.spark_master))
     except OSError as failure:
         with catalog.begin() as session:
             leases.end(session, job_id, generation)
@@ -60,28 +64,38 @@ def launch(settings: Settings, catalog: Catalog, job_id: str, generation: int, h
     return True
 
 
-def start(settings: Settings, job_id: str, generation: int) -> int:
-    """Start a driver, in a session of its own; gives its process id.
+def start(settings: Settings, job_id: str, generation: int, key: str) -> int:
+    """Give the job to a driver that waits, or start one, in a session of its own; gives its process id.
 
+    Args:
+        key: see `waiting.key_of`.
     Raises:
         OSError: it cannot be started.
     """
     folder = settings.job_folder(job_id)
     folder.mkdir(parents=True, exist_ok=True)
-    given = os.environ.get(DRIVER_COMMAND)
-    command = shlex.split(given) if given else [sys.executable, "-m", "worker.driver"]
     environment = {
         **os.environ, **settings.environment(), processes.MARK: processes.mark_of(job_id, generation),
     }  # fmt: skip
     # Whoever started a driver never asks how it ended; without this it would stay in the table of processes.
     _children[:] = [child for child in _children if child.poll() is None]
     with open(folder / LOG, "ab") as log:
+        pid = waiting.give(settings, key, job_id, generation, environment, log)
+        if pid is not None:
+            return pid
         child = subprocess.Popen(
-            [*command, job_id, str(generation)],
+            command_of(job_id, generation),
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True, close_fds=True,
         )  # fmt: skip
     _children.append(child)
     return child.pid
+
+
+def command_of(job_id: str, generation: int) -> list[str]:
+    """The command of a driver that has its job from the beginning."""
+    given = os.environ.get(processes.DRIVER_COMMAND)
+    command = shlex.split(given) if given else [sys.executable, "-m", "worker.driver"]
+    return [*command, job_id, str(generation)]
 
 
 def stop(settings: Settings, catalog: Catalog, job_id: str, generation: int, host: str, *, force: bool) -> bool:

@@ -157,7 +157,7 @@ def is_free(lease: Lease, now_us: int) -> bool:
 
 
 def version_of(job: Job) -> int:
-    """The version that a driver of the job as it is now runs; a restart asked for counts as one."""
+    """What rises whenever a driver is to start again: by a change of the job, and by a restart that is asked for."""
     return max(job.version, job.restart_version)
 
 

@@ -23,16 +23,18 @@ from backend.private import tighten
 from backend.settings import Settings, is_given, is_loopback, read_settings
 from streamjoin.errors import InputError, RunError
 from streamjoin.lockfile import locked
-from worker import processes
+from worker import data_folder, processes
 from worker.child import Child, Show
 from worker.head_start import API, HeadStart
 from worker.own_redis import OwnRedis
+from worker.pool import Pool
 
 READY_S: Final = 60.0
 CHILD_GRACE_S: Final = 6.0
 DRIVER_GRACE_S: Final = 12.0
 """So long drivers may finish their batch when the platform ends."""
 LOG_TAIL_LINES: Final = 15
+POOL_LOOK_S: Final = 1.0
 _PAUSE_S = 0.1
 
 
@@ -49,6 +51,22 @@ class Platform:
         self.show = show
         self.children: list[Child] = []
         self.asides: list[subprocess.Popen[bytes]] = []
+        self.pool: Pool | None = None
+        self._pool_s = 0.0
+
+    def wait_for_jobs(self) -> None:
+        """Keep drivers waiting from now on."""
+        # Another program is not known to wait.
+        if self.settings.warm_drivers and processes.DRIVER_COMMAND not in os.environ:
+            self.pool = Pool(self.settings, self._environment())
+            self.pool.look()
+
+    def look_at_pool(self) -> None:
+        """Do what is due for the drivers that wait."""
+        now_s = time.monotonic()
+        if self.pool is not None and now_s - self._pool_s >= POOL_LOOK_S:
+            self._pool_s = now_s
+            self.pool.look()
 
     def child(
         self,
@@ -104,6 +122,8 @@ class Platform:
 
     def end(self) -> None:
         """End all of it: whoever could start a driver first, then drivers, and last what they need."""
+        if self.pool is not None:
+            self.pool.end()
         first = [child for child in self.children if not child.name.startswith(("redis", "api"))]
         last = [child for child in self.children if child not in first]
         self._end(first)
@@ -119,6 +139,8 @@ class Platform:
             time.sleep(_PAUSE_S)
         if left := processes.kill_all(lambda: processes.members(data)):
             self.show(f"processes {left} cannot be ended")
+        if self.pool is not None:
+            self.pool.close()
         self._end(last)
         for aside in self.asides:
             aside.kill()
@@ -144,10 +166,13 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
         RunError: a part of the platform does not start.
     """
     begun_s = time.monotonic()
-    settings.data.mkdir(parents=True, exist_ok=True)
+    if (last := data_folder.other(settings)) is not None:
+        show(f"data and logs go to {settings.data.absolute()}; {data_folder.other_text(last)}")
+    data_folder.make(settings.data)
     if closed := tighten(settings.data):
         show(closed)
     with _alone(settings.data.absolute()) as pipe:
+        data_folder.remember(settings)
         own_redis = None
         if not is_given("redis_url"):
             own_redis = OwnRedis(settings.data)
@@ -159,6 +184,7 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
         try:
             if own_redis is not None:
                 platform.child("redis", own_redis.command, lambda _: own_redis.listens())
+            platform.wait_for_jobs()
             # Makes the catalog's tables on the other core while the API loads; where it fails, the API says why.
             platform.aside([sys.executable, "-m", "backend.catalog.migrate"])
             # The others need the catalog; and it has the machine for itself while somebody waits for it.
@@ -187,6 +213,7 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
             while not stop.wait(_PAUSE_S):
                 for child in platform.children:
                     child.look(show)
+                platform.look_at_pool()
             show("ending")
         finally:
             platform.end()

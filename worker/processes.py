@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,10 @@ import psutil
 
 MARK: Final = "STREAMJOIN_DRIVER"
 """Variable that a driver and all its children carry: the job's id and the generation."""
+DRIVER_COMMAND: Final = "STREAMJOIN_DRIVER_COMMAND"
+"""Variable with another program to start as driver; it gets job and generation as its last arguments."""
+WARM: Final = "warm-"
+"""What the mark of a driver begins with that was started before it had a job."""
 UP_PIPE: Final = "STREAMJOIN_UP_PIPE"
 """Variable with a pipe that whoever started the whole platform holds open: when it is gone, drivers go, too."""
 _PAUSE_S = 0.02
@@ -27,6 +31,29 @@ _PAUSE_S = 0.02
 def mark_of(job_id: str, generation: int) -> str:
     """The value of `MARK` for a driver."""
     return f"{job_id}/{generation}"
+
+
+def warm_mark(token: str) -> str:
+    """The value of `MARK` for a driver that has no job yet; a file says later which one it got."""
+    return mark_of(f"{WARM}{token}", 0)
+
+
+def warm_folder(data: Path) -> Path:
+    """Where the files of such drivers are."""
+    return data.absolute() / "warm"
+
+
+def given_to(data: Path, token: str) -> Path:
+    """The file that has the mark of the job that such a driver got; no process can change its environment."""
+    return warm_folder(data) / f"{token}.job"
+
+
+def _owner(data: Path, mark: str) -> tuple[str, int]:
+    job, _, generation = mark.rpartition("/")
+    if job.startswith(WARM):
+        with suppress(FileNotFoundError):
+            job, _, generation = given_to(data, job.removeprefix(WARM)).read_text().rpartition("/")
+    return job, int(generation)
 
 
 def started(pid: int) -> str | None:
@@ -71,31 +98,42 @@ def members(data: Path, job_id: str | None = None, *, below: int | None = None) 
         below: only of generations before this one.
     Cost: reads the environment of every process, a few milliseconds.
     """
+    return [
+        pid
+        for pid, mark in _marked(data)
+        for its_job, generation in [_owner(data, mark)]
+        if (job_id is None or its_job == job_id) and (below is None or generation < below)
+    ]
+
+
+def of_warm(data: Path, token: str) -> list[int]:
+    """Processes of one driver that was started before it had a job, whether it got one or not."""
+    its_mark = warm_mark(token)
+    return [pid for pid, mark in _marked(data) if mark == its_mark]
+
+
+def leaders(data: Path) -> list[int]:
+    """The drivers themselves, of those that `members` finds, without those that wait for a job."""
+    found = []
+    for pid, mark in _marked(data):
+        with suppress(ProcessLookupError):
+            if os.getsid(pid) == pid and not _owner(data, mark)[0].startswith(WARM):
+                found.append(pid)
+    return found
+
+
+def _marked(data: Path) -> Iterator[tuple[int, str]]:
+    """All processes that carry a mark of the platform with this data folder, each with its mark."""
     folder = f"STREAMJOIN_DATA={data.absolute()}".encode()
     prefix = f"{MARK}=".encode()
-    found = []
     for pid in psutil.pids():
         try:
             variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         except OSError:
             continue  # it ended meanwhile, or is somebody else's
         mark = next((value for value in variables if value.startswith(prefix)), None)
-        if mark is None or folder not in variables:
-            continue
-        its_job, _, generation = mark.decode().removeprefix(f"{MARK}=").rpartition("/")
-        if (job_id is None or its_job == job_id) and (below is None or int(generation) < below):
-            found.append(pid)
-    return found
-
-
-def leaders(data: Path) -> list[int]:
-    """The drivers themselves, of those that `members` finds."""
-    found = []
-    for pid in members(data):
-        with suppress(ProcessLookupError):
-            if os.getsid(pid) == pid:
-                found.append(pid)
-    return found
+        if mark is not None and folder in variables:
+            yield pid, mark.decode().removeprefix(f"{MARK}=")
 
 
 def kill_all(find: Callable[[], Sequence[int]], within_s: float = 5.0) -> list[int]:

@@ -36,11 +36,12 @@ from streamjoin.errors import InputError
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMissingError
 from worker import leases, processes
 from worker.app import QUEUE, host_name, make_app, queue_of, send
-from worker.decide import Action, Deed, JobSeen, LeaseSeen, Process, decide
+from worker.decide import Action, Deed, JobSeen, LeaseSeen, Process, decide, pause_s
 from worker.launch import free
 from worker.observed import given_up, observe
 from worker.tasks import LAUNCH, STOP
 from worker.thin import thin
+from worker.watch import Watch
 
 RESEND_S: Final = 10.0
 """A task that changed nothing within so long is sent again; the one before is void by then."""
@@ -67,6 +68,8 @@ class Reconciler:
     Args:
         clock_us: the time that leases are compared with.
         steady_s: a clock that nobody sets.
+        drivers: that the last look saw here, by number and start.
+        due_s: so long after the last look a job that failed may be launched again; None where none waits for that.
     """
 
     settings: Settings
@@ -79,6 +82,8 @@ class Reconciler:
     _ran_out: dict[str, tuple[int, int, float]] = field(default_factory=dict)
     _blind: dict[str, float] = field(default_factory=dict)
     _thinned_s: float | None = None
+    drivers: set[tuple[int, str]] = field(default_factory=set)
+    due_s: float | None = None
 
     def once(self) -> dict[str, Deed]:
         """Look at every job, and take one step each; what was done, by job.
@@ -90,11 +95,14 @@ class Reconciler:
             joined = select(Job, Lease).outerjoin(Lease, Lease.job_id == Job.id)
             rows = session.execute(joined.order_by(Job.observed_since_us)).all()
         done: dict[str, Deed] = {}
+        self.drivers, self.due_s = set(), None
         # Each start takes a core for a while. If all jobs start at once, Spark gives up waiting for its own workers.
         turns = self.settings.starts_max - sum(self._is_starting(job, lease) for job, lease in rows)
         for job, lease in rows:
             try:
-                action = decide(self._look(job, lease), self.clock_us(), self.settings.stop_grace_s)
+                seen = self._look(job, lease)
+                action = decide(seen, self.clock_us(), self.settings.stop_grace_s)
+                self._note_due(seen)
                 if action.deed == Deed.LAUNCH and not self._is_sent(job):
                     if turns <= 0:
                         continue
@@ -114,6 +122,11 @@ class Reconciler:
         self._forget({job.id for job, _ in rows})
         self._thin()
         return done
+
+    def _note_due(self, job: JobSeen) -> None:
+        left_s = pause_s(job, self.clock_us())
+        if left_s is not None:
+            self.due_s = left_s if self.due_s is None else min(left_s, self.due_s)
 
     def _is_starting(self, job: Job, lease: Lease | None) -> bool:
         since_s = (self.clock_us() - job.observed_since_us) / 1e6
@@ -147,7 +160,10 @@ class Reconciler:
             return Process.ELSEWHERE
         if lease.pid is None:
             return Process.UNBORN
-        return Process.ALIVE if processes.is_alive(lease.pid, lease.pid_started) else Process.GONE
+        if not processes.is_alive(lease.pid, lease.pid_started):
+            return Process.GONE
+        self.drivers.add((lease.pid, lease.pid_started or ""))
+        return Process.ALIVE
 
     def _overdue(self, lease: Lease) -> bool:
         if not leases.expired(lease, self.clock_us()):
@@ -170,8 +186,11 @@ class Reconciler:
             case Deed.ASK:
                 assert lease is not None
                 with self.catalog.begin() as session:
-                    if leases.ask_to_stop(session, job.id, lease.generation):
+                    asked = leases.ask_to_stop(session, job.id, lease.generation)
+                    if asked:
                         self._observe(session, job, lifecycle.STOPPING, action.why)
+                if asked and job.observed == lifecycle.RUNNING and lease.host == self.host and lease.pid is not None:
+                    processes.ask_to_end(lease.pid, lease.pid_started)  # it need not wait until it looks
             case Deed.FREE:
                 assert lease is not None
                 self._free(job, lease, action.why or "")
@@ -309,8 +328,10 @@ def main() -> None:
     catalog = Catalog(settings.catalog)
     reconciler = Reconciler(settings, catalog, sender(make_app(settings)), host_name())
     _log.info("reconciling every %g s", settings.reconcile_s)
+    watch = Watch(catalog)
     answers = True
     while not stop.is_set():
+        watch.mark()
         try:
             reconciler.once()
             answers = True
@@ -318,7 +339,10 @@ def main() -> None:
             if answers:
                 _log.warning("the catalog does not answer, and will be asked again: %s", failure)
             answers = False
-        stop.wait(settings.reconcile_s)
+        watch.on(reconciler.drivers)
+        due_s = settings.reconcile_s if reconciler.due_s is None else reconciler.due_s
+        watch.wait(stop, min(due_s, settings.reconcile_s), time.monotonic)
+    watch.close()
     catalog.close()
 
 

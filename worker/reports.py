@@ -1,7 +1,8 @@
 """What a driver tells of its batches: one document a second at most, and how several become one.
 
-A report tells of a span. Counts are of the span alone, and add up; what is so at its end, such as live tuples or marks,
-is the last one's.
+A report tells of a span, which ends with its last batch. Counts are of the span alone, and add up; what is so at its
+end, such as live tuples or marks, is the last one's. Time without any batch before the span is told apart: a rate is of
+the time in which tuples came, and not of the pause before.
 """
 
 from __future__ import annotations
@@ -107,7 +108,10 @@ def merged(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
     if "seconds" in last:
         out["batch_ms"] = _merged_quantiles(bodies)
-        return {**out, **rates(out, sum(body["seconds"] for body in bodies))}
+        # Between the first and the last of them, time without a batch is part of the span.
+        quiet = [body.get("quiet_seconds", 0.0) for body in bodies]
+        seconds = sum(body["seconds"] for body in bodies) + sum(quiet[1:])
+        return {**out, **rates(out, seconds), "quiet_seconds": quiet[0]}
     return out
 
 
@@ -167,6 +171,7 @@ class Reporter:
 
     Args:
         names: the streams, by side.
+        bounded: those of them to which nothing can be added: once they are read, input is over.
     """
 
     def __init__(
@@ -177,15 +182,17 @@ class Reporter:
         names: Sequence[str],
         every_s: float = EVERY_S,
         steady_s: Callable[[], float] = time.monotonic,
+        bounded: Sequence[str] = (),
     ) -> None:
         self.catalog = catalog
         self.job_id = job_id
         self.generation = generation
         self.names = tuple(names)
+        self.bounded = tuple(bounded)
         self.every_s = every_s
         self.dropped = 0
         self._steady_s = steady_s
-        self._begun_s = steady_s()
+        self._ended_s = self._first_s = self._last_s = steady_s()
         self._lock = threading.Lock()
         self._parts: list[dict[str, Any]] = []
         self._batch_ms: list[float] = []
@@ -203,14 +210,18 @@ class Reporter:
         self.write()
 
     def begin(self) -> None:
-        """Batches can come from now on: the first span begins."""
+        """Batches can come from now on: the first span begins. Who tells so may be later than the first batch."""
         with self._lock:
-            self._begun_s = self._steady_s()
+            if not self._parts:
+                self._ended_s = self._steady_s()
 
     def add(self, batch: Any) -> None:
         """Count a batch: a `streamjoin.spark.driver.BatchReport`."""
         part = of_batch(batch, self.names, now_us())
         with self._lock:
+            self._last_s = self._steady_s()
+            if not self._parts:
+                self._first_s = self._last_s - batch.seconds.get("committed", 0.0)
             self._parts.append(part)
             self._totals["batches"] += 1
             self._totals["tuples"] += sum(part["tuples"].values())
@@ -223,23 +234,27 @@ class Reporter:
             self._batch_ms.append(batch_ms)
 
     def take(self) -> dict[str, Any] | None:
-        """The report of the span since the last one; None if no batch was committed in it."""
+        """The report of the batches since the last one; None if none was committed.
+
+        Its span is a second at least, or goes back to the report before.
+        """
         with self._lock:
-            now_s = self._steady_s()
             if not self._parts:
                 return None
             parts, self._parts = self._parts, []
             batch_ms, self._batch_ms = self._batch_ms, []
-            seconds, self._begun_s = now_s - self._begun_s, now_s
+            begun_s = max(self._ended_s, min(self._first_s, self._last_s - self.every_s))
+            seconds, quiet_s = self._last_s - begun_s, begun_s - self._ended_s
+            self._ended_s = self._last_s
             totals = dict(self._totals)
         body = merged(parts)
         return {
-            **body, **rates(body, seconds), "batch_ms": quantiles(batch_ms), "totals": totals,
-            "dropped_reports": self.dropped,
+            **body, **rates(body, seconds), "quiet_seconds": round(quiet_s, 3), "batch_ms": quantiles(batch_ms),
+            "totals": totals, "dropped_reports": self.dropped, "bounded": list(self.bounded),
         }  # fmt: skip
 
     def write(self) -> None:
-        """Write the report of the span since the last one, if there is anything to tell."""
+        """Write the report of the batches since the last one, if there is anything to tell."""
         body = self.take()
         if body is None:
             return

@@ -29,7 +29,7 @@ from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
 from streamjoin.lockfile import locked
 from streamjoin.operators.handshake.handover import sent
-from streamjoin.operators.operator import Elastic, Operator, routes_by_key
+from streamjoin.operators.operator import Operator, RoutesBy
 from streamjoin.operators.requery import Requery
 from streamjoin.operators.unit import UnitState
 from streamjoin.ordering import Ordering
@@ -46,7 +46,7 @@ KEYS = 2
 def identity(job: Job) -> dict[str, Any]:
     """What must not change while a checkpoint is used.
 
-    Slots may, units of an operator that is `Elastic`, and queries where the job says what becomes of them.
+    Slots may, units of an operator that resizes, and queries where the job says what becomes of them.
     """
     plan = job.plan
     return {
@@ -58,7 +58,7 @@ def identity(job: Job) -> dict[str, Any]:
         "index": plan.index,
         "archive_period_us": plan.archive_period_us,
         "main predicate": plan.main,
-        "operator": job.operator.lasting if isinstance(job.operator, Elastic) else repr(job.operator),
+        "operator": job.operator.lasting,
         # What the order is may change; stored tuples have their sequence numbers or have them not.
         "ordered results": plan.ordering is not Ordering.NONE,
     }
@@ -94,7 +94,6 @@ class Held:
         """The job's operator, with as many units as the state is of."""
         if not self.resizes_for(job):
             return job.operator
-        assert isinstance(job.operator, Elastic)
         return job.operator.with_units(self.units)
 
     def resize(self, job: Job) -> None:
@@ -103,7 +102,6 @@ class Held:
         Raises:
             StateError: the state is not all there.
         """
-        assert isinstance(job.operator, Elastic)
         store, version = StateStore(job.state), _version(job)
         after = rewrite.resized(store, version, self.units, job.operator)
         self._change(job, job.operator, after, {"units": len(job.operator.units), "resizes": self.resizes + 1})
@@ -302,7 +300,8 @@ def _recorded_in(checkpoint: Path) -> Recorded:
 def _recorded_of(job: Job) -> Recorded:
     """What the checkpoint says once its state is of the job's queries."""
     plan = job.plan
-    equalities = tuple(map(key_text, plan.predicate.equalities)) if routes_by_key(job.operator) else ()
+    routes_by = job.operator.capabilities.routes_by
+    equalities = tuple(map(key_text, plan.predicate.equalities)) if routes_by is RoutesBy.EQUALITY else ()
     known = plan.lasting if isinstance(plan, SharedPlan) else None
     return Recorded(job.operator.name, known or Lasting(plan.names, equalities), queries_of(plan))
 

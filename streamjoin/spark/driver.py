@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -28,7 +30,9 @@ from streamjoin.spark.join import gather, own_sources, routed_dataframe, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
 from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
 
+_log = logging.getLogger("streamjoin.driver")
 POLL_S = 0.25
+STOPPING_POLL_S = 0.05
 _OF_SPARK = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _TRACEBACK = "Traceback (most recent call last):"
 _PYTHON_NAME = re.compile(r"(?!org\.|java\.|py4j\.)[A-Za-z_][\w.]*(:|$)")
@@ -36,6 +40,9 @@ _WORKER_DIED = "Python worker exited unexpectedly"
 NOT_CONNECTED = "to connect back"
 """Spark gives the process that keeps a source's offsets ten seconds from its start until it connects, after Python has
 loaded half of PySpark. No setting makes that longer, and a machine that has more to do than it can may need more."""
+_INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling collect: java.lang.InterruptedException"
+"""By these words in what a callback raised Spark knows its own interruption. It looks for them with an expression that
+overflows Java's stack on a text as long as a real failure's, and then takes that for a failure of the query."""
 STARTS_MAX = 4
 BATCH_GRACE_S = 60.0
 """How long a stop waits for the running batch; one that is cut off is repeated at the next start."""
@@ -74,7 +81,10 @@ class BatchTimes:
 
 @dataclass(slots=True)
 class Progress:
-    """A job so far, in this run."""
+    """A job so far, in this run.
+
+    `reconnects` counts how often its query was started again because a Python worker did not connect to Spark in time.
+    """
 
     batches: int = 0
     results: int = 0
@@ -94,7 +104,7 @@ class Progress:
     segments: int = 0
     units: dict[int, dict[str, Any]] = field(default_factory=dict)
     queries: list[dict[str, int]] = field(default_factory=list)
-    latest_us: dict[int, int] = field(default_factory=dict)
+    reconnects: int = 0
     batch_ms: list[int] = field(default_factory=list)
     times: deque[BatchTimes] = field(default_factory=lambda: deque(maxlen=TIMES_KEPT))
     first_begun_s: float | None = None
@@ -133,8 +143,6 @@ class Progress:
         self.waiting_results_max = max(self.waiting_results_max, waiting)
         tuples = sum(counts.get("rows", 0) for counts in report.intake.values())
         self.times.append(BatchTimes(report.results, tuples, report.seconds))
-        for side, latest in report.latest_us.items():
-            self.latest_us[side] = max(latest, self.latest_us.get(side, latest))
 
     def rename(self, before: Sequence[str], after: Sequence[str]) -> None:
         """There are other queries from now on; whoever stays keeps its counts."""
@@ -198,6 +206,7 @@ class Driver:
         self.progress = Progress()
         self._failure: BaseException | None = None
         self._begun: dict[int, float] = {}
+        self._is_ending = False
 
     def run(self, *, until_end: bool, stop: threading.Event | None = None) -> Progress:
         """Join until the end of what is there, or until `stop`; holds the job's checkpoint meanwhile.
@@ -269,22 +278,39 @@ class Driver:
     def _join(self, held: checkpoint.Held, stop: threading.Event, **trigger: bool) -> bool:
         """Run the query until it ends, or until `stop`; whether it ended.
 
-        A query whose source did not connect in time has done nothing yet, and is started again, `STARTS_MAX` times in
-        all.
+        A query one of whose Python workers did not connect in time goes on with the batch that it had come to, if it is
+        started again: `STARTS_MAX` times in all without a batch in between.
         """
-        for start in range(1, STARTS_MAX + 1):
+        start = 0
+        while True:
+            start, done = start + 1, self.progress.batches
             query = self._start(held.id, **trigger)
             try:
                 ended = self._wait(query, stop)
                 break
             except RunError as failure:
+                start = start if self.progress.batches == done else 1
                 if NOT_CONNECTED not in str(failure) or start == STARTS_MAX or stop.is_set():
                     raise
+                self.progress.reconnects += 1
+                _log.warning(
+                    "a Python worker did not connect to Spark in time, and the query is started again (%d so far)",
+                    self.progress.reconnects,
+                )
             finally:
                 if query.isActive:
-                    query.stop()
+                    self._end(query)
         self._take_durations(query)
         return ended
+
+    def _end(self, query: StreamingQuery) -> None:
+        """Stop a query, whose next batch may have begun; it is done again at the next start."""
+        self._is_ending = True
+        try:
+            with _callbacks_may_fail():
+                query.stop()
+        finally:
+            self._is_ending = False
 
     def _routed(self) -> DataFrame:
         frames = []
@@ -326,6 +352,8 @@ class Driver:
                 self.on_batch(self.progress, report)
         except BaseException as failure:
             self._failure = failure
+            if self._is_ending:
+                raise RunError(_INTERRUPTED) from None
             raise
 
     def _wait(self, query: StreamingQuery, stop: threading.Event) -> bool:
@@ -340,7 +368,7 @@ class Driver:
                 if committed or time.monotonic() - asked_s > BATCH_GRACE_S:
                     return False
             try:
-                if query.awaitTermination(POLL_S):  # type: ignore[arg-type]  # it takes fractions
+                if query.awaitTermination(POLL_S if asked_s is None else STOPPING_POLL_S):  # type: ignore[arg-type]  # it takes fractions
                     return True
             except Exception as failure:
                 raise first_cause(self._failure or failure) from None
@@ -360,6 +388,21 @@ class Driver:
             if self.progress.first_begun_s is None:
                 self.progress.first_begun_s = begun
             self.progress.last_done_s = begun + batch["batchDuration"] / 1000
+
+
+@contextmanager
+def _callbacks_may_fail() -> Iterator[None]:
+    """For a batch that is interrupted on purpose, py4j logs no stack."""
+    logger = logging.getLogger("py4j.clientserver")
+
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
+    logger.addFilter(drop)
+    try:
+        yield
+    finally:
+        logger.removeFilter(drop)
 
 
 def _names(job: Job) -> tuple[str, ...]:

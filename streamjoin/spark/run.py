@@ -131,7 +131,8 @@ def _progress_text(show: Show) -> Callable[[Progress, BatchReport], None]:
         del times[:-10]
         elapsed = now - times[0][0]
         rate = (count - times[0][1]) / elapsed if elapsed else 0.0
-        latest = min(progress.latest_us.values(), default=None)
+        # Of the tuples of this batch: without any, time goes on and the lag does not.
+        latest = min(batch.latest_us.values(), default=None)
         lag_s = None if latest is None else time.time() - latest / 1e6
         lag = f"lag {lag_s:,.1f} s  " if lag_s is not None and 0 <= lag_s < 86_400 else ""
         show(
@@ -201,6 +202,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "forwarded": progress.forwarded,
         "expired_rows": progress.expired_rows,
         "waiting_results_max": progress.waiting_results_max,
+        "reconnects": progress.reconnects,
         **_by_query(bound, progress),
         "units": [progress.units[number] for number in sorted(progress.units)],
     }

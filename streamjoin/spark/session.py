@@ -139,6 +139,14 @@ def start_workers(session: SparkSession, slots: int) -> None:
     threading.Thread(target=run, name="start-workers", daemon=True).start()
 
 
+def log_to(session: SparkSession, log: Path) -> None:
+    """Spark's errors go into another file from now on."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    java: Any = session._jvm
+    java.java.lang.System.setProperty("streamjoin.log", str(log))
+    java.org.apache.logging.log4j.core.config.Configurator.reconfigure()
+
+
 def _nothing(batches: Iterator[Any]) -> Iterator[Any]:
     yield from batches
 

@@ -161,7 +161,7 @@ def _step(job: Job, batches: Iterator[pa.RecordBatch]) -> SlotStep:
 
     context = TaskContext.get()
     assert context is not None
-    stage = StageJob(job.plan, job.operator, job.slots, job.state, sync=job.sync, begins=job.begins)
+    stage = StageJob(job.plan, job.operator, job.slots, job.begins)
     step = SlotStep(stage, context.partitionId(), _batch(), _store(job.state, job.sync))
     receive(batches, step)
     for punctuation in partitions_read(job.offsets, step.version, job.topics):

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from streamjoin.joinfile import parse
 from streamjoin.prepare import bind
+from streamjoin.spark import driver
 from streamjoin.spark.driver import BatchReport, Driver, Progress
 from streamjoin.state.store import read_manifests
 from tests.conformance.check import expected, plan
@@ -99,6 +100,39 @@ def test_files_are_joined_as_they_appear_and_a_stop_loses_nothing(session: Spark
     write_history(given, tmp_path, BATCHES, [BATCHES - 1])
     rest = run_text(session, text, tmp_path)
     assert rest.tuples_in == [12, 11]
+    check_same(
+        result_rows(tmp_path / "results"),
+        Counter(expected(given, CONDITION, plan(given, CONDITION, WINDOW), BATCHES)),
+    )
+
+
+def test_a_batch_that_a_stop_interrupts_is_no_failure_in_any_log(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(driver, "BATCH_GRACE_S", 0.0)
+    monkeypatch.setattr(driver, "POLL_S", 0.01)
+    given = history(3, r=12 * BATCHES, s=11 * BATCHES)
+    write_history(given, tmp_path, BATCHES)
+    text = join_text(query(CONDITION, WINDOW), OPERATOR, run="slots: 2, files_per_batch: 1")
+    raised: list[str] = []
+    with live(session, text, tmp_path) as job:
+        commit = job.driver._commit
+
+        def commit_and_stop(frame: DataFrame, batch: int) -> None:
+            if batch == 1:
+                job.stop.set()
+            try:
+                commit(frame, batch)
+            except Exception as failure:
+                raised.append(str(failure))
+                raise
+
+        job.driver._commit = commit_and_stop  # type: ignore[method-assign]
+        assert comes_true(lambda: bool(raised), BATCH_S_MAX)
+    # Spark searches these words, and on a real failure's many lines it runs out of stack.
+    assert len(raised) == 1 and len(raised[0]) < 200 and "InterruptedException" in raised[0]
+    assert [record for record in caplog.records if record.exc_info] == []
+    run_text(session, text, tmp_path)
     check_same(
         result_rows(tmp_path / "results"),
         Counter(expected(given, CONDITION, plan(given, CONDITION, WINDOW), BATCHES)),

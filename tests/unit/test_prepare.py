@@ -15,7 +15,7 @@ from streamjoin import prepare, sampling
 from streamjoin.errors import InputError
 from streamjoin.explain import explain
 from streamjoin.joinfile import load
-from streamjoin.prepare import bind
+from streamjoin.prepare import bind, bounded_names
 from streamjoin.spark.checkpoint import opened
 
 FILE = """
@@ -55,6 +55,33 @@ def test_each_input_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
     found = explain(bound)
     assert found.statistics is not None
     assert opened["first_rows"] == 2
+
+
+BOUNDED = """
+streams:
+  a: {{source: jsonl, path: {path}, schema: {{k: int64, ts: int64}}, time: ts, time_unit: s}}
+  b: {{source: generator, kind: zipf.s, time: ts{rows}}}
+query: SELECT ONLINE x.k FROM a AS x, b WHERE x.k = b.k WITHIN 5 SECONDS
+operator: {{name: biclique}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "rows", "bounded"),
+    [
+        ("in/a.jsonl", ", rows: 10", ("x", "b")),
+        ("in", "", ()),
+        ("in/*.jsonl", ", rows: 10", ("b",)),
+        ("in/a.jsonl", "", ("x",)),
+    ],
+)
+def test_a_stream_of_one_file_or_so_many_rows_is_bounded(
+    tmp_path: Path, path: str, rows: str, bounded: tuple[str, ...]
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text('{"k": 1, "ts": 1}\n')
+    (tmp_path / "join.yaml").write_text(BOUNDED.format(path=path, rows=rows))
+    assert bounded_names(bind(load(tmp_path / "join.yaml"))) == bounded
 
 
 GUESSED = """

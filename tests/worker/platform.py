@@ -13,7 +13,7 @@ from backend.settings import Settings
 from tests.servers.process import ServerProcess, comes_true
 from worker import processes
 from worker.app import make_app, send
-from worker.launch import DRIVER_COMMAND
+from worker.processes import DRIVER_COMMAND
 
 from .jobs import job_of, lease_of
 

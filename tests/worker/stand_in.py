@@ -17,9 +17,8 @@ from worker.keeper import LOST_STATUS, Keeper, end_with_platform
 from worker.leases import LeaseLostError
 
 
-def main() -> int:
-    job_id, generation, how = sys.argv[1], int(sys.argv[2]), os.environ.get("STAND_IN", "")
-    settings = read_settings()
+def main(job_id: str, generation: int) -> int:
+    settings, how = read_settings(), os.environ.get("STAND_IN", "")
     stop = threading.Event()
     stop_on_signals(stop)
     keeper = Keeper(settings, Catalog(settings.catalog), job_id, generation, stop)
@@ -46,4 +45,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))

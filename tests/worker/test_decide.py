@@ -11,6 +11,7 @@ from backend.catalog import lifecycle
 from worker.decide import (
     BACKOFF_S_MAX,
     KILL_AFTER_S,
+    LINGER_S,
     WELL_S,
     Action,
     Deed,
@@ -19,6 +20,7 @@ from worker.decide import (
     Process,
     backoff_s,
     decide,
+    pause_s,
 )
 
 S = 1_000_000
@@ -81,7 +83,11 @@ def job(wanted: str, observed: str, ago_s: float = 0, **more: Any) -> JobSeen:
         (job("stopped", "failed", 5, wanted_since_us=NOW), Deed.SEEN),
         # the process of a lease that is over
         (job("running", "failed", 99, lingers=True), Deed.KILL),
-        (job("deleted", "stopped", lingers=True), Deed.KILL),
+        (job("deleted", "stopped", lingers=True), Deed.NOTHING),  # its Spark ends; the next driver need not wait
+        (job("running", "stopped", lingers=True), Deed.LAUNCH),
+        (job("stopped", "stopped", LINGER_S, lingers=True), Deed.NOTHING),
+        (job("stopped", "stopped", LINGER_S + 1, lingers=True), Deed.KILL),
+        (job("deleted", "stopped", LINGER_S + 1, lingers=True), Deed.KILL),
     ],
 )
 def test_the_next_step(seen: JobSeen, deed: Deed) -> None:
@@ -123,4 +129,8 @@ def test_every_state_has_a_step_and_what_it_writes_is_legal() -> None:
 
 
 def test_pauses_grow_and_end_growing() -> None:
+    for failures, since_s, left_s in ((1, 0.25, 0.75), (1, 1, None), (3, 1, 3), (0, 0, None)):
+        assert pause_s(job("running", "failed", since_s, failures=failures), NOW) == left_s
+    assert pause_s(job("stopped", "failed", 0, failures=3), NOW) is None
+    assert pause_s(job("running", "failed", 0, failures=5, given_up=True), NOW) is None
     assert [backoff_s(failures) for failures in (0, 1, 2, 3, 7, 1000)] == [0, 1, 2, 4, BACKOFF_S_MAX, BACKOFF_S_MAX]

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from backend.catalog.database import Catalog
+from backend.catalog.events import FIRST_BATCH
+from backend.catalog.models import Event
 from backend.settings import Settings
 from streamjoin.errors import InputError
 from streamjoin.job import recorded
@@ -19,6 +21,8 @@ from tests.servers.process import comes_true
 from tests.spark.command import JAVA_OPTIONS
 from worker import launch, leases, processes
 from worker.app import host_name
+from worker.pool import REFILL_S_MAX, Pool
+from worker.waiting import WAITS
 
 from .jobs import SPEC, add_job, change, events_of, expected, job_of, lease_of, reports_of, results, streams
 from .platform import Workers, workers
@@ -58,7 +62,7 @@ def test_a_job_of_streams_that_end_is_exact_and_stopped_then(platform: Workers) 
     seen, lease = job_of(platform.catalog, job), lease_of(platform.catalog, job)
     assert (seen.wanted, seen.reason) == ("stopped", "reached the end")
     assert lease is not None and lease.ended
-    assert events_of(platform.catalog, job) == ["job.starting", "job.running", "job.stopped"]
+    assert events_of(platform.catalog, job) == ["job.starting", "job.running", "job.first_batch", "job.stopped"]
     want = expected(given)
     assert want.total() > 1000
     assert results(platform.settings, seen) == want
@@ -67,6 +71,7 @@ def test_a_job_of_streams_that_end_is_exact_and_stopped_then(platform: Workers) 
     assert sum(report["tuples"]["bid"] for report in reports) == given["bid"]["rows"]
     assert {unit["label"] for unit in reports[-1]["units"]} and len(reports[-1]["units"]) == 4
     assert all(report["seconds"] > 0 for report in reports)
+    assert reports[-1]["bounded"] == ["auction", "bid"]
 
 
 def test_a_job_that_is_wrong_fails_with_the_place_of_the_mistake(platform: Workers) -> None:
@@ -142,3 +147,33 @@ def test_a_driver_that_lost_its_lease_ends_at_once_and_leaves_nothing(platform: 
     log = (platform.settings.job_folder(job) / launch.LOG).read_text()
     assert "ends at once" in log
     assert job_of(platform.catalog, job).observed == "running"  # it is another's to say
+
+
+def test_a_job_in_a_driver_that_waited_is_exact_and_ends_with_it(platform: Workers) -> None:
+    """Once with all ready, and once while it gets ready."""
+    given = streams(5)
+    now_s = 0.0
+    pool = Pool(platform.settings, {**os.environ, **platform.settings.environment()}, steady_s=lambda: now_s)
+    folder = processes.warm_folder(platform.settings.data)
+    try:
+        for is_ready in (True, False):
+            pool.look()
+            (pid,) = pool.waiting
+            assert comes_true(lambda: any(folder.glob(f"*{WAITS}")), START_S_MAX)
+            if is_ready:
+                assert comes_true(lambda: any(folder.glob("*.ready")), START_S_MAX), pool.log.read_text()
+            job = begin(platform, streams=given, spec={**SPEC, "run": {"until_end": True}})
+            assert lease_of(platform.catalog, job).pid == pid  # type: ignore[union-attr]
+            platform.wait_observed(job, "stopped", within_s=START_S_MAX)
+            assert job_of(platform.catalog, job).reason == "reached the end"
+            assert comes_true(lambda pid=pid: processes.started(pid) is None, 30), platform.tails(job)
+            assert results(platform.settings, job_of(platform.catalog, job)) == expected(given)
+            assert (platform.settings.job_folder(job) / "checkpoint-0" / "spark.log").exists()
+            with platform.catalog.read() as session:
+                event = session.query(Event).where(Event.job_id == job, Event.kind == FIRST_BATCH).one()
+            assert event.data["warm"] is True
+            pool.look()
+            assert not any(folder.glob("*.job"))
+            now_s += REFILL_S_MAX
+    finally:
+        pool.end()

@@ -313,4 +313,4 @@ def check_it_is_gone(client: Client, settings: Settings, catalog: Catalog, store
     assert list(store.list_blocks(job)) == []
     assert store.jobs() == []
     assert not settings.job_folder(job).exists()
-    assert comes_true(lambda: not processes.members(settings.data), 30)
+    assert comes_true(lambda: not processes.members(settings.data, job), 30)

@@ -75,8 +75,9 @@ def desk(settings: Settings, catalog: Catalog) -> Desk:
 
 @pytest.fixture
 def sleeper() -> Iterator[tuple[int, str]]:
-    """A process that lives."""
-    with subprocess.Popen(["sleep", "600"]) as process:
+    """A process that lives, and does not listen to SIGTERM."""
+    with subprocess.Popen(["sh", "-c", "trap '' TERM; exec sleep 600"]) as process:
+        assert comes_true(lambda: Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"sleep"), 5)
         since = processes.started(process.pid)
         assert since is not None
         yield process.pid, since
@@ -350,6 +351,20 @@ def test_a_deleted_job_whose_store_the_platform_no_longer_has_is_kept_unless_it_
         assert session.get(Job, never) is None
 
 
+@pytest.mark.parametrize(("observed", "told"), [("running", True), ("starting", False)])
+def test_a_driver_here_that_runs_is_told_to_stop_at_once(desk: Desk, observed: str, told: bool) -> None:
+    """Before it runs it may not know the signal yet, and looks at its lease."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        job = add_job(desk.catalog, wanted="running")
+        desk.take(job, 1, process.pid, processes.started(process.pid))
+        desk.see(job, observed)
+        assert desk.look() == {}
+        want(desk.catalog, job, "stopped")
+        assert desk.look() == {job: Deed.ASK}
+        assert comes_true(lambda: processes.started(process.pid) is None, 5 if told else 0.3) is told
+        process.kill()
+
+
 def test_a_deleted_job_that_runs_is_stopped_first(desk: Desk, sleeper: tuple[int, str]) -> None:
     job = add_job(desk.catalog, wanted="running")
     desk.take(job, 1, *sleeper)
@@ -397,7 +412,7 @@ def test_a_driver_that_cannot_be_started_is_a_failure_with_its_reason(
     settings: Settings, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = add_job(catalog, wanted="running")
-    monkeypatch.setenv(launch.DRIVER_COMMAND, "/no/such/program")
+    monkeypatch.setenv(processes.DRIVER_COMMAND, "/no/such/program")
     assert not launch.launch(settings, catalog, job, 1, "here")
     seen, lease = job_of(catalog, job), lease_of(catalog, job)
     assert seen.observed == "failed"
@@ -412,7 +427,7 @@ def test_a_dead_drivers_children_are_killed_before_its_lease_is_freed(
     settings = settings.model_copy(update={"lease_s": 20.0})
     desk = Desk(settings, catalog)
     job = add_job(catalog, wanted="running")
-    monkeypatch.setenv(launch.DRIVER_COMMAND, STAND_IN)
+    monkeypatch.setenv(processes.DRIVER_COMMAND, STAND_IN)
     assert launch.launch(settings, catalog, job, 1, "here")
     assert not launch.launch(settings, catalog, job, 1, "here")
     assert comes_true(lambda: job_of(catalog, job).observed == "running", 60)
@@ -423,6 +438,21 @@ def test_a_dead_drivers_children_are_killed_before_its_lease_is_freed(
     assert desk.look() == {job: Deed.FREE}
     assert processes.members(settings.data) == []
     assert Path(settings.job_folder(job) / launch.LOG).exists()
+
+
+def test_a_look_tells_which_drivers_to_watch_and_when_a_job_that_failed_is_due(
+    desk: Desk, sleeper: tuple[int, str]
+) -> None:
+    runs, failed, elsewhere = (add_job(desk.catalog, wanted="running") for _ in range(3))
+    desk.take(runs, 1, *sleeper)
+    desk.take(elsewhere, 1, 1, "another")
+    with desk.catalog.begin() as session:
+        session.get_one(Lease, elsewhere).host = "there"
+    change(desk.catalog, failed, observed="failed", observed_since_us=desk.now_us, failures=2)
+    desk.look(0.5)
+    assert (desk.reconciler.drivers, desk.reconciler.due_s) == ({sleeper}, 1.5)
+    assert desk.look(1.5) == {failed: Deed.LAUNCH}
+    assert desk.reconciler.due_s is None
 
 
 def test_a_look_at_many_jobs_is_short(desk: Desk, sleeper: tuple[int, str]) -> None:

@@ -33,7 +33,7 @@ def batch(number: int, rng: random.Random) -> BatchReport:
     return BatchReport(
         number, rng.randrange(200), [unit(0, rng), unit(1, rng)],
         {0: {"rows": rng.randrange(500), "dead_letters": 1}, 1: {"rows": rng.randrange(500), "null_keys": 2}},
-        {"units": 0.1}, {0: NOW - 2 * S},
+        {"units": 0.1, "committed": 2.0}, {0: NOW - 2 * S},
     )  # fmt: skip
 
 
@@ -57,10 +57,11 @@ def test_a_report_tells_of_its_span(catalog: Catalog) -> None:
     reports = reporter(catalog, job, clock)
     given = [batch(number, rng) for number in range(3)]
     reports.begin()
+    clock.now_s += 2.0
     for one in given:
         reports.add(one)
         reports.took(100.0 * (one.batch + 1))
-    clock.now_s += 2.0
+    clock.now_s += 0.7
     reports.write()
     (written,) = reports_of(catalog, job)
     body = written.body
@@ -78,6 +79,87 @@ def test_a_report_tells_of_its_span(catalog: Catalog) -> None:
     assert set(body["lag_ms"]) == {"auction"}
     assert [one["unit"] for one in body["units"]] == [0, 1]
     assert body["units"][0]["comparisons"] == sum(one.units[0]["comparisons"] for one in given)
+
+
+def counted(number: int, rows: int, took_s: float, latest_us: int | None = None) -> BatchReport:
+    """A batch of so many tuples of the first stream, each of which one unit received."""
+    one = unit(0, random.Random(number)) | {"received": {"store": rows, "probe": 0, "both": 0}}
+    latest = {} if latest_us is None else {0: latest_us}
+    return BatchReport(number, 0, [one], {0: {"rows": rows}}, {"committed": took_s}, latest)
+
+
+def test_a_rate_is_of_the_time_in_which_tuples_came_and_not_of_the_pause_before(catalog: Catalog) -> None:
+    clock = Clock()
+    reports = reporter(catalog, "job_any", clock)
+    reports.begin()
+    clock.now_s += 30.0
+    reports.add(counted(0, 28_000, 0.45))
+    clock.now_s += 0.6  # the reporter wakes later than that
+    body = reports.take()
+    assert body is not None
+    assert (body["seconds"], body["quiet_seconds"], body["tuples_per_second"]) == (1.0, 29.0, 28_000.0)
+    assert body["units"][0]["received"] / body["seconds"] == body["tuples_per_second"]
+    clock.now_s += 9.4
+    reports.add(counted(1, 28_000, 4.0))
+    body = reports.take()
+    assert body is not None
+    assert (body["seconds"], body["quiet_seconds"], body["tuples_per_second"]) == (4.0, 6.0, 7_000.0)
+
+
+def test_a_batch_may_be_known_before_the_query_is_known_to_run(catalog: Catalog) -> None:
+    clock = Clock()
+    reports = reporter(catalog, "job_any", clock)
+    clock.now_s += 9.0
+    reports.add(counted(0, 500, 0.5))
+    clock.now_s += 0.1
+    reports.begin()
+    body = reports.take()
+    assert body is not None
+    assert (body["seconds"], body["tuples_per_second"]) == (1.0, 500.0)
+
+
+def test_batches_that_follow_each_other_have_one_rate_however_reports_are_cut(catalog: Catalog) -> None:
+    clock = Clock()
+    reports = reporter(catalog, "job_any", clock)
+    reports.begin()
+    found = []
+    for number in range(20):  # a batch every 0.7 s, and the reporter looks every second
+        for _ in range(7):
+            clock.now_s += 0.1
+            if round(clock.now_s * 10) % 10 == 5 and (body := reports.take()) is not None:
+                found.append(body)
+        reports.add(counted(number, 700, 0.7))
+    assert len(found) > 10
+    assert {body["tuples_per_second"] for body in found} == {1000.0}
+    assert {body["quiet_seconds"] for body in found} == {0.0}
+    assert merged(found)["tuples_per_second"] == 1000.0
+
+
+def test_the_pause_between_two_merged_reports_is_part_of_their_span(catalog: Catalog) -> None:
+    clock = Clock()
+    reports = reporter(catalog, "job_any", clock)
+    reports.begin()
+    found = []
+    for number in range(3):
+        clock.now_s += 10.0
+        reports.add(counted(number, 100, 0.1))
+        body = reports.take()
+        assert body is not None
+        found.append(body)
+    assert [body["tuples_per_second"] for body in found] == [100.0, 100.0, 100.0]
+    both = merged(found)
+    assert (both["seconds"], both["quiet_seconds"], both["tuples_per_second"]) == (21.0, 9.0, 14.3)
+
+
+def test_a_batch_without_tuples_tells_no_lag(catalog: Catalog) -> None:
+    reports = reporter(catalog, "job_any", Clock())
+    reports.add(counted(0, 10, 0.1, NOW))
+    first = reports.take()
+    reports.add(counted(1, 0, 0.1))
+    heartbeat = reports.take()
+    assert first is not None and heartbeat is not None
+    assert set(first["lag_ms"]) == {"auction"}
+    assert heartbeat["lag_ms"] == {}
 
 
 def test_nothing_is_written_of_a_span_without_batches(catalog: Catalog) -> None:

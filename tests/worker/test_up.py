@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -26,7 +28,8 @@ from tests.modes import open_to_others
 from tests.servers.process import comes_true, free_ports
 from tests.spark.command import JAVA_OPTIONS
 from worker import processes
-from worker.launch import DRIVER_COMMAND
+from worker.processes import DRIVER_COMMAND
+from worker.waiting import WAITS
 
 from .jobs import add_job, change, events_of, expected, job_of, lease_of, reports_of, results, streams, want
 from .platform import Workers
@@ -295,15 +298,50 @@ def test_a_job_goes_on_exactly_while_everything_around_it_is_killed(settings: Se
         assert lease_of(catalog, job).generation == 2  # type: ignore[union-attr]
         assert {report.generation for report in reports_of(catalog, job)} == {1, 2}
         assert events_of(catalog, job) == [
-            "job.starting", "job.running", "job.failed", "job.restarted", "job.running", "job.stopping", "job.stopped",
+            "job.starting", "job.running", "job.first_batch", "job.failed", "job.restarted", "job.running",
+            "job.first_batch", "job.stopping", "job.stopped",
         ]  # fmt: skip
 
         change_and_run_again(catalog, look, job)
         assert open_to_others(settings.data) == []
+        # Whatever dies, a driver waits for the next start.
+        waits = processes.warm_folder(settings.data)
+        assert comes_true(lambda: any(waits.glob(f"*{WAITS}")), 60), look.tails(job)
         up.end(signal.SIGINT)
+        assert not list(waits.iterdir())
         assert job_of(catalog, job).observed == "stopped"
         # On a machine that has more to do than it can, it takes so much longer.
         assert recovered_s < RECOVERED_S_MAX * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), recovered_s
+
+
+STACK = re.compile(r"Traceback \(most recent call last\)|(^|\\n)(\s|\\t)*at [\w.$/]+\(", re.MULTILINE)
+"""Of Python or of Java, also inside of a line of JSON."""
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_ctrl_c_leaves_no_stack_in_any_log(settings: Settings, catalog: Catalog) -> None:
+    try:
+        find_java()
+    except InputError as reason:
+        pytest.skip(str(reason))
+    # One that has rows to join for long, and one whose input has ended.
+    jobs = [add_job(catalog, streams=streams(seconds), wanted="running") for seconds in (600, 2)]
+    look = Workers(settings, catalog, None)
+    more = {"JAVA_TOOL_OPTIONS": JAVA_OPTIONS, "STREAMJOIN_DRIVER_MEMORY_MIB": "512"}
+    with running(settings, **more) as up:
+        for job in jobs:
+            look.wait_observed(job, "running", within_s=180)
+            results_of = partial(results, settings, job_of(catalog, job))
+            assert comes_true(lambda: results_of().total() > 0, 120), look.tails(job)  # noqa: B023
+        up.end(signal.SIGINT)
+        said = up.output()
+    assert [job_of(catalog, job).observed for job in jobs] == ["stopped", "stopped"]
+    logs = {str(log): log.read_text(errors="replace") for log in settings.data.rglob("*.log")}
+    assert {"api.log", "worker.log", "reconciler.log", "driver.log", "spark.log"} <= {Path(log).name for log in logs}
+    for log, text in {**logs, "up": said}.items():
+        found = STACK.search(text)
+        assert found is None, f"{log}: ...{text[max(found.start() - 2000, 0) :]}"
 
 
 def change_and_run_again(catalog: Catalog, look: Workers, job: str) -> None:

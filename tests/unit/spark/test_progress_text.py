@@ -1,0 +1,24 @@
+"""What `streamjoin run` shows of each batch while it runs."""
+
+from __future__ import annotations
+
+import time
+
+from streamjoin.spark.driver import BatchReport, Progress
+from streamjoin.spark.run import _progress_text
+
+
+def test_a_lag_is_told_of_tuples_that_came_and_does_not_rise_while_none_come() -> None:
+    shown: list[str] = []
+    on_batch = _progress_text(shown.append)
+    progress = Progress()
+    now_us = int(time.time() * 1e6)
+    for batch in (
+        BatchReport(0, 1, [], {0: {"rows": 3}}, {}, {0: now_us - 5_000_000, 1: now_us}),
+        BatchReport(1, 0, [], {}, {}),
+    ):
+        progress.add(batch)
+        on_batch(progress, batch)
+    came, heartbeat = shown
+    assert "lag 5." in came
+    assert "lag" not in heartbeat

@@ -1,0 +1,83 @@
+"""What a start took is told from what was written down before it, and kept as an event."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.catalog.database import Catalog
+from backend.catalog.events import FIRST_BATCH, record
+from backend.catalog.ids import now_us
+from backend.catalog.models import Event
+from tests.servers.process import comes_true
+from worker import leases
+from worker.steps import BATCH, LAUNCH, PROCESS, SPARK, STATE, Steps
+
+from .jobs import add_job, change, events_of
+
+S = 1_000_000
+BEGUN_US = 1_700_000_000 * S
+
+
+def tell(catalog: Catalog, job: str, kind: str, after_s: float) -> None:
+    with catalog.begin() as session:
+        record(session, kind, "it happened", job_id=job)
+        session.flush()
+        newest = session.query(Event).order_by(Event.id.desc()).first()
+        assert newest is not None
+        newest.at_us = BEGUN_US + round(after_s * S)
+
+
+def launched(catalog: Catalog, job: str, generation: int, after_s: float) -> Steps:
+    """A generation's lease, taken then."""
+    change(catalog, job, observed="stopped", generation=generation - 1, wanted="running")
+    with catalog.begin() as session:
+        lease = leases.take(session, job, generation, "here", now_us=BEGUN_US + round(after_s * S), lease_s=20)
+        lease.ended = True
+    with catalog.begin() as session:
+        began = session.query(Event).where(Event.kind == "job.starting").order_by(Event.id.desc()).first()
+        assert began is not None
+        began.at_us = BEGUN_US + round(after_s * S)
+    return Steps(catalog, job, generation, warm=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        ("job.started_by_user", "start"),
+        ("job.restart_asked", "restart"),
+        ("job.changed", "change"),
+        ("job.failed", "recovery"),
+    ],
+)
+def test_it_counts_from_what_was_asked_for_or_from_the_failure(catalog: Catalog, kind: str, cause: str) -> None:
+    job = add_job(catalog)
+    tell(catalog, job, "job.started_by_user", 0)
+    first = launched(catalog, job, 1, 0.25)
+    assert (first.cause, first.seconds) == ("start", {LAUNCH: 0.25})
+    tell(catalog, job, kind, 60)
+    tell(catalog, job, "job.stopping", 60.2)
+    second = launched(catalog, job, 2, 60.5)
+    assert (second.cause, second.seconds) == (cause, {LAUNCH: 0.5})
+    # The platform was ended and started: nobody asked.
+    third = launched(catalog, job, 3, 7_000)
+    assert (third.cause, third.seconds) == ("start", {LAUNCH: 0.0})
+
+
+def test_the_first_batch_alone_ends_a_start_and_its_event_has_every_step(catalog: Catalog) -> None:
+    job = add_job(catalog, wanted="running")
+    with catalog.begin() as session:
+        leases.take(session, job, 1, "here", now_us=now_us() - 2 * S, lease_s=20)
+    steps = Steps(catalog, job, 1, warm=False)
+    for step in (PROCESS, SPARK, STATE, BATCH, BATCH, STATE):
+        steps.done(step)
+    assert comes_true(lambda: FIRST_BATCH in events_of(catalog, job), 10)
+    assert events_of(catalog, job) == ["job.starting", FIRST_BATCH]
+    with catalog.read() as session:
+        event = session.query(Event).where(Event.kind == FIRST_BATCH).one()
+    assert list(event.data["steps"]) == [LAUNCH, PROCESS, SPARK, STATE, BATCH]
+    assert event.data["seconds"] == pytest.approx(sum(event.data["steps"].values()), abs=0.01)
+    assert event.data["steps"][PROCESS] >= 2 > event.data["steps"][BATCH]
+    assert event.data | {"steps": 0, "seconds": 0} == {
+        "generation": 1, "cause": "start", "warm": False, "steps": 0, "seconds": 0,
+    }  # fmt: skip
+    assert "first batch" in event.message and "after the start: launch 0.0 s, process 2." in event.message

@@ -1,0 +1,85 @@
+"""What a start took, step by step, until its first batch was committed; an event of the job keeps it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from backend.catalog.database import Catalog
+from backend.catalog.events import FIRST_BATCH, record
+from backend.catalog.ids import now_us
+from backend.catalog.models import Event, Lease
+
+LAUNCH: Final = "launch"
+"""From the wish, or the failure, until a driver has the lease; a driver that has to stop first does so in it."""
+PROCESS: Final = "process"
+SPARK: Final = "spark"
+STATE: Final = "state"
+BATCH: Final = "first_batch"
+_CAUSES: Final = {
+    "job.started_by_user": "start", "job.restart_asked": "restart", "job.changed": "change", "job.failed": "recovery",
+}  # fmt: skip
+_BEGINS: Final = ("job.starting", "job.restarted")
+_log = logging.getLogger("streamjoin.driver")
+
+
+class Steps:
+    """Counts the seconds of a start.
+
+    Args:
+        warm: whether the driver waited for the job.
+    """
+
+    def __init__(self, catalog: Catalog, job_id: str, generation: int, *, warm: bool) -> None:
+        self.catalog = catalog
+        self.job_id = job_id
+        self.generation = generation
+        self.warm = warm
+        with catalog.read() as session:
+            taken_us = session.get_one(Lease, job_id).taken_at_us
+            self.cause, asked_us = _cause(session, job_id, taken_us)
+        self.seconds: dict[str, float] = {LAUNCH: (taken_us - asked_us) / 1e6}
+        self._last_us = taken_us
+
+    def done(self, step: str) -> None:
+        """A step is over, and the next one begins. The first batch is the last step, and is over once."""
+        if BATCH in self.seconds:
+            return
+        at_us = now_us()
+        self.seconds[step] = self.seconds.get(step, 0.0) + (at_us - self._last_us) / 1e6
+        self._last_us = at_us
+        if step == BATCH:  # from another thread: a batch does not wait for the catalog
+            threading.Thread(target=self._record, name="steps", daemon=True).start()
+
+    def _record(self) -> None:
+        seconds = {step: round(value, 3) for step, value in self.seconds.items()}
+        total = round(sum(self.seconds.values()), 3)
+        told = ", ".join(f"{step.replace('_', ' ')} {value:.1f} s" for step, value in seconds.items())
+        message = f"generation {self.generation} committed its first batch {total:.1f} s after the {self.cause}: {told}"
+        data = {
+            "generation": self.generation, "cause": self.cause, "warm": self.warm, "seconds": total, "steps": seconds,
+        }  # fmt: skip
+        try:
+            with self.catalog.begin() as session:
+                record(session, FIRST_BATCH, message, job_id=self.job_id, data=data)
+        except SQLAlchemyError as failure:
+            _log.warning("what the start took is not written down: %s", failure)
+
+
+def _cause(session: Session, job_id: str, taken_us: int) -> tuple[str, int]:
+    """Why a generation was begun, and since when it was due: what came last since the one before it began."""
+
+    def latest(kinds: Iterable[str], skipped: int = 0) -> Event | None:
+        found = select(Event).where(Event.job_id == job_id, Event.kind.in_(kinds), Event.at_us <= taken_us)
+        return session.scalar(found.order_by(Event.at_us.desc(), Event.id.desc()).offset(skipped).limit(1))
+
+    before, cause = latest(_BEGINS, 1), latest(_CAUSES)  # the latest that began is this one
+    if cause is None or (before is not None and cause.at_us < before.at_us):
+        return "start", taken_us  # the platform was started
+    return _CAUSES[cause.kind], cause.at_us

@@ -1,0 +1,207 @@
+"""A driver that is started before it has a job: `python -m worker.warm`.
+
+It does what every start takes seconds for, Java, Spark's session, Python's workers and a first small join, and waits
+then. It gets one job, as soon as it listens, runs it as any driver does, and ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from backend.handover import told, write_to
+from backend.jobs.runs import run_of
+from backend.private import keep_private
+from backend.settings import Settings, read_settings
+from streamjoin.errors import InputError
+from worker import processes
+from worker.waiting import JOB, TAKEN, key_of, name_of, ready_file, short_path
+
+FIRST_TO_GO: Final = "1000"
+"""Where memory is short, the kernel ends whoever has most of these points."""
+_log = logging.getLogger("streamjoin.driver")
+_POINTS = Path("/proc/self/oom_score_adj")
+
+
+class Warm:
+    """What a driver has ready when it gets its job.
+
+    Args:
+        token: by which its processes are found.
+    """
+
+    def __init__(self, settings: Settings, token: str) -> None:
+        self.settings = settings
+        self.token = token
+        self.run = run_of(settings, {})
+        self.key = key_of(self.run, settings.spark_master)
+        self.is_given = threading.Event()
+        self._points = _POINTS.read_text()
+        self._lock = threading.Lock()
+        self._log: int | None = None
+        self._session: Any = None
+        self._thread = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
+
+    def begin(self) -> None:
+        """Get ready, in a thread of its own; what this process says goes on where it went."""
+        # Java takes over standard error while it starts, and our log must not end up with it.
+        sys.stderr = open(os.dup(2), "w", buffering=1)  # noqa: SIM115
+        _POINTS.write_text(FIRST_TO_GO)
+        self._thread.start()
+
+    def job(self) -> tuple[str, int]:
+        """Get ready, and wait for a job, whichever takes longer; gives its id and generation.
+
+        Ends this process where it is asked to, or where whoever took it is gone.
+        """
+        signal.signal(signal.SIGTERM, lambda *_: self.end("it is asked to"))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this process
+        self.begin()
+        # What follows is loaded while Java starts.
+        from backend.logs import set_up_logs
+        from worker.keeper import end_with_platform
+
+        set_up_logs("driver")
+        end_with_platform(self.end)
+        place = _folder(self.settings) / name_of(self.token, self.key)
+        new = place.with_suffix(".new")
+        with socket.socket(socket.AF_UNIX) as listener:
+            with short_path(new) as path:
+                listener.bind(path)
+            listener.listen(1)
+            new.rename(place)
+            channel, _ = listener.accept()
+        place.with_suffix(TAKEN).unlink(missing_ok=True)
+        with channel:
+            said = told(channel, 1)
+            if said is None:
+                self.end("whoever took it is gone")
+            self.is_given.set()
+            environment, (self._log,) = said
+            job_id, _, generation = environment.pop(JOB).rpartition("/")
+            environment.pop(processes.MARK)  # it has another one, by which its children are found, too
+            os.environ.update(environment)
+            write_to(self._log, (1, sys.stderr.fileno()))
+            channel.sendall(b"!")
+        self._be_as_others()
+        return job_id, int(generation)
+
+    def session(self, log: Path) -> Any:
+        """The session, as soon as it is ready; None where it could not be made.
+
+        Args:
+            log: where Spark's errors go from now on.
+        """
+        from streamjoin.spark.session import log_to
+
+        self._thread.join()
+        if self._log is not None:
+            write_to(self._log, (2,))
+        if self._session is not None:
+            self._be_as_others()  # what was started since
+            log_to(self._session, log)
+        return self._session
+
+    def fits(self, settings: Settings, spec: dict[str, Any]) -> bool:
+        """Whether a job may run in this session."""
+        return key_of(run_of(settings, spec), settings.spark_master) == self.key
+
+    def end(self, why: str) -> NoReturn:
+        """End with all that was started."""
+        print(f"streamjoin: a driver without a job ends: {why}", file=sys.stderr, flush=True)
+        self._end_children()
+        os._exit(0)
+
+    def start_cold(self, job_id: str, generation: int) -> NoReturn:
+        """Become a driver that has nothing ready, with the same process id and thus the same lease."""
+        self._end_children()
+        if self._log is not None:
+            write_to(self._log, (2,))
+        from worker.launch import command_of
+
+        command = command_of(job_id, generation)
+        os.execve(command[0], command, {**os.environ, processes.MARK: processes.mark_of(job_id, generation)})
+
+    def _end_children(self) -> None:
+        me = os.getpid()
+        processes.kill_all(lambda: [pid for pid in self._members() if pid != me], within_s=1.0)
+
+    def _members(self) -> list[int]:
+        return processes.of_warm(self.settings.data, self.token)
+
+    def _be_as_others(self) -> None:
+        """It has a job, and is worth as much as every other driver."""
+        for pid in self._members():
+            try:
+                Path(f"/proc/{pid}/oom_score_adj").write_text(self._points)
+            except OSError:
+                continue  # it has ended
+
+    def _warm_up(self) -> None:
+        begun_s = time.monotonic()
+        try:
+            self._session = self._made()
+            if not self.is_given.is_set():
+                _log.info("a driver is ready for a job after %.1f s", time.monotonic() - begun_s)
+                ready_file(self.settings.data, self.token).touch()
+        except BaseException as failure:
+            print(f"streamjoin: {failure}", file=sys.stderr, flush=True)
+            if not self.is_given.is_set():  # else the job is run without what is ready
+                self._end_children()
+                os._exit(1)
+
+    def _made(self) -> Any:
+        from streamjoin.spark import warmup
+        from streamjoin.spark.session import create_session, start_workers
+
+        slots = self.run["slots"]
+        session = create_session(
+            slots, master=self.settings.spark_master, driver_memory_mib=self.run["driver_memory"],
+            settings=self.run.get("spark"), log=self.settings.data.absolute() / "logs" / "warm.log",
+        )  # fmt: skip
+        if self.is_given.is_set():
+            start_workers(session, slots)  # the job's own first batch does the rest
+        else:
+            with tempfile.TemporaryDirectory(prefix=f"{self.token}.", dir=_folder(self.settings)) as folder:
+                warmup.join(session, slots, Path(folder))
+        return session
+
+
+def _folder(settings: Settings) -> Path:
+    folder = processes.warm_folder(settings.data)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def own_token() -> str:
+    """By which the processes of this driver are found."""
+    return os.environ[processes.MARK].removeprefix(processes.WARM).partition("/")[0]
+
+
+def main() -> None:
+    """Wait for a job, and run it."""
+    keep_private()
+    try:
+        settings = read_settings()
+    except InputError as wrong:
+        sys.exit(f"streamjoin: {wrong}")
+    warm = Warm(settings, own_token())
+    job_id, generation = warm.job()
+
+    from backend.logs import set_up_logs
+    from worker.driver import drive
+
+    set_up_logs("driver", job_id=job_id, generation=generation)
+    sys.exit(drive(read_settings(), job_id, generation, warm))
+
+
+if __name__ == "__main__":
+    main()
