@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -26,10 +27,12 @@ from streamjoin.intake.deadletter import REASONS, line_start
 
 HEAD: Final = "kept.json"
 SEGMENT_BYTES: Final = 16 << 20
-"""A segment that has so many bytes is followed by another. A look at a page reads one segment at a time."""
+"""A segment that has so many bytes is followed by another."""
 KEPT_BYTES_MAX: Final = 1 << 30
 """The oldest segments are dropped where all have more; their rows stay counted."""
 PAGE_BYTES_MAX: Final = 1 << 20
+PIECE_BYTES: Final = 256 << 10
+"""Segments are read in pieces of about so many bytes."""
 
 LATE: Final = "late"
 SHED: Final = "shed"
@@ -173,7 +176,7 @@ def page(
     Raises:
         ValueError: `before` is no id.
         StateError: what is kept is damaged.
-    Cost: reads whole segments of `SEGMENT_BYTES`, only those that have such rows, until the page is full.
+    Cost: reads from the newest row, or from `before`, until the page is full, and only segments that have such rows.
     """
     last = None if before is None else _parse(before)
     rows: list[dict[str, Any]] = []
@@ -181,32 +184,29 @@ def page(
     for segment in reversed(read_head(folder).segments):
         if last is not None and segment.number > last[0]:
             continue
+        end = last[1] if last is not None and segment.number == last[0] else segment.size
         starts = _starts(segment, stream, reason)
-        data = _read(folder, segment) if starts else b""
-        end = min(last[1], len(data)) if last is not None and segment.number == last[0] else len(data)
-        while end > 0:
-            begin = data.rfind(b"\n", 0, end - 1) + 1
-            if data.startswith(starts, begin, end):
-                size += end - begin
+        for begin, line in _backwards(folder, segment, end) if starts else ():
+            if line.startswith(starts):
+                size += len(line)
                 if len(rows) == limit or (rows and size > PAGE_BYTES_MAX):
                     return rows, True
-                rows.append({"id": f"{segment.number}-{begin}", **_parsed(folder, segment, data[begin:end])})
-            end = begin
+                rows.append({"id": f"{segment.number}-{begin}", **_parsed(folder, segment, line)})
     return rows, False
 
 
 def lines(folder: Path, *, stream: str | None = None, reason: str | None = None) -> Iterator[bytes]:
-    """All kept rows, oldest first, as whole JSON lines in pieces of a segment at most.
+    """All kept rows, oldest first, as whole JSON lines, many at a time.
 
     Raises:
         StateError: the head is damaged.
     """
     for segment in read_head(folder).segments:
         if starts := _starts(segment, stream, reason):
-            data = _read(folder, segment)
-            if len(starts) < sum(map(len, segment.rows.values())):
-                data = b"".join(line for line in data.splitlines(keepends=True) if line.startswith(starts))
-            yield data
+            is_all = len(starts) == sum(map(len, segment.rows.values()))
+            for found in _forwards(folder, segment):
+                if wanted := found if is_all else [line for line in found if line.startswith(starts)]:
+                    yield b"".join(wanted)
 
 
 def _starts(segment: Segment, stream: str | None, reason: str | None) -> tuple[bytes, ...]:
@@ -267,12 +267,40 @@ def _write(path: Path, head: Head, sync: bool) -> None:
     os.replace(temporary, path)
 
 
-def _read(folder: Path, segment: Segment) -> bytes:
-    try:
-        with open(_path(folder, segment.number), "rb") as file:
-            return file.read(segment.size)
-    except FileNotFoundError:
-        return b""  # dropped since the head was read
+def _forwards(folder: Path, segment: Segment) -> Iterator[list[bytes]]:
+    """The lines of a segment, first to last, a piece at a time."""
+    with suppress(FileNotFoundError), open(_path(folder, segment.number), "rb") as file:  # it may be dropped by now
+        left = segment.size
+        while left > 0 and (found := file.readlines(min(left, PIECE_BYTES))):
+            # A driver that is at work, or that died, may have written more than the head knows of.
+            while left < sum(map(len, found)):
+                found.pop()
+            left -= sum(map(len, found))
+            yield found
+
+
+def _backwards(folder: Path, segment: Segment, end: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of a segment before the place `end`, last to first, each with its own place.
+
+    Raises:
+        ValueError: no line begins or ends at `end`.
+    """
+    with suppress(FileNotFoundError), open(_path(folder, segment.number), "rb") as file:
+        file.seek(min(max(end - 1, 0), segment.size))
+        if end > segment.size or (end > 0 and file.read(1) != b"\n"):
+            raise ValueError(f'"{segment.number}-{end}" is no row that is kept; begin again without it')
+        rest = b""
+        while end > 0:
+            begin = max(end - PIECE_BYTES, 0)
+            file.seek(begin)
+            data = file.read(end - begin) + rest
+            whole = data.find(b"\n") + 1 if begin else 0  # what comes before may be the end of a line
+            stop = len(data)
+            while stop > whole:
+                start = data.rfind(b"\n", whole, stop - 1) + 1 or whole
+                yield begin + start, data[start:stop]
+                stop = start
+            rest, end = data[:whole], begin
 
 
 def _parsed(folder: Path, segment: Segment, line: bytes) -> dict[str, Any]:

@@ -15,6 +15,7 @@ RejectedOutput = Annotated[
     Literal["table", "json", "ndjson"],
     cyclopts.Parameter(name=["-o", "--output"], help="Format; ndjson gives all kept rows, one JSON object a line."),
 ]
+RowLimit = Annotated[int, cyclopts.Parameter(validator=cyclopts.validators.Number(gte=1))]
 COUNTS = ("stream", "reason", "rows", "kept", "meaning")
 ROWS = ("id", "stream", "reason", "place", "detail", "text")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,43 @@ def test_attack_no_text_breaks_lines_or_passes_for_another_row(record: bytes | N
     assert page(tmp_path, 5, stream="s") == ([], False) and len(page(tmp_path, 5)[0]) == 2
     assert sum(file.stat().st_size for file in tmp_path.glob("*.jsonl")) < 200_000
     assert row.get("truncated", False) is (record is not None and len(record) > 1 << 20)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 150, 1_000, 1 << 20])
+def test_rows_are_the_same_however_small_the_pieces_that_are_read(
+    piece_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rejected, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(rejected, "SEGMENT_BYTES", 1_000)
+    for batch in range(6):
+        commit(tmp_path, batch, letters_of(batch, 4, NO_TIME, text="é" * (batch * 50)))
+    with open(tmp_path / "000000002.jsonl", "ab") as file:  # of a driver that died, or is at work
+        file.write(b'{"reason": "no_time", "stream": "r", "record": "unknown"}\n')
+    want = [f"{'é' * (batch * 50)}{batch}.{at}" for batch in range(6) for at in range(4)]
+    assert [json.loads(line)["record"] for line in b"".join(lines(tmp_path)).splitlines()] == want
+    shown, has_more = page(tmp_path, 5)
+    while has_more:
+        rows, has_more = page(tmp_path, 5, before=shown[-1]["id"])
+        shown += rows
+    assert texts(shown) == want[::-1]
+
+
+def test_a_place_between_two_rows_is_no_place_to_go_on(tmp_path: Path) -> None:
+    commit(tmp_path, 0, letters_of(0, 2, NO_TIME))
+    second, first = (int(row["id"].split("-")[1]) for row in page(tmp_path, 2)[0])
+    for place in (first + 1, second - 1, second + 1, 10**9, 10**30):
+        with pytest.raises(ValueError, match="begin again without it"):
+            page(tmp_path, 2, before=f"1-{place}")
+
+
+def test_neither_a_page_nor_a_download_holds_what_is_kept(tmp_path: Path) -> None:
+    commit(tmp_path, 0, letters_of(0, 4_000, NO_TIME, text="y" * 4_000))
+    size = (tmp_path / "000000001.jsonl").stat().st_size
+    tracemalloc.start()
+    try:
+        assert sum(map(len, lines(tmp_path))) == size
+        assert len(page(tmp_path, 20)[0]) == 20
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert size > 15 << 20 and peak < 3 << 20

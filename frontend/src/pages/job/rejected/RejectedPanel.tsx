@@ -1,0 +1,102 @@
+/** Rows that are missing from a job's results: how many, why, and each one that is kept. */
+import { Button, NativeSelect } from '@mantine/core';
+import { asProblem } from '../../../api/problem';
+import { downloadRejected } from '../../../api/rejected';
+import type { Job, RejectedCount } from '../../../api/types';
+import { CopyAs } from '../../../components/CopyAs';
+import { Empty } from '../../../components/Empty';
+import { Loading } from '../../../components/Loading';
+import { Panel } from '../../../components/Panel';
+import { ProblemView } from '../../../components/ProblemView';
+import { formatCount, formatRows } from '../../../format';
+import { rejectedRows } from '../../../recipes';
+import { Counts } from './Counts';
+import { RejectedList } from './RejectedList';
+import classes from './RejectedPanel.module.css';
+import { useRejected } from './useRejected';
+
+/** A page is refused where its place is gone, as in a job that has begun anew. */
+const REFUSED = 422;
+
+export function RejectedPanel({ job }: { job: Job }) {
+  const isLive = job.wanted === 'running' || job.observed !== 'stopped';
+  const { asked, found, filter, page, hasNext, choose, turnNext, turnBack, toFirst } = useRejected(job.id, isLive);
+  const counts = found?.counts ?? [];
+  const total = counts.reduce((rows, count) => rows + count.rows, 0);
+  const kept = counts.filter((count) => isOf(count, filter)).reduce((rows, count) => rows + count.kept, 0);
+  return (
+    <Panel
+      title="Rejected rows"
+      note={total > 0 && `${formatRows(total)} over all runs, each counted once`}
+      actions={<CopyAs recipe={rejectedRows(job.name, filter)} what="list the rejected rows of this job" />}
+      flush
+    >
+      {asked.error !== null && (
+        <ProblemView
+          error={asked.error}
+          note={found === undefined ? undefined : 'What was read before is still shown below.'}
+          onRetry={() => (asProblem(asked.error).status === REFUSED ? toFirst() : void asked.refetch())}
+        />
+      )}
+      {found === undefined ? (
+        asked.isPending && <Loading what="rejected rows" />
+      ) : counts.length === 0 ? (
+        <Empty title="No row is missing">
+          Rows that cannot be joined, come late or are dropped under overload would be counted here, with the reason.
+        </Empty>
+      ) : (
+        <>
+          <Counts counts={counts} chosen={filter} onChoose={choose} />
+          <div className={classes.tools}>
+            <NativeSelect
+              size="xs"
+              aria-label="Stream"
+              value={filter.stream ?? ''}
+              data={[{ value: '', label: 'All streams' }, ...namesOf(counts, 'stream')]}
+              onChange={({ currentTarget: { value } }) => choose({ ...filter, stream: value || undefined })}
+            />
+            <NativeSelect
+              size="xs"
+              aria-label="Reason"
+              value={filter.reason ?? ''}
+              data={[{ value: '', label: 'All reasons' }, ...namesOf(counts, 'reason')]}
+              onChange={({ currentTarget: { value } }) => choose({ ...filter, reason: value || undefined })}
+            />
+            <span className={classes.words} role="status">
+              {`${formatCount(kept)} kept, newest first${page > 1 ? `; page ${formatCount(page)}` : ''}`}
+            </span>
+            <span className={classes.buttons} role="group" aria-label="Pages of rejected rows">
+              <Button variant="default" disabled={page === 1} onClick={turnBack}>
+                Previous page
+              </Button>
+              <Button variant="default" disabled={!hasNext} onClick={turnNext}>
+                Next page
+              </Button>
+            </span>
+            <span className={classes.buttons} role="group" aria-label="Download all rows that are kept">
+              {(['csv', 'ndjson'] as const).map((format) => (
+                <Button key={format} component="a" variant="default" href={downloadRejected(job.id, filter, format)} download>
+                  Download {format === 'csv' ? 'CSV' : 'JSON lines'}
+                </Button>
+              ))}
+            </span>
+          </div>
+          {found.data.length > 0 ? (
+            <RejectedList key={page} rows={found.data} />
+          ) : (
+            <Empty title={page > 1 ? 'There are no more rows' : 'No such row is kept'}>
+              Rows that are late, shed, or have a NULL key are counted only; of the others the newest are kept.
+            </Empty>
+          )}
+        </>
+      )}
+    </Panel>
+  );
+}
+
+const isOf = (count: RejectedCount, chosen: { stream?: string | undefined; reason?: string | undefined }): boolean =>
+  [undefined, count.stream].includes(chosen.stream) && [undefined, count.reason].includes(chosen.reason);
+
+const namesOf = (counts: RejectedCount[], field: 'stream' | 'reason'): string[] => [
+  ...new Set(counts.map((count) => count[field])),
+];
