@@ -1,0 +1,182 @@
+"""The uploaded files themselves: each is there whole or not at all, and never changes under its name.
+
+data/uploads/orders.csv           what streams read
+data/uploads/.owners/orders.csv   the id of the user who sent it
+data/uploads/.drafts/upl_...      what is still coming in
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from filecmp import cmp
+from pathlib import Path
+from typing import BinaryIO, Final, Self
+
+from backend.catalog.ids import new_id
+from backend.problems import Problem
+
+DRAFT_KEPT_S: Final = 3600.0
+"""A draft that nothing was added to for so long is left over from a process that died."""
+_DRAFTS: Final = ".drafts"
+_OWNERS: Final = ".owners"
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An uploaded file.
+
+    Args:
+        at_us: when it was complete.
+        owner_id: who sent it; None where auth was off.
+    """
+
+    name: str
+    bytes: int
+    at_us: int
+    owner_id: str | None
+
+
+class Draft:
+    """A file that is coming in; leaving the block without `keep` forgets it.
+
+    Args:
+        folder: of all uploads.
+    Cost: a write for each piece; nothing of it stays in memory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / _DRAFTS / new_id("upl")
+        self._file: BinaryIO
+        self._bytes = 0
+
+    def __enter__(self) -> Self:
+        """Begin it."""
+        with _told():
+            for part in (_DRAFTS, _OWNERS):
+                (self._folder / part).mkdir(parents=True, exist_ok=True)
+            _forget_old_drafts(self._folder / _DRAFTS)
+            self._file = open(self._path, "xb")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Forget it, unless it was kept."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+    def write(self, piece: bytes) -> None:
+        """Add what came."""
+        with _told():
+            self._file.write(piece)
+        self._bytes += len(piece)
+
+    def keep(self, name: str, owner_id: str | None) -> bool:
+        """Give it its name, durably.
+
+        Returns:
+            Whether it is new; the same bytes may be sent under one name again, and nothing changes.
+        Raises:
+            Problem: it is empty, or the name has other bytes already.
+        """
+        if not self._bytes:
+            raise Problem("invalid", f"{name} is empty; send the bytes of a file as the body")
+        with _told():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            try:
+                os.link(self._path, self._folder / name)  # of two at once only one is first
+            except FileExistsError:
+                return self._is_repeated(name)
+            _write_durably(self._folder / _OWNERS / name, owner_id or "")
+            _sync(self._folder)
+        return True
+
+    def _is_repeated(self, name: str) -> bool:
+        kept = self._folder / name
+        if kept.is_file() and not kept.is_symlink() and cmp(self._path, kept, shallow=False):
+            return False
+        raise Problem(
+            "conflict",
+            f"there is an upload {name} already, with other content; delete it first, or send this one under another "
+            "name: files of a stream do not change",
+        )
+
+
+def all_of(folder: Path) -> list[Upload]:
+    """All uploads, by name.
+
+    Cost: one listing, and a look at each file.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+    return [upload for name in names if name[0] != "." and (upload := find(folder, name)) is not None]
+
+
+def find(folder: Path, name: str) -> Upload | None:
+    """One of them, if it is there.
+
+    Args:
+        name: checked (`names.check_name`).
+    """
+    path = folder / name
+    if path.is_symlink() or not path.is_file():
+        return None
+    seen = path.stat()
+    try:
+        owner_id = (folder / _OWNERS / name).read_text() or None
+    except FileNotFoundError:  # a crash came in between: it is nobody's
+        owner_id = None
+    return Upload(name, seen.st_size, seen.st_mtime_ns // 1000, owner_id)
+
+
+def remove(folder: Path, name: str) -> None:
+    """Forget one, whose name is checked."""
+    (folder / name).unlink(missing_ok=True)
+    (folder / _OWNERS / name).unlink(missing_ok=True)
+    _sync(folder)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A full disk is a problem that names it."""
+    try:
+        yield
+    except OSError as cause:
+        if cause.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Problem(
+                "unavailable", "the disk of the data folder is full; make room, and send the file again"
+            ) from None
+        raise
+
+
+def _forget_old_drafts(drafts: Path) -> None:
+    before_s = time.time() - DRAFT_KEPT_S
+    for path in drafts.iterdir():
+        try:
+            if path.stat().st_mtime < before_s:
+                path.unlink()
+        except FileNotFoundError:  # it was kept or forgotten meanwhile
+            continue
+
+
+def _write_durably(path: Path, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
