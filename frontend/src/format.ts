@@ -49,18 +49,6 @@ export function formatDuration(ms: number | null | undefined): string {
 /** How long it is since something was. Clocks of two machines differ, so nothing is ever in the future. */
 export const formatSince = (at: string, nowMs: number): string => formatDuration(Math.max(0, nowMs - Date.parse(at)));
 
-const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-
-export const formatClock = (atS: number): string => clock.format(atS * 1000);
-
-const minute = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
-
-export const formatMinute = (atS: number): string => minute.format(atS * 1000);
-
-/** A time of an event in UTC, to the second. */
-export const formatTime = (at: string | null): string =>
-  at === null ? NONE : at.replace('T', ' ').replace(/(\.\d+)?Z$/, 'Z');
-
 /** A cell of a row: texts as they are, and nothing as a dash. */
 export function formatCell(value: unknown): string {
   if (value === null || value === undefined) return NONE;
@@ -69,5 +57,9 @@ export function formatCell(value: unknown): string {
 
 const NUMERIC = /^(u?int|float|decimal)/;
 
-/** Whether a column's values are numbers, which stand on the right. */
-export const isNumeric = (type: string): boolean => NUMERIC.test(type);
+const TIME = /^(timestamp|date)/;
+
+export type Kind = 'number' | 'time' | 'text';
+
+/** Of a column's values: numbers stand on the right, and neither they nor times are cut off. */
+export const kindOf = (type: string): Kind => (NUMERIC.test(type) ? 'number' : TIME.test(type) ? 'time' : 'text');

@@ -11,11 +11,14 @@ import {
   jobAction,
   jobLog,
   keepQuestion,
+  previewDraft,
   pushRows,
   pythonLiteral,
+  rejectedRows,
   shellWord,
   startDemo,
   tailJob,
+  uploadFile,
 } from './recipes';
 
 test('words of a shell are quoted where they must be', () => {
@@ -42,6 +45,24 @@ test('a draft becomes a job file on standard input', () => {
   expect(curl).toContain(`-d '{"name":"wins","query":"SELECT 1","run":{"slots":2},"start":true}'`);
   expect(cli).toContain('streamjoin jobs create --start -f - <<\'JSON\'\n{\n  "name": "wins"');
   expect(python).toContain('platform.jobs.create("wins", "SELECT 1", run={"slots": 2}, start=True)');
+});
+
+test('a preview is asked for with what the rows depend on', () => {
+  const { curl, cli, python } = previewDraft({ query: 'SELECT 1', results: { select: ['a'] } });
+  expect(curl).toContain(`-d '{"query":"SELECT 1","results":{"select":["a"]}}'`);
+  expect(curl).toContain('/api/v1/jobs/preview');
+  expect(cli).toContain('streamjoin jobs preview -f - <<\'JSON\'\n{\n  "query": "SELECT 1"');
+  expect(python).toContain('print(platform.jobs.preview("SELECT 1", results={"select": ["a"]})["text"])');
+});
+
+test('a file is sent as it is, under its name', () => {
+  const { curl, cli, python } = uploadFile('my orders.csv');
+  expect(curl).toBe(
+    "curl -sS -H 'Content-Type: application/octet-stream' --data-binary '@my orders.csv' " +
+      'http://localhost:3000/api/v1/uploads?name=my%20orders.csv'.replace(/^.*$/, "'$&'"),
+  );
+  expect(cli).toContain("streamjoin uploads add 'my orders.csv'");
+  expect(python).toContain('platform.uploads.add("my orders.csv", open("my orders.csv", "rb").read())["path"]');
 });
 
 test('questions and tails keep their conditions', () => {
@@ -116,6 +137,14 @@ test('a log is followed by the command line where it still grows', () => {
   expect(jobLog('j', 'spark', true).cli).toContain('streamjoin jobs logs j --which spark --follow');
   expect(jobLog('j', 'driver', false).cli).not.toContain('--follow');
   expect(jobLog('j', 'driver', false).curl).toContain('/jobs/j/logs?which=driver');
+});
+
+test('rejected rows are asked for with the same choice', () => {
+  const { curl, cli, python } = rejectedRows("it's", { stream: 'a b', reason: 'late' });
+  expect(curl).toContain("/jobs/it's/rejected?stream=a+b&reason=late".replace("'", `'\\''`));
+  expect(cli).toContain(`streamjoin jobs rejected 'it'\\''s' --rows '--stream=a b' --reason=late`);
+  expect(python).toContain(`platform.jobs.rejected("it's", stream="a b", reason="late")`);
+  expect(rejectedRows('j', {}).curl).toMatch(/\/jobs\/j\/rejected$/);
 });
 
 test('what has no command of its own is a call', () => {

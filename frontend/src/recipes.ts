@@ -1,5 +1,6 @@
 /** Each action of the dashboard as a shell command, a command of streamjoin, and Python. */
 import { queryClient } from './api/queryClient';
+import type { RejectedFilter } from './api/queries';
 import type { Draft, Job, JobChange, Me, QueryIn, Role, UserChange } from './api/types';
 import { baseUrl } from './env';
 
@@ -116,6 +117,20 @@ export const jobLog = (job: string, which: 'driver' | 'spark', isFollowed: boole
   python: python(`print(platform.jobs.logs(${JSON.stringify(job)}, which="${which}"))`),
 });
 
+/** Rows that are missing from a job's results. */
+export const rejectedRows = (job: string, filter: RejectedFilter): Recipe => {
+  const chosen = Object.entries(filter).filter((one): one is [string, string] => one[1] !== undefined);
+  const query = new URLSearchParams(chosen).toString();
+  const options = keywords(Object.fromEntries(chosen));
+  return {
+    curl: curl('GET', `${path('jobs', job, 'rejected')}${query && `?${query}`}`),
+    cli: cli('jobs', 'rejected', job, '--rows', ...chosen.map(([name, value]) => `--${name}=${value}`)),
+    python: python(
+      `for row in platform.jobs.rejected(${JSON.stringify(job)}${options && `, ${options}`}):\n        print(row)`,
+    ),
+  };
+};
+
 export const createJob = (name: string, draft: Draft & Pick<Job, 'queries'>, start: boolean): Recipe => {
   const { query, ...rest } = draft;
   const body = { name, ...draft, start };
@@ -134,6 +149,16 @@ export const explainDraft = (draft: Draft): Recipe => {
     curl: curl('POST', 'jobs/explain', draft),
     cli: cliFromFile(draft, 'jobs', 'explain'),
     python: python(`print(platform.jobs.explain(${JSON.stringify(query)}${more})["text"])`),
+  };
+};
+
+export const previewDraft = (draft: Draft): Recipe => {
+  const { query, ...rest } = draft;
+  const more = Object.keys(rest).length === 0 ? '' : `, ${keywords(rest)}`;
+  return {
+    curl: curl('POST', 'jobs/preview', draft),
+    cli: cliFromFile(draft, 'jobs', 'preview'),
+    python: python(`print(platform.jobs.preview(${JSON.stringify(query)}${more})["text"])`),
   };
 };
 
@@ -164,6 +189,26 @@ export const createStream = (name: string, spec: Json, secrets?: Json): Recipe =
     python: python(`platform.streams.create(${JSON.stringify(name)}, ${pythonLiteral(spec)}${more})`),
   };
 };
+
+/** A file of one's own, which the platform keeps. */
+export const uploadFile = (file: string): Recipe => ({
+  curl: withKey(
+    `curl -sS -H 'Content-Type: application/octet-stream' --data-binary ${shellWord(`@${file}`)} ` +
+      shellWord(`${host}/api/v1/uploads?name=${encodeURIComponent(file)}`),
+  ),
+  cli: cli('uploads', 'add', file),
+  python: python(
+    `print(platform.uploads.add(${JSON.stringify(file)}, open(${JSON.stringify(file)}, "rb").read())["path"])`,
+  ),
+});
+
+/** Files that streams may read. */
+export const listFiles = (folder: string | null): Recipe =>
+  ({
+    ...request('GET', folder === null ? 'files' : `files?path=${encodeURIComponent(folder)}`),
+    cli: cli('files', ...(folder === null ? [] : [folder])),
+    python: python(`print(*platform.files(${folder === null ? '' : JSON.stringify(folder)}), sep="\\n")`),
+  });
 
 export const testStream = (spec: Json, secrets?: Json): Recipe => {
   const [part, more] = secretsPart(secrets);

@@ -3,6 +3,7 @@
 // It fails on anything in the console, any failed request, any finding of axe, and anything that does not appear.
 import { compare, compareNothing, sortOperators, turnKnobs } from './steps/compare.mjs';
 import { ask, askPages, changeJob, costlyChange, deleteJob, job, logs, queriesBeside, revisions } from './steps/job.mjs';
+import { chooseFiles } from './steps/files.mjs';
 import { newJoin } from './steps/join.mjs';
 import { openDemo, overview, strayAddresses, switchTheme } from './steps/overview.mjs';
 import { askAgain, forgetQueries, keepCopy, keepQuery } from './steps/queries.mjs';
@@ -27,6 +28,7 @@ await takeWalk([
   forgetQueries,
   lists,
   registerStream,
+  chooseFiles,
   editStream,
   pushRows,
   deleteStreams,

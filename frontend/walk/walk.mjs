@@ -62,6 +62,8 @@ export class Walk {
       }
       await this.picture(page, name);
     }
+    for (const [what, where] of Object.entries(await page.evaluate(cutTables)))
+      this.expect(where.length === 0, `${name}: ${what}: ${where.slice(0, 3).join('; ')}`);
     await page.setViewportSize(ZOOMED);
     const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     this.expect(tooWide <= 0, `${name} is ${tooWide} pixels too wide at 200 %`);
@@ -85,6 +87,21 @@ export class Walk {
   }
 }
 
+/** Tables that can only be read by scrolling sideways, and times in them that are cut off. Runs in the page. */
+function cutTables() {
+  const isWider = (element) => element.scrollWidth > element.clientWidth + 1;
+  const scrolls = (element) => /auto|scroll/.test(getComputedStyle(element).overflowX);
+  const around = (element) => (element === null ? [] : [element, ...around(element.parentElement)]);
+  const tables = [...document.querySelectorAll('table')].filter((table) =>
+    around(table.parentElement).some((one) => scrolls(one) && isWider(one)),
+  );
+  const times = [...document.querySelectorAll('td[data-kind="time"], td time')].filter(isWider);
+  return {
+    'a table scrolls sideways': tables.map((table) => table.textContent.slice(0, 60)),
+    'a time is cut off': times.map((time) => time.textContent),
+  };
+}
+
 /** Take these steps, `(page, walk)` each; the process ends with what was found. */
 export async function takeWalk(steps) {
   const [url, executablePath, pictures] = process.argv.slice(2);
@@ -104,10 +121,12 @@ export async function takeWalk(steps) {
     walk.listen(page);
     for (const step of steps) {
       atStep = step.name;
+      const begunMs = performance.now();
       await step(page, walk).catch(async (failure) => {
         await walk.picture(page, `failed-${atStep}`);
         throw failure;
       });
+      console.log(`${atStep}: ${((performance.now() - begunMs) / 1e3).toFixed(1)} s`);
     }
   } catch (failure) {
     walk.expect(false, `${atStep}: ${failure.message}`);

@@ -37,7 +37,14 @@ export interface Report {
   /** Reports that could not be written before this one. */
   droppedReports: number;
   stateBytes: number;
+  /** The length of the span. */
   seconds: number;
+  /** How long there was no batch before it. */
+  quietSeconds: number;
+  /** Of the whole run until then; null in reports that do not tell. */
+  totals: { tuples: number; results: number } | null;
+  /** Streams to which nothing can be added. */
+  bounded: string[];
   units: Unit[];
 }
 
@@ -96,9 +103,32 @@ export function reportOf(point: Point): Report {
     droppedReports: number(figures.dropped_reports),
     stateBytes: number(figures.state_bytes),
     seconds: number(figures.seconds),
+    quietSeconds: number(figures.quiet_seconds),
+    totals: isMapping(figures.totals)
+      ? { tuples: number(figures.totals.tuples), results: number(figures.totals.results) }
+      : null,
+    bounded: Array.isArray(figures.bounded) ? figures.bounded.filter((name) => typeof name === 'string') : [],
     units: Array.isArray(figures.units) ? figures.units.map(unitOf) : [],
   };
 }
 
 export const total = (counts: Record<string, number>): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+/** What is so while no batch runs after a report: nothing comes, and what is stored stays. */
+export const quietAfter = (report: Report, atS: number): Report => ({
+  ...report,
+  atS,
+  tuplesPerS: 0,
+  resultsPerS: 0,
+  rho: null,
+  results: 0,
+  comparisons: 0,
+  batchMs: { p50: null, p95: null, max: null },
+  lagMs: {},
+  tuples: {},
+  late: {},
+  deadLetters: {},
+  shed: {},
+  nullKeys: {},
+});

@@ -1,5 +1,5 @@
 /** What is asked of the API: each key is written once, here. Hidden tabs ask nothing: TanStack Query's default. */
-import { queryOptions, type QueryClient } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions, type QueryClient } from '@tanstack/react-query';
 import { answered, api } from './client';
 import { reportOf } from './figures';
 import { joined, minutesToAsk, type History } from './history';
@@ -9,6 +9,7 @@ import type { Draft, JobChange, Me } from './types';
 
 const LISTS_MS = 5_000;
 const JOB_MS = 2_000;
+const LOST_MS = 10_000;
 const METRICS_MS = 2_000;
 const EVENTS_MS = 5_000;
 const LOG_MS = 3_000;
@@ -37,6 +38,26 @@ export const configQuery = queryOptions({
   staleTime: Infinity,
 });
 
+/** A folder that streams may read, page by page; the allowed folders themselves where it is null. */
+export const filesQuery = (folder: string | null) =>
+  infiniteQueryOptions({
+    queryKey: ['files', folder],
+    queryFn: ({ pageParam: starting_after }) =>
+      answered(
+        api.GET('/api/v1/files', {
+          params: { query: { ...(folder !== null && { path: folder }), ...(starting_after !== null && { starting_after }) } },
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => (page.has_more ? (page.data.at(-1)?.name ?? null) : null),
+    staleTime: 0,
+  });
+
+export const uploadsQuery = queryOptions({
+  queryKey: ['uploads'],
+  queryFn: () => answered(api.GET('/api/v1/uploads', { params: { query: { limit: PAGE } } })),
+});
+
 export const jobsQuery = queryOptions({
   queryKey: ['jobs'],
   queryFn: () => answered(api.GET('/api/v1/jobs', { params: { query: { limit: PAGE } } })),
@@ -46,7 +67,9 @@ export const jobsQuery = queryOptions({
 export const jobQuery = (id: string) =>
   queryOptions({
     queryKey: ['jobs', id],
-    queryFn: () => answered(api.GET('/api/v1/jobs/{id}', { params: { path: { id } } })),
+    // One that hangs is no answer either: the page says so then.
+    queryFn: () =>
+      answered(api.GET('/api/v1/jobs/{id}', { params: { path: { id } }, signal: AbortSignal.timeout(LOST_MS) })),
     refetchInterval: JOB_MS,
   });
 
@@ -62,6 +85,25 @@ export const snapshotsQuery = (id: string, isLive: boolean) =>
     queryKey: ['jobs', id, 'snapshots'],
     queryFn: () => answered(api.GET('/api/v1/jobs/{id}/snapshots', { params: { path: { id }, query: { limit: 60 } } })),
     refetchInterval: isLive ? LISTS_MS : false,
+  });
+
+/** Which rejected rows; all of them unless said. */
+export interface RejectedFilter {
+  stream?: string | undefined;
+  reason?: string | undefined;
+}
+
+const REJECTED_PAGE = 50;
+
+/** A page of rows that are missing from a job's results, after the row `before`; the first one is followed. */
+export const rejectedQuery = (id: string, filter: RejectedFilter, before: string | null, isLive: boolean) =>
+  queryOptions({
+    queryKey: ['jobs', id, 'rejected', filter, before],
+    queryFn: () => {
+      const query = { ...filter, limit: REJECTED_PAGE, ...(before !== null && { starting_after: before }) };
+      return answered(api.GET('/api/v1/jobs/{id}/rejected', { params: { path: { id }, query } }));
+    },
+    refetchInterval: isLive && before === null ? LISTS_MS : false,
   });
 
 /** Earlier versions of a job; there are no others until its version rises. */
@@ -197,4 +239,17 @@ export const explainQuery = (draft: Draft) =>
     queryFn: () => answered(api.POST('/api/v1/jobs/explain', { body: draft })),
     staleTime: 10_000,
     retry: false,
+  });
+
+/** Only so many are made at once: one that is told to come again does, a few times. */
+const PREVIEW_TRIES = 5;
+
+export const previewQuery = (draft: Draft) =>
+  queryOptions({
+    queryKey: ['preview', draft],
+    queryFn: () => answered(api.POST('/api/v1/jobs/preview', { body: draft })),
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+    retry: (failures, error) => asProblem(error).code === 'rate_limited' && failures < PREVIEW_TRIES,
+    retryDelay: 1_000,
   });

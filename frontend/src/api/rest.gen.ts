@@ -100,6 +100,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Job
+         * @description Show a few rows that a query would give, from samples of the streams, or why there are none. Nothing is started.
+         *
+         *     Samples, time and the answer are bounded, and so are previews side by side: one too many answers 429.
+         */
+        post: operations["preview_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs": {
         parameters: {
             query?: never;
@@ -326,6 +348,48 @@ export interface paths {
          * @description The end of a log of the job, where it ran on this host; without places outside of the job's folder.
          */
         get: operations["get_job_logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/rejected": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rejected
+         * @description Rows that are missing from the results, where the job ran on this host: counts, and rows, newest first.
+         */
+        get: operations["list_rejected"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/rejected/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download Rejected
+         * @description All rows that are kept, oldest first.
+         *
+         *     In CSV a text that a spreadsheet would take for a formula has a `'` in front; JSON lines have it as it is.
+         */
+        get: operations["download_rejected"];
         put?: never;
         post?: never;
         delete?: never;
@@ -984,6 +1048,72 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Uploads
+         * @description All uploaded files, by name.
+         */
+        get: operations["list_uploads"];
+        put?: never;
+        /**
+         * Add Upload
+         * @description Keep a small file: its bytes are the body. It is on disk when this answers.
+         *
+         *     The same bytes may be sent under one name again, which changes nothing; others are refused.
+         */
+        post: operations["add_upload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/uploads/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete Upload
+         * @description Remove an uploaded file; refused while a stream, relation or job reads it.
+         */
+        delete: operations["delete_upload"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Files
+         * @description Folders and files that streams and relations may read; nothing hidden.
+         */
+        get: operations["list_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1136,6 +1266,7 @@ export interface components {
          *
          *     Args:
          *         streams: names; unless given, those that the query names.
+         *         queries: further ones, by name; their results are those of `job:name`.
          *         operator: `{name: auto}` or another, with its knobs.
          *         results: where, select, retain, snapshot and store, as in a join file.
          *         run: slots, files_per_batch, offsets_per_batch, heartbeat, strict, driver_memory; `until_end` lets the job end
@@ -1149,6 +1280,10 @@ export interface components {
             query: string;
             /** Streams */
             streams?: string[] | null;
+            /** Queries */
+            queries?: {
+                [key: string]: components["schemas"]["FurtherQuery"];
+            };
             /** Operator */
             operator?: {
                 [key: string]: unknown;
@@ -1199,6 +1334,43 @@ export interface components {
             text: string;
             /** Columns */
             columns: components["schemas"]["Column"][];
+        };
+        /**
+         * FileOut
+         * @description A file or folder: `path` is what a `spec` says, `format` is guessed from the name, `bytes` are of a file.
+         */
+        FileOut: {
+            /** Name */
+            name: string;
+            /** Path */
+            path: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "folder" | "file";
+            /** Format */
+            format: ("csv" | "jsonl" | "parquet" | "arrow") | null;
+            /** Bytes */
+            bytes: number | null;
+        };
+        /**
+         * Files
+         * @description A part of a folder, folders first. `is_cut` says that it has more than are ever listed.
+         *
+         *     `path` is null for the list of the allowed folders themselves, and `parent` in one of them.
+         */
+        Files: {
+            /** Path */
+            path: string | null;
+            /** Parent */
+            parent: string | null;
+            /** Data */
+            data: components["schemas"]["FileOut"][];
+            /** Has More */
+            has_more: boolean;
+            /** Is Cut */
+            is_cut: boolean;
         };
         /**
          * FurtherQuery
@@ -1274,9 +1446,6 @@ export interface components {
         /**
          * JobIn
          * @description A job to create; it is stopped unless `start` is true.
-         *
-         *     Args:
-         *         queries: further ones, by name; their results are those of `job:name`.
          * @example {
          *       "name": "bids that win",
          *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction AND bids.price >= auctions.reserve WITHIN 10 SECONDS"
@@ -1287,6 +1456,10 @@ export interface components {
             query: string;
             /** Streams */
             streams?: string[] | null;
+            /** Queries */
+            queries?: {
+                [key: string]: components["schemas"]["FurtherQuery"];
+            };
             /** Operator */
             operator?: {
                 [key: string]: unknown;
@@ -1301,10 +1474,6 @@ export interface components {
             } | null;
             /** Name */
             name: string;
-            /** Queries */
-            queries?: {
-                [key: string]: components["schemas"]["FurtherQuery"];
-            };
             /**
              * Start
              * @default false
@@ -1361,6 +1530,7 @@ export interface components {
             /** Failures */
             failures: number;
             last_run: components["schemas"]["Run"] | null;
+            last_start: components["schemas"]["Start"] | null;
             /** Owner Id */
             owner_id: string | null;
             /** Created At */
@@ -1446,6 +1616,24 @@ export interface components {
              * Format: password
              */
             password: string;
+        };
+        /**
+         * LookedOut
+         * @description What was looked at of a stream; `first` and `last` are event times.
+         */
+        LookedOut: {
+            /** Name */
+            name: string;
+            /** Rows */
+            rows: number;
+            /** Bad Records */
+            bad_records: number;
+            /** Large Rows */
+            large_rows: number;
+            /** First */
+            first: string | null;
+            /** Last */
+            last: string | null;
         };
         /**
          * Me
@@ -1538,6 +1726,13 @@ export interface components {
             /** Has More */
             has_more: boolean;
         };
+        /** Page[UploadOut] */
+        Page_UploadOut_: {
+            /** Data */
+            data: components["schemas"]["UploadOut"][];
+            /** Has More */
+            has_more: boolean;
+        };
         /** Page[UserOut] */
         Page_UserOut_: {
             /** Data */
@@ -1594,6 +1789,22 @@ export interface components {
             figures: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * PreviewOut
+         * @description A preview; `cut_off` where time ran out before all sampled rows were joined, and `text` is for people.
+         */
+        PreviewOut: {
+            /** Note */
+            note: string;
+            /** Streams */
+            streams: components["schemas"]["LookedOut"][];
+            /** Cut Off */
+            cut_off: boolean;
+            /** Queries */
+            queries: components["schemas"]["RowsOut"][];
+            /** Text */
+            text: string;
         };
         /**
          * ProblemDocument
@@ -1714,6 +1925,78 @@ export interface components {
              * @description Time for the answer; what is there by then is given.
              */
             timeout_s?: number | null;
+        };
+        /**
+         * RejectedCount
+         * @description Rows of one stream that are missing for one reason, of all runs of a job since it began or began anew.
+         *
+         *     Args:
+         *         kept: how many of them can be looked at; the others are counted only.
+         *         meaning: the reason in words.
+         */
+        RejectedCount: {
+            /** Stream */
+            stream: string;
+            /** Reason */
+            reason: string;
+            /** Rows */
+            rows: number;
+            /** Kept */
+            kept: number;
+            /** Meaning */
+            meaning: string;
+        };
+        /**
+         * RejectedPage
+         * @description Counts of the whole job, whatever rows were asked for, and a page of rows. It may hold fewer rows than asked for
+         *     although there are more, where they are long.
+         */
+        RejectedPage: {
+            /** Data */
+            data: components["schemas"]["RejectedRow"][];
+            /** Has More */
+            has_more: boolean;
+            /** Counts */
+            counts: components["schemas"]["RejectedCount"][];
+        };
+        /**
+         * RejectedRow
+         * @description A row that was put aside.
+         *
+         *     Args:
+         *         batch, at: the batch that read it, and when that began.
+         *         source: the file below its stream's folder, or topic and partition.
+         *         position: its place in the source, in `unit`s: line (from 1), row (from 0) or offset.
+         *         detail: why it could not be joined.
+         *         record: its text; null for a tombstone, and where it is not UTF-8.
+         *         record_base64: its bytes, where it is not UTF-8.
+         *         truncated: only its first 64 KiB are here.
+         */
+        RejectedRow: {
+            /** Id */
+            id: string;
+            /** Stream */
+            stream: string;
+            /** Reason */
+            reason: string;
+            /** Batch */
+            batch: number;
+            /** At */
+            at: string | null;
+            /** Source */
+            source: string;
+            /** Unit */
+            unit: string;
+            /** Position */
+            position: number;
+            /** Detail */
+            detail: string;
+            /** Record */
+            record: string | null;
+            /** Record Base64 */
+            record_base64: string | null;
+            /** Truncated */
+            truncated: boolean;
         };
         /**
          * RelationChange
@@ -1905,6 +2188,26 @@ export interface components {
             until: string | null;
         };
         /**
+         * RowsOut
+         * @description Rows that a query would give, 20 at most, with values as results have them; without any, `reason` says why.
+         *
+         *     Args:
+         *         query: its name, where there are several.
+         *         large_rows: rows that were found and left out for their size.
+         */
+        RowsOut: {
+            /** Query */
+            query: string;
+            /** Columns */
+            columns: components["schemas"]["Column"][];
+            /** Rows */
+            rows: unknown[][];
+            /** Large Rows */
+            large_rows: number;
+            /** Reason */
+            reason: string | null;
+        };
+        /**
          * Run
          * @description The generation that runs, or ran last.
          */
@@ -2016,6 +2319,32 @@ export interface components {
             shed: number;
             /** Late */
             late: boolean;
+        };
+        /**
+         * Start
+         * @description What the last start took until its first batch was committed.
+         *
+         *     Args:
+         *         cause: start, restart, change or recovery.
+         *         warm: whether the driver had waited for a job.
+         *         seconds: in all, since it was asked for, or since the failure.
+         *         steps: seconds of each: launch, process, spark, state, first_batch.
+         */
+        Start: {
+            /** Generation */
+            generation: number;
+            /** At */
+            at: string | null;
+            /** Cause */
+            cause: string;
+            /** Warm */
+            warm: boolean;
+            /** Seconds */
+            seconds: number;
+            /** Steps */
+            steps: {
+                [key: string]: number;
+            };
         };
         /**
          * StreamChange
@@ -2325,6 +2654,26 @@ export interface components {
             time_unit?: string | null;
         };
         /**
+         * UploadOut
+         * @description An uploaded file: `path` is what a stream's or relation's `spec` says, `format` is guessed from the name.
+         */
+        UploadOut: {
+            /** Name */
+            name: string;
+            /** Path */
+            path: string;
+            /** Bytes */
+            bytes: number;
+            /** Format */
+            format: ("csv" | "jsonl" | "parquet" | "arrow") | null;
+            /** Owner Id */
+            owner_id: string | null;
+            /** Uploaded At */
+            uploaded_at: string | null;
+            /** Read By */
+            read_by: string[];
+        };
+        /**
          * UserChange
          * @description What is to change; a new password ends all logins of the user, and so does disabling.
          */
@@ -2614,6 +2963,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Explanation"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    preview_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Draft"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewOut"];
                 };
             };
             /** @description What is wrong, and the way out. */
@@ -3224,6 +3615,103 @@ export interface operations {
                 };
                 content: {
                     "text/plain": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_rejected: {
+        parameters: {
+            query?: {
+                /** @description Only rows of this stream. */
+                stream?: string | null;
+                /** @description Only rows with this reason. */
+                reason?: string | null;
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last id of the page before; none for the first page. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RejectedPage"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    download_rejected: {
+        parameters: {
+            query?: {
+                /** @description Only rows of this stream. */
+                stream?: string | null;
+                /** @description Only rows with this reason. */
+                reason?: string | null;
+                /** @description JSON lines as they were kept, or CSV. */
+                format?: "ndjson" | "csv";
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rows, as a stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
         };
@@ -4935,6 +5423,177 @@ export interface operations {
                 };
                 content: {
                     "text/plain": unknown;
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_uploads: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last name of the page before. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_UploadOut_"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    add_upload: {
+        parameters: {
+            query: {
+                /** @description The file's name, without folders. */
+                name: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    delete_upload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_files: {
+        parameters: {
+            query?: {
+                /** @description Of a folder; without one the allowed folders are listed. */
+                path?: string | null;
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last name of the page before. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Files"];
                 };
             };
             /** @description What is wrong, and the way out. */

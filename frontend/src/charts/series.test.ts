@@ -19,6 +19,18 @@ test('a job that waited for long was there all the time', () => {
   expect(chart.atS).toEqual([10, 60]);
 });
 
+test('between two batches that are far apart nothing came, and what is stored stayed', () => {
+  const reports = [
+    report(10, { tuples_per_second: 5, live_tuples: { r: 7 } }),
+    report(40, { seconds: 1, quiet_seconds: 29, tuples_per_second: 9, live_tuples: { r: 8 } }),
+  ];
+  const chart = chartOf(reports, { in: rate });
+  expect(chart.atS).toEqual([10, 11, 39, 40]);
+  expect(chart.series[0]?.values).toEqual([5, 0, 0, 9]);
+  expect(stateChart(reports).series[0]?.values).toEqual([7, 7, 7, 8]);
+  expect(lagChart(reports).series).toEqual([]);
+});
+
 test('a figure that one report lacks is passed over, and the one before stands for it', () => {
   const batch = (one: Report) => one.batchMs.p50;
   const [series] = chartOf([report(1, { batch_ms: { p50: 7 } }), report(2, {}), report(60, {})], { p50: batch }).series;

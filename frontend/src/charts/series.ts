@@ -1,5 +1,5 @@
 /** Reports as the columns that a chart draws, with a hole where nothing was reported. */
-import { total, type Report } from '../api/figures';
+import { quietAfter, total, type Report } from '../api/figures';
 
 export interface Series {
   label: string;
@@ -20,6 +20,9 @@ type Figure = (report: Report) => number | null;
 /** A pause that is longer than this and of which no report tells is no line from one point to the next. */
 const GAP_S = 12;
 
+/** A pause without any batch that is as long is drawn as one, with nothing that comes. */
+const QUIET_S = 2;
+
 /**
  * @param figures by the label of their series.
  */
@@ -27,15 +30,23 @@ export function chartOf(reports: Report[], figures: Record<string, Figure>): Cha
   const atS: number[] = [];
   const restartsS: number[] = [];
   const series = Object.keys(figures).map((label): Series => ({ label, values: [] }));
-  let before: Report | undefined;
-  for (const report of reports) {
-    if (before !== undefined && report.atS - before.atS > GAP_S + Math.max(report.spanS, report.seconds)) {
-      atS.push(before.atS + report.spanS);
-      for (const one of series) one.values.push(null);
-    }
-    if (before !== undefined && report.generation !== before.generation) restartsS.push(report.atS);
+  const add = (report: Report) => {
     atS.push(report.atS);
     for (const one of series) one.values.push(figures[one.label]?.(report) ?? undefined);
+  };
+  let before: Report | undefined;
+  for (const report of reports) {
+    const told = Math.max(report.spanS, report.seconds + report.quietSeconds);
+    if (before !== undefined && report.atS - before.atS > GAP_S + told) {
+      atS.push(before.atS + report.spanS);
+      for (const one of series) one.values.push(null);
+    } else if (before !== undefined && report.quietSeconds >= QUIET_S) {
+      const to = report.atS - report.seconds;
+      const from = Math.max(before.atS + 1, to - report.quietSeconds);
+      for (const atS of from < to ? [from, to] : []) add(quietAfter(before, atS));
+    }
+    if (before !== undefined && report.generation !== before.generation) restartsS.push(report.atS);
+    add(report);
     before = report;
   }
   return { atS, series, restartsS };

@@ -1,6 +1,7 @@
 /** How long ago something was, kept true while it is looked at. */
 import { useSyncExternalStore } from 'react';
-import { formatSince, formatTime } from '../format';
+import { formatSince } from '../format';
+import { useTimes } from '../times';
 
 const EVERY_MS = 1_000;
 const watchers = new Set<() => void>();
@@ -24,11 +25,12 @@ function watch(watcher: () => void): () => void {
 
 /** Such as "5 s ago", or for what still is, "for 5 s". */
 export function Ago({ at, isStill = false }: { at: string | null; isStill?: boolean }) {
+  const times = useTimes();
   const now = useSyncExternalStore(watch, () => nowMs);
   if (at === null) return <>–</>;
   const since = formatSince(at, now);
   return (
-    <time dateTime={at} title={formatTime(at)}>
+    <time dateTime={at} title={times.time(at)}>
       {isStill ? `for ${since}` : `${since} ago`}
     </time>
   );

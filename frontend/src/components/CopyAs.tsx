@@ -1,20 +1,11 @@
 /** "Copy as": the action beside it as curl, as a command of streamjoin, or as Python. */
-import { ActionIcon, Menu, Tooltip } from '@mantine/core';
-import { useState } from 'react';
-import { copyText } from '../copy';
+import { ActionIcon, Menu, Tooltip, VisuallyHidden } from '@mantine/core';
+import { useCopied } from '../copy';
 import type { Recipe } from '../recipes';
 import { CheckIcon, CopyIcon } from './icons';
 
-const SHOWN_MS = 1_500;
-
 export function CopyAs({ recipe, what }: { recipe: Recipe; what: string }) {
-  const [copied, setCopied] = useState<string | null>(null);
-  const copy = (name: string, text: string) => {
-    void copyText(text).then(() => {
-      setCopied(name);
-      setTimeout(() => setCopied(null), SHOWN_MS);
-    });
-  };
+  const { copied, copy } = useCopied();
   const forms = [
     ['curl', recipe.curl],
     ['command line', recipe.cli],
@@ -36,6 +27,7 @@ export function CopyAs({ recipe, what }: { recipe: Recipe; what: string }) {
           </Menu.Item>
         ))}
       </Menu.Dropdown>
+      <VisuallyHidden role="status">{copied !== null && `Copied as ${copied}`}</VisuallyHidden>
     </Menu>
   );
 }

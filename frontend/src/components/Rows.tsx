@@ -1,12 +1,15 @@
 /** Rows of a stream or of results, as many as come: only those that are seen are drawn. */
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useRef } from 'react';
+import { useRef, type CSSProperties } from 'react';
 import type { Column } from '../api/types';
-import { formatCell, isNumeric } from '../format';
+import { formatCell, kindOf, type Kind } from '../format';
 import classes from './Rows.module.css';
 
 const ROW_PX = 26;
 const ROWS_AROUND = 10;
+/** What a time to the microsecond takes, and most numbers, with the space around them. */
+const TIME_CH = 31;
+const NUMBER_CH = 14;
 
 interface RowsProps {
   label: string;
@@ -37,11 +40,11 @@ export function Rows({ label, columns, rows, height }: RowsProps) {
       role="region"
       aria-label={label}
     >
-      <table className={classes.rows} aria-rowcount={rows.length + 1}>
+      <table className={classes.rows} style={roomFor(columns)} aria-rowcount={rows.length + 1}>
         <thead>
           <tr>
             {columns.map((column, place) => (
-              <th key={place} scope="col" data-numeric={isNumeric(column.type)}>
+              <th key={place} scope="col" data-kind={kindOf(column.type)}>
                 {column.name} <span className={classes.type}>{column.type}</span>
               </th>
             ))}
@@ -52,7 +55,7 @@ export function Rows({ label, columns, rows, height }: RowsProps) {
           {items.map(({ index }) => (
             <tr key={index} aria-rowindex={index + 2}>
               {columns.map((column, place) => (
-                <td key={place} data-numeric={isNumeric(column.type)}>
+                <td key={place} data-kind={kindOf(column.type)}>
                   {formatCell(rows[index]?.[place])}
                 </td>
               ))}
@@ -63,6 +66,13 @@ export function Rows({ label, columns, rows, height }: RowsProps) {
       </table>
     </div>
   );
+}
+
+/** What texts leave to the others, and how many share the rest: a table is no wider than its place if that can be. */
+export function roomFor(columns: Column[]): CSSProperties {
+  const count = (kind: Kind) => columns.filter(({ type }) => kindOf(type) === kind).length;
+  const whole = `${String(count('time') * TIME_CH + count('number') * NUMBER_CH)}ch`;
+  return { '--whole': whole, '--texts': Math.max(1, count('text')) } as CSSProperties;
 }
 
 const Space = ({ height }: { height: number }) => (

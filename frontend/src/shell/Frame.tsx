@@ -7,6 +7,7 @@ import { Connection } from './Connection';
 import classes from './Frame.module.css';
 import { SchemeButton } from './SchemeButton';
 import { SignOut } from './SignOut';
+import { ZoneSwitch } from './ZoneSwitch';
 
 const PLACES = [
   { to: '/', label: 'Overview', icon: <OverviewIcon /> },
@@ -59,6 +60,7 @@ export function Frame({ me, children }: { me: Me; children: ReactNode }) {
           <Connection />
           <div className={classes.tools}>
             <SchemeButton />
+            <ZoneSwitch />
             {me.id !== null && <SignOut name={me.name} />}
           </div>
         </div>

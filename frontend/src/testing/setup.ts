@@ -5,6 +5,9 @@ import { afterEach, vi } from 'vitest';
 configure({ asyncUtilTimeout: 15_000 });
 afterEach(cleanup);
 
+/** An editor asks where its text is. */
+Range.prototype.getClientRects = () => [] as unknown as DOMRectList;
+
 vi.stubGlobal('matchMedia', (media: string) => ({
   media,
   matches: false,

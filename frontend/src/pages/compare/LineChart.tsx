@@ -1,7 +1,7 @@
 /** Lines over numbers that double, named at their ends. The figures stand in a table beside it, so it is one picture. */
 import { useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
-import { SERIES } from '../../theme/theme';
+import { DASHES, SERIES } from '../../theme/theme';
 import classes from './LineChart.module.css';
 import { endNames, ticksOf, type Line } from './scaling';
 
@@ -22,9 +22,6 @@ const TOP = 16;
 const BOTTOM = 30;
 const TICKS = 4;
 const NAME_PX = 16;
-
-/** Lines that lie on each other show through. */
-const DASHES = ['', '7 5', '2 4', '9 3 2 3', '4 4'];
 
 export function LineChart({ x, lines, format, isBytes, formatTick }: LineChartProps) {
   const scheme = useComputedColorScheme('light');
@@ -64,7 +61,7 @@ export function LineChart({ x, lines, format, isBytes, formatTick }: LineChartPr
             <g key={lines[number]?.label} style={{ color: colours[number % colours.length] }}>
               <polyline
                 className={classes.line}
-                strokeDasharray={DASHES[number % DASHES.length]}
+                strokeDasharray={DASHES[number % DASHES.length]?.join(' ')}
                 points={line.map((point) => `${String(point.x)},${String(point.y)}`).join(' ')}
               />
               {line.map((point) => (

@@ -1,13 +1,24 @@
 /** Rates, latency, lag and state over time; and what was left out, where anything was. */
-import { useMemo } from 'react';
+import { useCallback, useMemo, useState, type ReactNode } from 'react';
 import type { Report } from '../../api/figures';
 import { chartOf, lagChart, leftOutChart, stateChart } from '../../charts/series';
+import { ChartTools } from '../../charts/ChartTools';
 import { TimeChart } from '../../charts/TimeChart';
+import { allOf, within, type Stretch, type View } from '../../charts/view';
 import { formatDuration, formatRate, formatShort } from '../../format';
 import classes from './JobCharts.module.css';
+import type { Input } from './input';
 import { leftOutOf } from './leftOut';
 
-export function JobCharts({ reports }: { reports: Report[] }) {
+interface JobChartsProps {
+  reports: Report[];
+  input: Input;
+  /** How far back they go, to be chosen. */
+  range: ReactNode;
+}
+
+export function JobCharts({ reports, input, range }: JobChartsProps) {
+  const [chosen, choose] = useState<View>({ zoom: null, isLog: false });
   const rates = useMemo(
     () => chartOf(reports, { in: (one) => one.tuplesPerS, out: (one) => one.resultsPerS }),
     [reports],
@@ -18,23 +29,53 @@ export function JobCharts({ reports }: { reports: Report[] }) {
   );
   const lag = useMemo(() => lagChart(reports), [reports]);
   const state = useMemo(() => stateChart(reports), [reports]);
+  const all = useMemo(() => allOf(rates), [rates]);
+  // What was chosen gets too old at some time.
+  const view = useMemo(() => ({ ...chosen, zoom: chosen.zoom && within(all, chosen.zoom) }), [all, chosen]);
+  const onZoom = useCallback((zoom: Stretch | null) => choose(({ isLog }) => ({ isLog, zoom })), []);
+  const shared = { view, onZoom };
   const leftOut = useMemo(() => leftOutChart(reports), [reports]);
   const { late, shed, unreadable } = leftOutOf(reports);
+  const isComing = input.kind === 'coming';
   const replay =
     lag.replayedMs === null
       ? 'event time behind the clock'
       : `drift of a replay from ${formatDuration(lag.replayedMs)} ago`;
   return (
-    <div className={classes.charts}>
-      <TimeChart title="Rates" note="tuples in, results out" data={rates} format={formatRate} />
-      <TimeChart title="Latency" note="from plan to commit" data={latency} format={formatDuration} />
-      <TimeChart title="Lag" note={replay} data={lag} format={formatDuration} />
-      <TimeChart title="State" note="live tuples" data={state} format={formatShort} />
-      {late + shed + unreadable > 0 && (
-        <div className={classes.wide}>
-          <TimeChart title="Left out" note="tuples missing from the results" data={leftOut} format={formatRate} />
-        </div>
-      )}
-    </div>
+    <>
+      <div className={classes.controls}>
+        <ChartTools all={all} view={view} onView={choose} />
+        {range}
+      </div>
+      <div className={classes.charts}>
+        <TimeChart title="Rates" note="tuples in, results out" data={rates} format={formatRate} {...shared} />
+        <TimeChart title="Latency" note="from plan to commit" data={latency} format={formatDuration} {...shared} />
+        <TimeChart
+          title="Lag"
+          note={isComing ? replay : 'of the last tuples that came'}
+          data={lag}
+          format={formatDuration}
+          {...shared}
+        />
+        <TimeChart
+          title="State"
+          note={isComing ? 'live tuples' : 'stored tuples; they expire as more come in'}
+          data={state}
+          format={formatShort}
+          {...shared}
+        />
+        {late + shed + unreadable > 0 && (
+          <div className={classes.wide}>
+            <TimeChart
+              title="Left out"
+              note="tuples missing from the results"
+              data={leftOut}
+              format={formatRate}
+              {...shared}
+            />
+          </div>
+        )}
+      </div>
+    </>
   );
 }

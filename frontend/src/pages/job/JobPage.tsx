@@ -4,6 +4,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
 import { useParams, useSearchParams } from 'react-router';
 import type { Report } from '../../api/figures';
+import { isLost } from '../../api/lost';
 import { historyQuery, jobEventsQuery, jobQuery } from '../../api/queries';
 import type { Job } from '../../api/types';
 import { Ago } from '../../components/Ago';
@@ -16,6 +17,7 @@ import { Phase } from '../../components/Phase';
 import { ProblemView } from '../../components/ProblemView';
 import { showJob } from '../../recipes';
 import { useMe } from '../../shell/useMay';
+import { useTimes } from '../../times';
 import { AskPanel } from './AskPanel';
 import type { Definition as JobDefinition } from './change/definition';
 import { changeOf, formOf, isEmpty, type Typed } from './change/form';
@@ -23,6 +25,7 @@ import { ReplaceDialog } from './change/ReplaceDialog';
 import { Definition } from './Definition';
 import { Failure } from './Failure';
 import { failureOf } from './failureOf';
+import { inputOf, phaseOf } from './input';
 import { JobActions } from './JobActions';
 import { JobCharts } from './JobCharts';
 import classes from './JobPage.module.css';
@@ -30,7 +33,9 @@ import { JobStats } from './JobStats';
 import { isApproximate } from './leftOut';
 import { LogsPanel } from './logs/LogsPanel';
 import { mayChange } from '../../shell/mayChange';
+import { QueryText } from './QueryText';
 import { labelOf, MINUTES_AT_FIRST, RangeControl } from './RangeControl';
+import { RejectedPanel } from './rejected/RejectedPanel';
 import { Revisions } from './revisions/Revisions';
 import { Snapshots } from './Snapshots';
 import { StreamFigures } from './StreamFigures';
@@ -43,6 +48,7 @@ const ChangePanel = lazy(() => import('./change/ChangePanel').then((panel) => ({
 const TABS = {
   live: 'Live',
   ask: 'Ask',
+  rejected: 'Rejected rows',
   logs: 'Logs',
   events: 'Events',
   definition: 'Definition',
@@ -58,7 +64,10 @@ const FOR_CHANGERS = new Set(['logs', 'change']);
 export function JobPage() {
   const { id = '' } = useParams();
   const job = useQuery(jobQuery(id));
-  if (job.data !== undefined) return <JobView key={job.data.id} job={job.data} error={job.error} />;
+  if (job.data !== undefined) {
+    const seen = isLost(job) ? { lostSinceMs: job.dataUpdatedAt } : { error: job.error };
+    return <JobView key={job.data.id} job={job.data} {...seen} />;
+  }
   return (
     <>
       <PageTitle title="Job" />
@@ -71,10 +80,18 @@ export function JobPage() {
   );
 }
 
-function JobView({ job, error }: { job: Job; error: Error | null }) {
+interface JobViewProps {
+  job: Job;
+  error?: Error | null;
+  /** When the platform answered last, where it is out of reach. */
+  lostSinceMs?: number;
+}
+
+function JobView({ job, error = null, lostSinceMs }: JobViewProps) {
   const [parameters, setParameters] = useSearchParams();
   const [typed, setTyped] = useState<Typed | null>(null);
   const [goingBack, setGoingBack] = useState<JobDefinition | null>(null);
+  const times = useTimes();
   const isMine = mayChange(useMe(), job);
   const tabs = Object.entries(TABS).filter(([value]) => isMine || !FOR_CHANGERS.has(value));
   const chosen = parameters.get('tab') ?? 'live';
@@ -86,15 +103,20 @@ function JobView({ job, error }: { job: Job; error: Error | null }) {
     setParameters({ tab: 'change' });
   };
   return (
-    <>
+    <div className={classes.page} data-lost={lostSinceMs !== undefined}>
       <PageTitle
         title={job.name}
         beside={
           <span className={classes.state}>
-            <Phase phase={job.phase} />
-            <span className={classes.since}>
-              <Ago at={job.observed_since} isStill />
-            </span>
+            <Phase phase={phaseOf(job)} />
+            {lostSinceMs === undefined && (
+              <span className={classes.since}>
+                <Ago at={job.observed_since} isStill />
+              </span>
+            )}
+            <strong className={classes.lost} role="status">
+              {lostSinceMs !== undefined && `connection lost, figures from ${times.clock(lostSinceMs / 1000)}`}
+            </strong>
           </span>
         }
         actions={
@@ -136,6 +158,9 @@ function JobView({ job, error }: { job: Job; error: Error | null }) {
         <Tabs.Panel value="ask">
           <AskPanel job={job} />
         </Tabs.Panel>
+        <Tabs.Panel value="rejected">
+          <RejectedPanel job={job} />
+        </Tabs.Panel>
         <Tabs.Panel value="logs">
           <LogsPanel job={job} />
         </Tabs.Panel>
@@ -157,7 +182,7 @@ function JobView({ job, error }: { job: Job; error: Error | null }) {
       {goingBack !== null && (
         <ReplaceDialog onClose={() => setGoingBack(null)} onReplace={() => goBack(goingBack)} />
       )}
-    </>
+    </div>
   );
 }
 
@@ -174,23 +199,30 @@ function Live({ job }: { job: Job }) {
   const hasCommitted =
     reports.some((report) => report.results > 0) || (job.generation > 0 && job.observed === 'stopped');
   const span = labelOf(minutes);
+  const input = inputOf(job, reports);
   return (
     <>
-      <JobStats job={job} reports={reports} span={span} />
-      <div className={classes.range}>
-        <RangeControl minutes={minutes} onChange={setMinutes} />
-      </div>
+      <QueryText job={job} />
+      <JobStats job={job} reports={reports} input={input} span={span} />
       {history.error !== null && <ProblemView error={history.error} />}
-      {history.isPending ? <Loading what="charts" lines={6} /> : <JobCharts reports={reports} />}
+      {history.isPending ? (
+        <Loading what="charts" lines={6} />
+      ) : (
+        <JobCharts
+          reports={reports}
+          input={input}
+          range={<RangeControl minutes={minutes} onChange={setMinutes} />}
+        />
+      )}
       <div className={classes.streams}>
-        <StreamFigures job={job} reports={reports} span={span} />
+        <StreamFigures job={job} reports={reports} input={input} span={span} />
+      </div>
+      <div className={classes.results}>
+        <TailPanel job={job} isApproximate={isApproximate(reports)} />
       </div>
       <div className={classes.columns}>
-        <TailPanel job={job} isApproximate={isApproximate(reports)} />
-        <div className={classes.beside}>
-          <Units report={reports.at(-1)} />
-          {hasCommitted && <Snapshots id={job.id} isLive={isLive} />}
-        </div>
+        <Units report={reports.at(-1)} />
+        {hasCommitted && <Snapshots id={job.id} isLive={isLive} />}
       </div>
     </>
   );

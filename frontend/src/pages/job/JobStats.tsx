@@ -1,37 +1,61 @@
-/** The newest figures of a job, and what was left out in the time that is shown. */
+/** The newest figures of a job, and what was left out in the time that is shown; totals where no input comes. */
 import { total, type Report } from '../../api/figures';
 import type { Job } from '../../api/types';
 import { Stat, Stats } from '../../components/Stat';
 import { formatBytes, formatCount, formatDuration, formatRate, formatRatio, formatShort } from '../../format';
+import { useTimes } from '../../times';
 import { Approximate } from './Approximate';
+import { inputWords, type Input } from './input';
 import classes from './JobStats.module.css';
 import { isApproximate, leftOutOf, missingWords } from './leftOut';
 
 interface JobStatsProps {
   job: Job;
   reports: Report[];
+  input: Input;
   /** How far back the reports go. */
   span: string;
 }
 
-export function JobStats({ job, reports, span }: JobStatsProps) {
+export function JobStats({ job, reports, input, span }: JobStatsProps) {
+  const times = useTimes();
   const report = reports.at(-1);
   const now = job.phase === 'running' ? report : undefined;
   const leftOut = leftOutOf(reports);
   const missing = missingWords(leftOut);
+  const approximate = isApproximate(reports) ? <Approximate /> : null;
+  const isComing = input.kind === 'coming';
   return (
     <Stats>
-      <Stat label="Tuples in" value={formatRate(now?.tuplesPerS)} note={job.streams.join(' ⋈ ')} />
-      <Stat
-        label="Results out"
-        value={formatRate(now?.resultsPerS)}
-        note={isApproximate(reports) ? <Approximate /> : `ρ ${formatRatio(now?.rho)} a comparison`}
-      />
-      <Stat label="Latency" value={formatDuration(now?.batchMs.p50)} note={`p95 ${formatDuration(now?.batchMs.p95)}`} />
+      {isComing ? (
+        <>
+          <Stat label="Tuples in" value={formatRate(now?.tuplesPerS)} note={job.streams.join(' ⋈ ')} />
+          <Stat
+            label="Results out"
+            value={formatRate(now?.resultsPerS)}
+            note={approximate ?? `ρ ${formatRatio(now?.rho)} a comparison`}
+          />
+          <Stat
+            label="Latency"
+            value={formatDuration(now?.batchMs.p50)}
+            note={`p95 ${formatDuration(now?.batchMs.p95)}`}
+          />
+        </>
+      ) : (
+        <>
+          <Stat label="Input" value={input.kind === 'finished' ? 'finished' : 'none now'} note={inputWords(input, times)} />
+          <Stat label="Tuples in all" value={formatShort(report?.totals?.tuples)} note="in this run" />
+          <Stat
+            label="Results in all"
+            value={formatShort(report?.totals?.results)}
+            note={approximate ?? 'in this run'}
+          />
+        </>
+      )}
       <Stat
         label="State"
         value={formatBytes(report?.stateBytes)}
-        note={`${formatShort(report && total(report.liveTuples))} live tuples`}
+        note={`${formatShort(report && total(report.liveTuples))} ${isComing ? 'live' : 'stored'} tuples`}
       />
       <Stat
         label="Left out"

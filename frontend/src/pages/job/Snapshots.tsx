@@ -6,7 +6,8 @@ import { Empty } from '../../components/Empty';
 import { Loading } from '../../components/Loading';
 import { Panel } from '../../components/Panel';
 import { asProblem } from '../../api/problem';
-import { formatBytes, formatCount, formatTime } from '../../format';
+import { formatBytes, formatCount } from '../../format';
+import { useTimes } from '../../times';
 import classes from './Snapshots.module.css';
 
 export function Snapshots({ id, isLive }: { id: string; isLive: boolean }) {
@@ -27,6 +28,7 @@ export function Snapshots({ id, isLive }: { id: string; isLive: boolean }) {
 }
 
 function Strip({ snapshots }: { snapshots: Snapshot[] }) {
+  const times = useTimes();
   const most = Math.max(...snapshots.map((snapshot) => snapshot.rows), 1);
   const rows = snapshots.reduce((sum, snapshot) => sum + snapshot.rows, 0);
   const partial = snapshots.filter((snapshot) => snapshot.shed > 0).length;
@@ -41,7 +43,7 @@ function Strip({ snapshots }: { snapshots: Snapshot[] }) {
             className={classes.bar}
             data-partial={snapshot.shed > 0}
             style={{ height: `${String(Math.max(4, (snapshot.rows / most) * 100))}%` }}
-            title={`${snapshot.id}: ${formatCount(snapshot.rows)} rows, event time ${formatTime(snapshot.time_min)} to ${formatTime(snapshot.time_max)}`}
+            title={`${snapshot.id}: ${formatCount(snapshot.rows)} rows, event time ${times.time(snapshot.time_min)} to ${times.time(snapshot.time_max)}`}
           />
         ))}
       </div>

@@ -3,21 +3,23 @@ import { Table } from '@mantine/core';
 import type { Report } from '../../api/figures';
 import type { Job } from '../../api/types';
 import { Panel } from '../../components/Panel';
-import { formatCount, formatDuration, formatRate, formatShort, formatTime } from '../../format';
+import { formatCount, formatDuration, formatRate, formatShort } from '../../format';
+import { useTimes } from '../../times';
+import type { Input } from './input';
 import { figuresOf, missingReports } from './leftOut';
 import classes from './StreamFigures.module.css';
 
 interface StreamFiguresProps {
   job: Job;
   reports: Report[];
+  input: Input;
   span: string;
 }
 
-const markOf = (markUs: number | null): string =>
-  markUs === null ? '–' : formatTime(new Date(markUs / 1000).toISOString());
-
-export function StreamFigures({ job, reports, span }: StreamFiguresProps) {
-  const streams = figuresOf(job.streams, reports, job.phase === 'running');
+export function StreamFigures({ job, reports, input, span }: StreamFiguresProps) {
+  const isComing = input.kind === 'coming';
+  const streams = figuresOf(job.streams, reports, job.phase === 'running' && isComing);
+  const times = useTimes();
   const missing = missingReports(reports);
   return (
     <Panel
@@ -35,11 +37,11 @@ export function StreamFigures({ job, reports, span }: StreamFiguresProps) {
       flush
     >
       <div className={classes.scrolled} role="region" aria-label="Figures of streams" tabIndex={0}>
-        <Table className={classes.table}>
+        <Table>
           <Table.Thead>
             <Table.Tr>
               <Table.Th scope="col">Stream</Table.Th>
-              {['In', 'Lag', 'Mark', 'Live', 'Late', 'Shed', 'Unreadable', 'NULL keys'].map((head) => (
+              {['In', 'Lag', 'Mark', isComing ? 'Live' : 'Stored', 'Late', 'Shed', 'Unreadable', 'NULL keys'].map((head) => (
                 <Table.Th key={head} scope="col" className={classes.figure}>
                   {head}
                 </Table.Th>
@@ -52,9 +54,13 @@ export function StreamFigures({ job, reports, span }: StreamFiguresProps) {
                 <Table.Th scope="row" className={classes.name}>
                   {stream.name}
                 </Table.Th>
-                <Table.Td className={classes.figure}>{formatRate(stream.tuplesPerS)}</Table.Td>
+                <Table.Td className={classes.figure}>
+                  {input.kind === 'finished' ? 'finished' : formatRate(stream.tuplesPerS)}
+                </Table.Td>
                 <Table.Td className={classes.figure}>{formatDuration(stream.lagMs)}</Table.Td>
-                <Table.Td className={classes.figure}>{markOf(stream.markUs)}</Table.Td>
+                <Table.Td className={classes.figure} data-kind="time">
+                  {times.timeOfUs(stream.markUs)}
+                </Table.Td>
                 <Table.Td className={classes.figure}>{formatShort(stream.live)}</Table.Td>
                 <Missing count={stream.late} />
                 <Missing count={stream.shed} />

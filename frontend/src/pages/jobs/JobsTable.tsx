@@ -7,6 +7,7 @@ import type { Job } from '../../api/types';
 import { Ago } from '../../components/Ago';
 import { Phase } from '../../components/Phase';
 import { formatBytes, formatRate } from '../../format';
+import { phaseOf } from '../job/input';
 import { operatorOf } from '../job/operator';
 import classes from './JobsTable.module.css';
 
@@ -49,7 +50,7 @@ export function JobsTable({ jobs }: { jobs: Job[] }) {
               </Anchor>
             </Table.Td>
             <Table.Td>
-              <Phase phase={job.phase} />
+              <Phase phase={phaseOf(job)} />
               {job.reason !== null && (
                 <div className={classes.reason} title={job.reason}>
                   {job.reason}

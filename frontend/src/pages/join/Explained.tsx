@@ -14,12 +14,14 @@ import { planOf } from './plan';
 
 interface ExplainedProps {
   draft: Draft;
+  /** It was checked as it is now; until then the plan of before stays. */
+  isReady: boolean;
   chosen: string;
   onChoose: (operator: string) => void;
 }
 
-export function Explained({ draft, chosen, onChoose }: ExplainedProps) {
-  const explained = useQuery({ ...explainQuery(draft), placeholderData: (before) => before });
+export function Explained({ draft, isReady, chosen, onChoose }: ExplainedProps) {
+  const explained = useQuery({ ...explainQuery(draft), enabled: isReady, placeholderData: (before) => before });
   if (explained.error !== null) return <ProblemView error={explained.error} />;
   if (explained.data === undefined) return <Loading what="the plan" lines={5} />;
   const plan = planOf(explained.data);

@@ -19,6 +19,10 @@ export interface Plan {
   arrivingPerS: number | null;
   reason: string;
   window: string;
+  /** Nothing bounds what is kept. */
+  stateGrows: boolean;
+  /** By how much it grows then; null where that was not to be sampled. */
+  stateBytesPerHour: number | null;
   main: string;
   residual: string[];
   options: Option[];
@@ -54,6 +58,8 @@ export function planOf({ plan }: Explanation): Plan {
     arrivingPerS: arriving(plan.sampled),
     reason: text(plan.reason),
     window: text(plan.window),
+    stateGrows: plan.state_grows === true,
+    stateBytesPerHour: figure(plan.state_bytes_per_hour),
     main: text(plan.main),
     residual: Array.isArray(plan.residual) ? plan.residual.map(text) : [],
     options: Array.isArray(plan.operators) ? plan.operators.map(optionOf) : [],

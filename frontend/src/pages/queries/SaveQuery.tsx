@@ -11,6 +11,7 @@ import { ProblemView } from '../../components/ProblemView';
 import { keepQuestion } from '../../recipes';
 import { formErrors } from '../../shell/places';
 import { useMay } from '../../shell/useMay';
+import { useTimes } from '../../times';
 import { wordsOf } from './words';
 
 interface SaveQueryProps {
@@ -35,6 +36,7 @@ const NAME = '/name';
 const NAME_MAX = 100;
 
 function SaveDialog({ question, onClose }: { question: QueryIn; onClose: () => void }) {
+  const times = useTimes();
   const client = useQueryClient();
   const [name, setName] = useState('');
   const keep = useMutation({
@@ -69,7 +71,7 @@ function SaveDialog({ question, onClose }: { question: QueryIn; onClose: () => v
         <form onSubmit={submit}>
           <Stack>
             <Text size="sm">
-              Of <b>{question.job}</b>: {wordsOf(question).join('; ')}.
+              Of <b>{question.job}</b>: {wordsOf(question, times).join('; ')}.
             </Text>
             <TextInput
               label="Name"

@@ -9,6 +9,7 @@ import { askJob } from '../../recipes';
 import { FORMATS, type FileFormat } from '../../results/formats';
 import { useMay, useMe } from '../../shell/useMay';
 import classes from './SavedTable.module.css';
+import { useTimes } from '../../times';
 import { questionOf, wordsOf } from './words';
 
 interface SavedTableProps {
@@ -23,6 +24,7 @@ interface SavedTableProps {
 }
 
 export function SavedTable({ saved, jobs, asking, writing, onAsk, onExport, onForget }: SavedTableProps) {
+  const times = useTimes();
   const me = useMe();
   const isOperator = useMay('operator');
   const isAdmin = useMay('admin');
@@ -54,7 +56,7 @@ export function SavedTable({ saved, jobs, asking, writing, onAsk, onExport, onFo
                 </Table.Td>
                 <Table.Td>
                   <ul className={classes.words}>
-                    {wordsOf(question).map((words) => (
+                    {wordsOf(question, times).map((words) => (
                       <li key={words}>{words}</li>
                     ))}
                   </ul>

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { wordsOf } from './words';
+import type { QueryIn } from '../../api/types';
+import { timesOf } from '../../times';
+import { wordsOf as inZone } from './words';
+
+const wordsOf = (question: QueryIn) => inZone(question, timesOf('utc'));
 
 test('a question without conditions asks for everything', () => {
   expect(wordsOf({ job: 'wins', format: 'json' })).toEqual(['all results']);

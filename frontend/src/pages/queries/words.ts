@@ -1,16 +1,14 @@
 /** A kept question in words, and as the API takes it. */
 import type { QueryIn, SavedQuery } from '../../api/types';
-import { formatCell, formatCount, formatTime } from '../../format';
+import { formatCell, formatCount } from '../../format';
+import type { Times } from '../../times';
 
 /** It was checked when it was kept, so it is one; the list says only that it is a mapping. */
 export const questionOf = ({ question }: Pick<SavedQuery, 'question'>): QueryIn => question as unknown as QueryIn;
 
-const US_PER_MS = 1_000;
-
 /** Kept times are microseconds, or texts as they were given. */
-function timeOf(value: number | string): string {
-  const ms = typeof value === 'number' ? value / US_PER_MS : Date.parse(value);
-  return Number.isNaN(ms) || Math.abs(ms) > 8.64e15 ? String(value) : formatTime(new Date(ms).toISOString());
+function timeOf(value: number | string, times: Times): string {
+  return typeof value === 'number' ? times.timeOfUs(value) : times.time(value);
 }
 
 function range(what: string, from: string | null, to: string | null): string[] {
@@ -20,9 +18,9 @@ function range(what: string, from: string | null, to: string | null): string[] {
 }
 
 /** What it asks for, piece by piece; one piece at least. */
-export function wordsOf(question: QueryIn): string[] {
+export function wordsOf(question: QueryIn, times: Times): string[] {
   const { from, to, key, key_from, key_to, where, select, aggregate, by, after, upto, limit } = question;
-  const time = (value: number | string | null | undefined) => (value == null ? null : timeOf(value));
+  const time = (value: number | string | null | undefined) => (value == null ? null : timeOf(value, times));
   const cell = (value: unknown) => (value == null ? null : formatCell(value));
   const words = [
     ...(aggregate == null ? [] : [aggregate]),

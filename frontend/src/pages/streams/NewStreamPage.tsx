@@ -12,6 +12,7 @@ import { streamPath } from './address';
 import { EntryEditor } from './form/EntryEditor';
 import { said } from './form/Field';
 import type { Secrets } from './form/secrets';
+import { streamName } from './form/uploadName';
 
 const AT_FIRST: Spec = { source: 'parquet' };
 
@@ -47,6 +48,7 @@ export function NewStreamPage() {
             {...said('What queries call it: letters, digits and _', wrong)}
           />
         )}
+        onFile={(file) => setName((before) => (before.trim() === '' ? streamName(file) : before))}
         save={create}
         saveLabel="Register"
         recipe={(spec, secrets) => createStream(name.trim() || 'NAME', spec, secrets ?? undefined)}

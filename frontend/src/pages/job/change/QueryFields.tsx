@@ -4,8 +4,8 @@ import { useMemo } from 'react';
 import { streamsQuery } from '../../../api/queries';
 import type { Diagnostics, Place } from '../../../api/types';
 import { Panel } from '../../../components/Panel';
-import { squigglesOf } from '../../../editor/offsets';
 import { SqlEditor } from '../../../editor/SqlEditor';
+import { useSquiggles } from '../../../editor/useSquiggles';
 import { useColumns } from '../../join/useColumns';
 import { Verdict } from '../../join/Verdict';
 import { WindowField } from './WindowField';
@@ -24,8 +24,7 @@ export function QueryFields({ query, seen, diagnostics, mistakes, isLooking, onC
   const streams = useQuery(streamsQuery);
   const names = useMemo(() => streams.data?.data.map((stream) => stream.name) ?? [], [streams.data]);
   const columns = useColumns(seen, names);
-  const places = JSON.stringify(seen === query ? mistakes : []);
-  const squiggles = useMemo(() => squigglesOf(query, JSON.parse(places) as Place[]), [query, places]);
+  const squiggles = useSquiggles(query, seen === query ? mistakes : []);
   return (
     <Panel title="Query" note="mistakes are underlined while you type; Ctrl-Space completes" flush>
       <SqlEditor

@@ -3,6 +3,7 @@ import { Button } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useLayoutEffect, useRef, useState, type ReactNode, type UIEvent } from 'react';
 import type { LogLine } from './lines';
+import { LogTime } from './LogTime';
 import classes from './LogLines.module.css';
 
 const ROW_PX = 27;
@@ -83,9 +84,7 @@ export function LogLines({ lines, sought, hasGenerations }: LogLinesProps) {
                 aria-setsize={lines.length}
                 aria-posinset={index + 1}
               >
-                <time className={classes.time} title={line.at}>
-                  {line.time || '–'}
-                </time>
+                <LogTime className={classes.time} line={line} />
                 <span className={classes.level}>{line.level}</span>
                 {hasGenerations && (
                   <span className={classes.generation} title="generation">

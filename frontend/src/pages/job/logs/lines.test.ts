@@ -38,6 +38,13 @@ test('what Java writes below a line belongs to it', () => {
   expect(lines.map(({ raw }) => raw).join('\n')).toBe(SPARK);
 });
 
+test('entries of Spark say in which zone their time is, and those of earlier versions do not', () => {
+  const lines = readLog(`${SPARK.replaceAll(/^(2026\S+)/gm, '$1Z')}\n\tat scala.collection.Iterator`);
+  expect(lines.map(({ atMs }) => atMs)).toEqual([null, null, 1_795_310_743_966, 1_795_310_744_633]);
+  expect(lines[3]?.more).toBe('\tat scala.collection.Iterator');
+  expect(readLog(SPARK)[2]?.atMs).toBeNull();
+});
+
 test('a trace that begins below an entry of Spark does not leave it, and none belongs to a line of the driver', () => {
   const trace = 'Traceback (most recent call last):\n  File "x"\nValueError: no';
   expect(readLog(`${SPARK}\n${trace}`).at(-1)?.more).toBe(trace);

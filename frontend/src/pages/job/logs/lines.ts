@@ -7,7 +7,7 @@ export interface LogLine {
   at: string;
   /** Such as 01:25:45.518. */
   time: string;
-  /** Milliseconds since 1970, where the line says in which zone its time is. */
+  /** Milliseconds since 1970, where the line says in which zone its time is: Spark's of earlier versions do not. */
   atMs: number | null;
   level: Level;
   generation: number | null;
@@ -38,7 +38,7 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : ''
 /** Of a time such as 2026-11-22T01:25:45.518319Z, or with a comma as Java writes it. */
 const clockOf = (time: string): string => time.slice(11, 23).replace(',', '.');
 
-const SPARK = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3}) ([A-Z]+) ([\w.$]+): (.*)$/;
+const SPARK = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3}Z?) ([A-Z]+) ([\w.$]+): (.*)$/;
 const TRACE = 'Traceback ';
 const JAVA = /^(WARNING|ERROR|SEVERE|INFO): (.*)$/;
 
@@ -82,7 +82,10 @@ function firstLine(raw: string): LogLine | null {
   if (json !== null) return json;
   const plain = { ...NOTHING, raw };
   const [, time = '', level, logger = '', message = ''] = SPARK.exec(raw) ?? [];
-  if (time !== '') return { ...plain, at: time, time: clockOf(time), level: levelOf(level), logger, message };
+  if (time !== '') {
+    const atMs = time.endsWith('Z') ? Date.parse(time.replace(',', '.')) : null;
+    return { ...plain, at: time, time: clockOf(time), atMs, level: levelOf(level), logger, message };
+  }
   const [, javaLevel, javaMessage = ''] = JAVA.exec(raw) ?? [];
   if (javaLevel !== undefined) return { ...plain, level: levelOf(javaLevel), message: javaMessage };
   if (raw.startsWith(TRACE)) return { ...plain, level: 'error', message: raw };
@@ -90,7 +93,7 @@ function firstLine(raw: string): LogLine | null {
 }
 
 /** Entries of Spark's may have lines below them, in JSON all is on one line. */
-const isOfSpark = (line: LogLine): boolean => line.time !== '' && line.atMs === null;
+const isOfSpark = (line: LogLine): boolean => SPARK.test(line.raw.split('\n', 1)[0] ?? '');
 
 /** Whether a plain line belongs to the entry before: Java and Python indent what does, and say causes below. */
 function goesOn(raw: string, before: LogLine): boolean {

@@ -22,7 +22,7 @@ const isOf = (event: Event, version: number): boolean =>
   event.kind === 'job.changed' && event.data.version === version;
 
 /**
- * A revision is what a job was before a change; versions in between, such as those of a restart, change nothing.
+ * A revision is what a job was before a change; versions in between, of which earlier releases made one for each restart, change nothing.
  *
  * @param revisions as the API lists them, newest first.
  */

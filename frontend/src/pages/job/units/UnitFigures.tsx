@@ -1,6 +1,7 @@
 /** All figures of the unit that is looked at. */
 import type { Report, Unit } from '../../../api/figures';
-import { formatCount, formatTime } from '../../../format';
+import { formatCount } from '../../../format';
+import { useTimes } from '../../../times';
 import { MEASURES, type MeasureName } from './measures';
 import classes from './UnitFigures.module.css';
 
@@ -23,6 +24,7 @@ const SHORT: Record<MeasureName, string> = {
 };
 
 export function UnitFigures({ id, unit, report, isPeak, measure }: UnitFiguresProps) {
+  const times = useTimes();
   return (
     <div id={id} className={classes.unit}>
       <h3 className={classes.name}>
@@ -47,7 +49,7 @@ export function UnitFigures({ id, unit, report, isPeak, measure }: UnitFiguresPr
         {Object.entries(report.marksUs).map(([stream, markUs]) => (
           <div key={stream} className={classes.mark}>
             <dt>Mark of {stream}</dt>
-            <dd>{markUs === null ? '–' : formatTime(new Date(markUs / 1000).toISOString())}</dd>
+            <dd>{times.timeOfUs(markUs)}</dd>
           </div>
         ))}
       </dl>

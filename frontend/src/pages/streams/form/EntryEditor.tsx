@@ -33,6 +33,8 @@ interface EntryEditorProps {
   hasSecrets?: boolean;
   /** Fields before the entry, given what is wrong with the name. */
   head?: (wrong: string | undefined, onTyped: () => void) => ReactNode;
+  /** A file was chosen from those there are. */
+  onFile?: (name: string) => void;
   save: (spec: Spec, secrets: Secrets) => Promise<void>;
   saveLabel: string;
   recipe: (spec: Spec, secrets: Secrets) => Recipe;
@@ -44,7 +46,7 @@ interface EntryEditorProps {
 }
 
 export function EntryEditor(props: EntryEditorProps) {
-  const { first, hasSecrets = false, head, save, saveLabel, recipe, what, back, onRefused } = props;
+  const { first, hasSecrets = false, head, onFile, save, saveLabel, recipe, what, back, onRefused } = props;
   const entry = useEntry(first);
   const [choice, setChoice] = useState<SecretsChoice>(hasSecrets ? 'keep' : 'replace');
   const [pairs, setPairs] = useState<Pair[]>([]);
@@ -92,7 +94,9 @@ export function EntryEditor(props: EntryEditorProps) {
   };
   const runTest = () => {
     const asked = checked();
-    if (asked === null) return;
+    if (asked !== null) look(asked);
+  };
+  const look = (asked: Spec) => {
     saving.reset();
     test({ spec: asked, secrets: choice === 'replace' ? secrets : undefined }, (error) => {
       // What was changed meanwhile is not what was refused, and who goes on typing is left where they are.
@@ -151,7 +155,12 @@ export function EntryEditor(props: EntryEditorProps) {
           <div className={classes.parts}>
             {head?.(errors.name, () => entry.forget('name'))}
             {entry.view === 'form' ? (
-              <FormView form={entry.form} sample={tested?.sample ?? null} credentials={credentials} />
+              <FormView
+                form={entry.form}
+                sample={tested?.sample ?? null}
+                credentials={credentials}
+                onFile={(file) => onFile?.(file)}
+              />
             ) : (
               <>
                 <JsonView text={entry.text} reading={entry.reading} errors={errors} onChange={entry.type} />
@@ -195,6 +204,16 @@ export function EntryEditor(props: EntryEditorProps) {
                     ...spec,
                     schema: Object.fromEntries(schemaOf(columns).map(({ name, value }) => [name, value])),
                   })
+              : undefined
+          }
+          onUseTime={
+            spec !== null && spec.time === undefined
+              ? ({ name, time_unit }) => {
+                  const timed = { ...spec, time: name, ...(time_unit != null && { time_unit }) };
+                  entry.replace(timed);
+                  entry.forget('time');
+                  look(timed);
+                }
               : undefined
           }
         />

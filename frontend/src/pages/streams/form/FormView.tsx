@@ -17,9 +17,11 @@ interface FormViewProps {
   sample: Sample | null;
   /** Of a connector that has some; they are no part of the entry. */
   credentials: ReactNode;
+  /** A file was chosen from those there are. */
+  onFile: (name: string) => void;
 }
 
-export function FormView({ form, sample, credentials }: FormViewProps) {
+export function FormView({ form, sample, credentials, onFile }: FormViewProps) {
   const { draft } = form;
   const connector = connectorOf(draft.source);
   const generators = useQuery({ ...generatorsQuery, enabled: connector === 'generator' });
@@ -30,7 +32,7 @@ export function FormView({ form, sample, credentials }: FormViewProps) {
   return (
     <>
       <ConnectorCards source={draft.source} onChoose={(source) => form.change(null, withSource(draft, source))} />
-      <SourceFields form={form} />
+      <SourceFields form={form} onFile={onFile} />
       {credentials}
       {connector !== null && connector !== 'generator' && <ColumnsField form={form} />}
       <TimeFields form={form} columns={columns} />

@@ -1,6 +1,7 @@
 /** The fields that a connector has of its own. */
 import { NativeSelect, Textarea } from '@mantine/core';
 import { connectorOf, withSource } from './draft';
+import { FileChoice, type Chosen } from './FileChoice';
 import { errorAt } from './fieldErrors';
 import { ChoiceField, said, TextField } from './Field';
 import { GeneratorFields } from './GeneratorFields';
@@ -25,10 +26,16 @@ const DELIMITERS = [
 
 const SHOWN_SETTINGS = ['security.protocol', 'sasl.mechanism', 'client.id', 'client.dns.lookup', 'session.timeout.ms'];
 
-export function SourceFields({ form }: { form: Form }) {
+interface SourceFieldsProps {
+  form: Form;
+  /** A file was chosen from those there are. */
+  onFile: (name: string) => void;
+}
+
+export function SourceFields({ form, onFile }: SourceFieldsProps) {
   switch (connectorOf(form.draft.source)) {
     case 'files':
-      return <FileFields form={form} />;
+      return <FileFields form={form} onFile={onFile} />;
     case 'kafka':
       return <KafkaFields form={form} />;
     case 'push':
@@ -45,8 +52,16 @@ export function SourceFields({ form }: { form: Form }) {
   }
 }
 
-function FileFields({ form }: { form: Form }) {
+function FileFields({ form, onFile }: SourceFieldsProps) {
+  const choose = ({ name, path, format }: Chosen) => {
+    const chosen = withSource(form.draft, format ?? form.draft.source);
+    const texts = { ...chosen.texts, path };
+    if (name.endsWith('.tsv')) texts['csv.delimiter'] = '\t';
+    form.change(null, { ...chosen, texts });
+    onFile(name);
+  };
   return (
+    <FileChoice onChoose={choose}>
     <div className={classes.files}>
       <NativeSelect
         label="Format"
@@ -69,6 +84,7 @@ function FileFields({ form }: { form: Form }) {
         </>
       )}
     </div>
+    </FileChoice>
   );
 }
 

@@ -1,6 +1,6 @@
 /** What a test found: the first rows, the columns, what could not be read, and how skewed values are. */
 import { Button } from '@mantine/core';
-import type { Column } from '../../../api/types';
+import type { Column, Sample } from '../../../api/types';
 import { Empty } from '../../../components/Empty';
 import { Loading } from '../../../components/Loading';
 import { Panel } from '../../../components/Panel';
@@ -16,6 +16,8 @@ import classes from './TestResult.module.css';
 import type { Tested } from './useTest';
 
 const ROWS_PX = 292;
+/** More columns of times are a choice that the form's own field is for. */
+const SHOWN_TIMES = 3;
 
 interface TestResultProps {
   tested: Tested | null;
@@ -24,9 +26,11 @@ interface TestResultProps {
   isOld: boolean;
   /** Take the columns that were found over; undefined where there are some already. */
   onUse: ((columns: Column[]) => void) | undefined;
+  /** Take a column that may be the event time as that; undefined where there is one already. */
+  onUseTime: ((time: Sample['times'][number]) => void) | undefined;
 }
 
-export function TestResult({ tested, isPending, isOld, onUse }: TestResultProps) {
+export function TestResult({ tested, isPending, isOld, onUse, onUseTime }: TestResultProps) {
   const note = isPending ? (
     'is being looked at'
   ) : isOld ? (
@@ -84,6 +88,15 @@ export function TestResult({ tested, isPending, isOld, onUse }: TestResultProps)
           </p>
         ))}
         {sample.times.length > 0 && <p className={classes.words}>{timesIn(sample)}</p>}
+        {onUseTime !== undefined && sample.times.length > 0 && (
+          <div className={classes.times}>
+            {sample.times.slice(0, SHOWN_TIMES).map((time) => (
+              <Button key={time.name} variant="default" onClick={() => onUseTime(time)}>
+                Use {time.name} as the event time
+              </Button>
+            ))}
+          </div>
+        )}
         <Rows label="Tested rows" columns={sample.columns} rows={sample.rows} height={ROWS_PX} />
       </Panel>
       <BadRecords sample={sample} />

@@ -1,0 +1,62 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { act, render, screen, waitFor } from '@testing-library/react';
+import { MemoryRouter, Route, Routes } from 'react-router';
+import { expect, test, vi } from 'vitest';
+import { jobQuery, meQuery } from '../../api/queries';
+import type { Me } from '../../api/types';
+import { JobPage } from './JobPage';
+
+const job = {
+  id: 'job_1',
+  name: 'wins',
+  query: 'SELECT',
+  queries: {},
+  streams: ['r', 's'],
+  phase: 'running',
+  wanted: 'running',
+  observed: 'running',
+  observed_since: '2026-01-01T00:00:00Z',
+  reason: null,
+  generation: 1,
+  failures: 0,
+  operator: {},
+  results: {},
+  run: {},
+};
+
+let answers: () => Promise<Response> = () => Promise.resolve(Response.json(job));
+
+test('when the platform is out of reach the header says so, and since when; and goes back by itself', async () => {
+  vi.stubGlobal('fetch', (request: Request) =>
+    new URL(request.url).pathname.endsWith('/jobs/job_1') ? answers() : new Promise(() => undefined),
+  );
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false, networkMode: 'always' } } });
+  client.setQueryData(meQuery.queryKey, { id: null, name: '', role: 'admin', key_id: null } as Me);
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={client}>
+        <MemoryRouter initialEntries={['/jobs/job_1?tab=definition']}>
+          <Routes>
+            <Route path="/jobs/:id" element={<JobPage />} />
+          </Routes>
+        </MemoryRouter>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  const heading = await screen.findByRole('heading', { name: 'wins' });
+  const page = heading.closest('[data-lost]');
+  expect(page?.getAttribute('data-lost')).toBe('false');
+  expect(screen.getByText(/^for /)).toBeDefined();
+
+  answers = () => Promise.reject(new TypeError('Failed to fetch'));
+  await act(() => client.refetchQueries({ queryKey: jobQuery('job_1').queryKey, exact: true }));
+  expect(await screen.findByText(/^connection lost, figures from \d\d:\d\d:\d\d$/)).toBeDefined();
+  expect(page?.getAttribute('data-lost')).toBe('true');
+  expect(screen.queryByText(/^for /)).toBeNull();
+
+  answers = () => Promise.resolve(Response.json(job));
+  await act(() => client.refetchQueries({ queryKey: jobQuery('job_1').queryKey, exact: true }));
+  await waitFor(() => expect(screen.queryByText(/^connection lost/)).toBeNull());
+  expect(page?.getAttribute('data-lost')).toBe('false');
+});

@@ -1,0 +1,79 @@
+import { MantineProvider } from '@mantine/core';
+import { fireEvent, render, screen } from '@testing-library/react';
+import { expect, test, vi } from 'vitest';
+import { reportOf } from '../../api/figures';
+import type { Job } from '../../api/types';
+import { inputOf } from './input';
+import { JobStats } from './JobStats';
+import { QueryText } from './QueryText';
+import { StreamFigures } from './StreamFigures';
+
+const QUERY = 'SELECT ONLINE r.k\nFROM r, s WHERE r.k = s.k WITHIN 5 SECONDS';
+const job = {
+  name: 'wins',
+  query: QUERY,
+  streams: ['r', 's'],
+  phase: 'running',
+  observed: 'running',
+  reason: null,
+  generation: 1,
+  failures: 0,
+} as unknown as Job;
+
+const report = (s: number, tuples: number) =>
+  reportOf({
+    at: new Date(1_767_225_600_000 + s * 1000).toISOString(),
+    span_s: 1,
+    generation: 1,
+    figures: {
+      seconds: 1,
+      tuples_per_second: tuples,
+      tuples: { r: tuples, s: 0 },
+      live_tuples: { r: 70, s: 30 },
+      totals: { tuples: 62_100, results: 934 },
+      bounded: ['r', 's'],
+    },
+  });
+
+function shown(...reports: ReturnType<typeof report>[]) {
+  const input = inputOf(job, reports);
+  render(
+    <MantineProvider env="test">
+      <JobStats job={job} reports={reports} input={input} span="5 min" />
+      <StreamFigures job={job} reports={reports} input={input} span="5 min" />
+    </MantineProvider>,
+  );
+}
+
+test('while input comes the figures are rates, and tuples are live', () => {
+  shown(report(0, 500));
+  expect(screen.getByText('500/s', { selector: 'dd' })).toBeDefined();
+  expect(screen.getByText('100 live tuples')).toBeDefined();
+  expect(screen.getByRole('columnheader', { name: 'Live' })).toBeDefined();
+});
+
+test('input that is over says "finished", with totals in place of zeros, and nothing is called live', () => {
+  shown(report(0, 500), report(30, 0));
+  expect(screen.getAllByText('finished')).toHaveLength(3);
+  expect(screen.getByText(/^the last tuples came at \d\d:\d\d:\d\d$/)).toBeDefined();
+  expect(screen.getByText('62.1K')).toBeDefined();
+  expect(screen.getByText('934')).toBeDefined();
+  expect(screen.queryByText('0/s')).toBeNull();
+  expect(screen.getByText('100 stored tuples')).toBeDefined();
+  expect(screen.getByRole('columnheader', { name: 'Stored' })).toBeDefined();
+});
+
+test('the query stands there as it was written, and is copied by a button with a name, which tells that it did', async () => {
+  const writeText = vi.fn(() => Promise.resolve());
+  vi.stubGlobal('navigator', { ...navigator, clipboard: { writeText } });
+  render(
+    <MantineProvider env="test">
+      <QueryText job={{ ...job, queries: { dear: { query: 'q' } } }} />
+    </MantineProvider>,
+  );
+  expect(screen.getByRole('region', { name: 'Text of the query' }).textContent).toBe(QUERY);
+  expect(screen.getByText('1 more beside it, in Definition')).toBeDefined();
+  fireEvent.click(screen.getByRole('button', { name: 'Copy the query' }));
+  await screen.findByText('Copied the query');
+  expect(writeText).toHaveBeenCalledWith(QUERY);
+});
