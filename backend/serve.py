@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import gc
+import socket
+from contextlib import suppress
 
 import uvicorn
 from fastapi import FastAPI
 
+from backend.context import Ending
 from backend.listener import inherited
 from backend.settings import Settings
+
+
+class _Server(uvicorn.Server):
+    """Waits for responses as it ends, but not for those that would never end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, ending: Ending) -> None:
+        super().__init__(config)
+        self._ending = ending
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn's."""
+        self._ending.begin()
+        await super().shutdown(sockets)
 
 
 def serve(app: FastAPI, settings: Settings) -> None:
@@ -24,4 +40,5 @@ def serve(app: FastAPI, settings: Settings) -> None:
         timeout_graceful_shutdown=5, server_header=False,
     )  # fmt: skip
     shared = inherited()
-    uvicorn.Server(config).run(sockets=None if shared is None else [shared])
+    with suppress(KeyboardInterrupt):  # which uvicorn raises again when all is done
+        _Server(config, app.state.context.ending).run(sockets=None if shared is None else [shared])

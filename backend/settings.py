@@ -27,9 +27,11 @@ class Settings(BaseSettings):
         auth: off lets everybody do everything, and is refused unless the API listens on loopback.
         secret_key: encrypts connection secrets in the catalog; there is no default, and without it none can be kept.
         allowed_paths: folders that file streams may read; `auth.folders` has the rules.
+        upload_bytes_max: of a file that is sent to the platform.
         own_paths: such folders too, but for what is hidden in them; `streamjoin up` sets them where nobody logs in.
         allowed_hosts: hosts that connectors may reach; "*" for any.
         result_store: where results of jobs are kept; `auto` takes Cassandra for equalities and HBase for ranges.
+        warm_drivers: so many drivers wait for jobs with the memory and slots that are set here; 0 for none.
         lease_s: so long a driver may work without having renewed its lease.
         stop_grace_s: so long a driver may finish its batch before it is ended.
         frontend: a build of the dashboard; frontend/build beside the backend unless set.
@@ -64,8 +66,10 @@ class Settings(BaseSettings):
     job_slots: int = Field(default=2, ge=1, le=1024)
     starts_max: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
     driver_memory_mib: int = Field(default=1024, ge=480)
+    warm_drivers: int = Field(default=1, ge=0, le=100)
     jobs_max: int = Field(default=100, ge=1)
     body_bytes_max: int = Field(default=4 << 20, ge=1024)
+    upload_bytes_max: int = Field(default=64 << 20, ge=1)
     rate_limit: str = "600/minute"
     lease_s: float = Field(default=20.0, gt=1)
     reconcile_s: float = Field(default=2.0, gt=0)
@@ -112,6 +116,10 @@ class Settings(BaseSettings):
     def job_folder(self, job_id: str) -> Path:
         """Where a job's checkpoint, embedded results and logs are."""
         return self.data.absolute() / "jobs" / job_id
+
+    def checkpoint_folder(self, job_id: str, incarnation: int) -> Path:
+        """Where a job keeps its state, its logs of Spark and rejected rows; another each time it starts anew."""
+        return self.job_folder(job_id) / f"checkpoint-{incarnation}"
 
     def environment(self) -> dict[str, str]:
         """These settings as environment variables, for a process that is started."""

@@ -71,6 +71,7 @@ def get_config(context: InContext, actor: Viewer) -> dict[str, Any]:
         "result_store": settings.result_store,
         "jobs_max": settings.jobs_max,
         "body_bytes_max": settings.body_bytes_max,
+        "upload_bytes_max": settings.upload_bytes_max,
         "job_slots": settings.job_slots,
         "lease_s": settings.lease_s,
     }

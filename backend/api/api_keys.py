@@ -67,7 +67,7 @@ def list_api_keys(
     rows = select(ApiKey) if all else select(ApiKey).where(ApiKey.user_id == actor.id)
     with context.catalog.read() as session:
         page = page_of(session, rows, ApiKey.id, limit, starting_after, _shape)
-    link_next(request, response, page, [key.id for key in page.data])
+    link_next(request, response, page.has_more, [key.id for key in page.data])
     return page
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -28,7 +28,7 @@ from backend.api.shapes import (
 )
 from backend.auth.actor import Actor, Operator, Viewer, may_change
 from backend.catalog import lifecycle
-from backend.catalog.events import record
+from backend.catalog.events import FIRST_BATCH, record
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Event, Job, JobRevision, Lease, Report
 from backend.columns import Column, columns_of
@@ -36,12 +36,14 @@ from backend.context import Context, InContext
 from backend.idempotency import done_once
 from backend.jobs import service
 from backend.jobs.change import diff, starts_anew
-from backend.jobs.inputs import Inputs, inputs_of
+from backend.jobs.inputs import Inputs, inputs_of, secrets_of
 from backend.jobs.joinfile import check_spec, with_store
+from backend.jobs.previews import PreviewOut, previewed
 from backend.problems import Place, Problem
 from streamjoin.errors import StreamJoinError
 from streamjoin.explain import explain, summary
 from streamjoin.joinfile import SLOTS_MAX
+from streamjoin.prepare import Bound
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
@@ -53,25 +55,6 @@ _QUERY = (
 REPORTS_MAX = 3000
 """A day has 2,580, thinned out as they age."""
 LOG_BYTES_MAX = 256 << 10
-
-
-class Draft(Body):
-    """A query with all that decides how it runs.
-
-    Args:
-        streams: names; unless given, those that the query names.
-        operator: `{name: auto}` or another, with its knobs.
-        results: where, select, retain, snapshot and store, as in a join file.
-        run: slots, files_per_batch, offsets_per_batch, heartbeat, strict, driver_memory; `until_end` lets the job end
-            with its streams.
-    """
-
-    query: str = Field(max_length=65_536)
-    streams: list[Annotated[str, Field(max_length=100)]] | None = Field(default=None, max_length=100)
-    operator: dict[str, Any] | None = None
-    results: dict[str, Any] | None = None
-    run: dict[str, Any] | None = None
-    model_config = with_example({"query": _QUERY})
 
 
 class FurtherQuery(Body):
@@ -88,15 +71,31 @@ class FurtherQuery(Body):
 Queries = Annotated[dict[Annotated[str, Field(max_length=63)], FurtherQuery], Field(max_length=63)]
 
 
-class JobIn(Draft):
-    """A job to create; it is stopped unless `start` is true.
+class Draft(Body):
+    """A query with all that decides how it runs.
 
     Args:
+        streams: names; unless given, those that the query names.
         queries: further ones, by name; their results are those of `job:name`.
+        operator: `{name: auto}` or another, with its knobs.
+        results: where, select, retain, snapshot and store, as in a join file.
+        run: slots, files_per_batch, offsets_per_batch, heartbeat, strict, driver_memory; `until_end` lets the job end
+            with its streams.
     """
 
-    name: str = Field(max_length=200)
+    query: str = Field(max_length=65_536)
+    streams: list[Annotated[str, Field(max_length=100)]] | None = Field(default=None, max_length=100)
     queries: Queries = Field(default_factory=dict)
+    operator: dict[str, Any] | None = None
+    results: dict[str, Any] | None = None
+    run: dict[str, Any] | None = None
+    model_config = with_example({"query": _QUERY})
+
+
+class JobIn(Draft):
+    """A job to create; it is stopped unless `start` is true."""
+
+    name: str = Field(max_length=200)
     start: bool = False
     model_config = with_example({"name": "bids that win", "query": _QUERY})
 
@@ -171,6 +170,24 @@ class Run(BaseModel):
     ended: bool
 
 
+class Start(BaseModel):
+    """What the last start took until its first batch was committed.
+
+    Args:
+        cause: start, restart, change or recovery.
+        warm: whether the driver had waited for a job.
+        seconds: in all, since it was asked for, or since the failure.
+        steps: seconds of each: launch, process, spark, state, first_batch.
+    """
+
+    generation: int
+    at: str | None
+    cause: str
+    warm: bool
+    seconds: float
+    steps: dict[str, float]
+
+
 class JobOut(BaseModel):
     """A job. `wanted` is what people asked for, `observed` what was seen last, `phase` one word for both."""
 
@@ -193,6 +210,7 @@ class JobOut(BaseModel):
     generation: int
     failures: int
     last_run: Run | None
+    last_start: Start | None
     owner_id: str | None
     created_at: str | None
     updated_at: str | None
@@ -247,7 +265,7 @@ def validate_job(context: InContext, actor: Viewer, body: Draft) -> Diagnostics:
         bound = service.bound_draft(context.settings, _spec(body), inputs)
     except (StreamJoinError, Problem) as wrong:
         return Diagnostics(valid=False, diagnostics=service.diagnose(wrong), columns=[], summary=None)
-    return Diagnostics(valid=True, diagnostics=[], columns=columns_of(bound.query.output), summary=summary(bound))
+    return Diagnostics(valid=True, diagnostics=[], columns=_columns(bound), summary=summary(bound))
 
 
 @router.post("/explain")
@@ -257,7 +275,19 @@ def explain_job(context: InContext, actor: Viewer, body: Draft) -> Explanation:
         inputs = service.entries(session, body.query, body.streams)
     bound = service.bound_draft(context.settings, _spec(body), inputs)
     found = explain(bound)
-    return Explanation(plan=found.to_json(), text=str(found), columns=columns_of(bound.query.output))
+    return Explanation(plan=found.to_json(), text=str(found), columns=_columns(bound))
+
+
+@router.post("/preview")
+def preview_job(context: InContext, actor: Viewer, body: Draft) -> PreviewOut:
+    """Show a few rows that a query would give, from samples of the streams, or why there are none. Nothing is started.
+
+    Samples, time and the answer are bounded, and so are previews side by side: one too many answers 429.
+    """
+    with context.catalog.read() as session:
+        inputs = service.entries(session, body.query, body.streams)
+        secrets = secrets_of(context.settings, session, inputs.streams)
+    return previewed(context, service.bound_draft(context.settings, _spec(body), inputs, secrets))
 
 
 @router.get("")
@@ -268,10 +298,9 @@ def list_jobs(
     """All jobs, newest first."""
     with context.catalog.read() as session:
         page = page_of(session, select(Job), Job.id, limit, starting_after, lambda job: job)
-        leases = {lease.job_id: lease for lease in session.scalars(
-            select(Lease).where(Lease.job_id.in_([job.id for job in page.data])))}  # fmt: skip
-    shown: Page[JobOut] = Page(data=[_shape(job, leases.get(job.id)) for job in page.data], has_more=page.has_more)
-    link_next(request, response, shown, [item.id for item in shown.data])
+        ran = _ran(session, page.data)
+    shown: Page[JobOut] = Page(data=[_shape(job, ran) for job in page.data], has_more=page.has_more)
+    link_next(request, response, shown.has_more, [item.id for item in shown.data])
     return shown
 
 
@@ -307,7 +336,7 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
         raise Problem("conflict", f'there is a job "{body.name}" already; change it, or take another name') from None
     response.headers["Location"] = f"/api/v1/jobs/{job.id}"
     response.headers["ETag"] = etag(job.version)
-    return _shape(job, None)
+    return _shape(job, _Ran({}, {}))
 
 
 @router.get("/{id}")
@@ -315,9 +344,9 @@ def get_job(context: InContext, actor: Viewer, id: str, response: Response) -> J
     """One job, by id or name."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
-        lease = session.get(Lease, job.id)
+        ran = _ran(session, [job])
     response.headers["ETag"] = etag(job.version)
-    return _shape(job, lease)
+    return _shape(job, ran)
 
 
 @router.post("/{id}/diff")
@@ -350,9 +379,9 @@ def change_job(
             raise Problem("conflict", f"the state joined so far does not fit a change of {fields}",
                           hint='send "start_anew": true to begin again without it, or create another job')  # fmt: skip
         service.change(session, job, spec, inputs, anew=anew, actor_id=actor.id)
-        lease = session.get(Lease, job.id)
+        ran = _ran(session, [job])
     response.headers["ETag"] = etag(job.version)
-    return _shape(job, lease)
+    return _shape(job, ran)
 
 
 @router.delete("/{id}", status_code=202)
@@ -387,8 +416,7 @@ def restart_job(context: InContext, actor: Operator, id: str) -> JobOut:
 
     def restart(session: Session, job: Job) -> None:
         service.want(session, job, lifecycle.RUNNING, actor.id)
-        job.version += 1
-        job.restart_version = job.version
+        service.ask_restart(job)
         record(session, "job.restart_asked", f"job {job.name} is to restart", job_id=job.id, actor_id=actor.id)
 
     return _act(context, actor, id, restart)
@@ -470,8 +498,9 @@ def get_job_logs(
     with context.catalog.read() as session:
         job = service.find_job(session, id)
     may_change(actor, job.owner_id)
-    folder = context.settings.job_folder(job.id)
-    path = folder / ("driver.log" if which == "driver" else f"checkpoint-{job.incarnation}/spark.log")
+    settings = context.settings
+    path = (settings.job_folder(job.id) / "driver.log" if which == "driver"
+            else settings.checkpoint_folder(job.id, job.incarnation) / "spark.log")  # fmt: skip
     try:
         with open(path, "rb") as file:
             file.seek(0, 2)
@@ -488,6 +517,11 @@ def event_shape(event: Event) -> EventOut:
         id=event.id, job_id=event.job_id, at=iso(event.at_us), kind=event.kind, severity=event.severity,
         message=event.message, data=event.data, actor_id=event.actor_id,
     )  # fmt: skip
+
+
+def _columns(bound: Bound) -> list[Column]:
+    """The result columns of the job's own query."""
+    return columns_of(bound.queries[0].query.output)
 
 
 def _spec(body: Draft) -> dict[str, Any]:
@@ -532,15 +566,32 @@ def _act(context: Context, actor: Actor, id: str, act: Callable[[Session, Job], 
         job = service.find_job(session, id)
         may_change(actor, job.owner_id)
         act(session, job)
-        lease = session.get(Lease, job.id)
-    return _shape(job, lease)
+        ran = _ran(session, [job])
+    return _shape(job, ran)
 
 
-def _shape(job: Job, lease: Lease | None) -> JobOut:
+class _Ran(NamedTuple):
+    """Who runs jobs, or ran them last, and what their last starts took; by job."""
+
+    leases: dict[str, Lease]
+    starts: dict[str, Event]
+
+
+def _ran(session: Session, jobs: Sequence[Job]) -> _Ran:
+    ids = [job.id for job in jobs]
+    last = select(func.max(Event.id)).where(Event.job_id.in_(ids), Event.kind == FIRST_BATCH).group_by(Event.job_id)
+    leases = session.scalars(select(Lease).where(Lease.job_id.in_(ids)))
+    starts = session.scalars(select(Event).where(Event.id.in_(last)))
+    return _Ran({lease.job_id: lease for lease in leases}, {str(event.job_id): event for event in starts})
+
+
+def _shape(job: Job, ran: _Ran) -> JobOut:
+    lease, start = ran.leases.get(job.id), ran.starts.get(job.id)
     last_run = lease and Run(
         generation=lease.generation, host=lease.host, pid=lease.pid, since=iso(lease.taken_at_us),
         alive_until=iso(lease.expires_at_us), ended=lease.ended,
     )  # fmt: skip
+    last_start = start and Start(at=iso(start.at_us), **start.data)
     return JobOut(
         id=job.id, name=job.name, version=job.version, query=job.spec["query"],
         queries=job.spec.get("queries") or {}, streams=sorted(job.streams),
@@ -548,6 +599,6 @@ def _shape(job: Job, lease: Lease | None) -> JobOut:
         results=job.spec.get("results") or {}, run=job.spec.get("run") or {},
         wanted=job.wanted, wanted_since=iso(job.wanted_since_us), observed=job.observed,
         observed_since=iso(job.observed_since_us), phase=lifecycle.phase(job.wanted, job.observed), reason=job.reason,
-        generation=job.generation, failures=job.failures, last_run=last_run, owner_id=job.owner_id,
-        created_at=iso(job.created_at_us), updated_at=iso(job.updated_at_us),
+        generation=job.generation, failures=job.failures, last_run=last_run, last_start=last_start,
+        owner_id=job.owner_id, created_at=iso(job.created_at_us), updated_at=iso(job.updated_at_us),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from backend.auth.actor import Actor, Viewer, actor_of_websocket
 from backend.catalog.ids import now_us
-from backend.context import InContext, context_of
+from backend.context import Ending, InContext, context_of
 from backend.problems import Problem
 from backend.results import frames
 from backend.results.cells import to_json
@@ -103,36 +103,39 @@ async def stream_results(
     except BaseException:
         hub.leave(name)
         raise
-    return _Events(hub, name, follower, wake)
+    return _Events(hub, name, follower, wake, context.ending)
 
 
 class _Events(StreamingResponse):
     """The events of one follower, who leaves with the response, however it ends."""
 
-    def __init__(self, hub: Hub, name: str, follower: Follower, wake: asyncio.Event) -> None:
+    def __init__(self, hub: Hub, name: str, follower: Follower, wake: asyncio.Event, ending: Ending) -> None:
         super().__init__(
-            _events(follower, wake, hub.limits.heartbeat_s),
+            _events(follower, wake, hub.limits.heartbeat_s, ending),
             media_type="text/event-stream",
             headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
         )
         self._leave = (hub, name, follower)
+        self._wake, self._ending = wake.set, ending
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI's."""
         hub, name, follower = self._leave
+        self._ending.wake.add(self._wake)
         try:
             await super().__call__(scope, receive, send)
         finally:
+            self._ending.wake.discard(self._wake)
             hub.close_follower(follower)
             hub.leave(name)
 
 
-async def _events(follower: Follower, wake: asyncio.Event, heartbeat_s: float) -> AsyncIterator[str]:
+async def _events(follower: Follower, wake: asyncio.Event, heartbeat_s: float, ending: Ending) -> AsyncIterator[str]:
     loop = asyncio.get_running_loop()
     heard_s = loop.time()
     has_schema = False
     yield "retry: 2000\n\n"
-    while True:
+    while not ending.has_begun:  # whoever listens comes again, and goes on after the last event
         wake.clear()
         now_s = loop.time()
         if follower.schema is not None and not has_schema:

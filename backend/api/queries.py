@@ -161,6 +161,8 @@ def _accepted(header: str) -> Format:
 
 
 async def _reply(service: Service, request: Request, asked: QueryIn) -> Response:
+    if (at_once := service.answerer.at_once(asked)) is not None:
+        return _response(service, *at_once)
     running = service.answerer.answer(asked)
     try:
         first = await _first(service, request, running)
@@ -170,6 +172,10 @@ async def _reply(service: Service, request: Request, asked: QueryIn) -> Response
     if first is None:
         service.let_go(running)
         return Response(status_code=NOBODY)
+    return _response(service, running, first)
+
+
+def _response(service: Service, running: Running, first: bytes) -> Response:
     headers, kind = dict(headers_of(running)), running.writer.media_type
     if running.end is not None:
         return Response(first, headers=headers, media_type=kind)

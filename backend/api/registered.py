@@ -88,7 +88,7 @@ class Registry(Generic[Row]):
         """A page of them, newest first."""
         with context.catalog.read() as session:
             page = page_of(session, select(self.table), self.table.id, limit, starting_after, shape)
-        link_next(request, response, page, [row.id for row in page.data])
+        link_next(request, response, page.has_more, [row.id for row in page.data])
         return page
 
     def add(self, context: Context, actor: Actor, row: Row, response: Response) -> None:

@@ -18,6 +18,7 @@ from backend.entries import check_name, check_size, pointing_into_spec
 from backend.idempotency import done_once
 from backend.relations.entry import one_relation
 from backend.relations.sample import look_at
+from backend.uploads.names import resolved
 from streamjoin.joinfile import RelationFile
 
 router = APIRouter(prefix="/api/v1/relations", tags=["relations"])
@@ -142,7 +143,7 @@ def _checked(context: Context, spec: dict[str, Any]) -> dict[str, Any]:
 def _sample(context: Context, entry: dict[str, Any]) -> RelationSampleOut:
     check_place(context.settings, entry)  # also of a registered one: links move
     with pointing_into_spec():
-        found = look_at(entry)
+        found = look_at(resolved(context.settings, entry))
     return RelationSampleOut(
         **seen(found.schema, found.rows, found.bad), row_count=found.row_count, bytes=found.bytes, files=found.files
     )

@@ -12,25 +12,29 @@ from backend.api import (
     api_keys,
     demos,
     events,
+    files,
     health,
     jobs,
     live,
     metrics,
     queries,
+    rejected,
     relations,
     saved_queries,
     sessions,
     snapshots,
     streams,
+    uploads,
     users,
 )
+from backend.api.reads import ReadRoute, ReadsFirst
 from backend.auth.limits import limits_of
 from backend.context import Context
 from backend.results import service
 
 MODULES = (
-    queries, snapshots, jobs, streams, relations, live, saved_queries, events, demos, health, about, sessions, users,
-    api_keys, metrics,
+    queries, snapshots, jobs, rejected, streams, relations, live, saved_queries, events, demos, health, about,
+    sessions, users, api_keys, metrics, uploads, files,
 )  # fmt: skip
 """What is asked most comes first: they are looked through one after the other."""
 
@@ -39,6 +43,8 @@ def include_all(app: FastAPI) -> None:
     """Every route of the platform."""
     for module in MODULES:
         app.include_router(module.router)
+    reads = [route for module in MODULES for route in module.router.routes if isinstance(route, ReadRoute)]
+    app.router.routes.insert(0, ReadsFirst(reads))
 
 
 @asynccontextmanager

@@ -47,7 +47,7 @@ def list_saved_queries(
     """All kept questions, newest first."""
     with context.catalog.read() as session:
         page = page_of(session, select(SavedQuery), SavedQuery.id, limit, starting_after, _shape)
-    link_next(request, response, page, [item.id for item in page.data])
+    link_next(request, response, page.has_more, [item.id for item in page.data])
     return page
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
 
 from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict
@@ -67,11 +68,12 @@ def page_of(
     return Page(data=[shape(row) for row in found[:limit]], has_more=len(found) > limit)
 
 
-def link_next(request: Request, response: Response, page: Page[Any], ids: Sequence[str]) -> None:
+def link_next(request: Request, response: Response, has_more: bool, ids: Sequence[str]) -> None:
     """Name the next page in a Link header."""
-    if page.has_more and ids:
-        url = request.url.include_query_params(starting_after=ids[-1])
-        response.headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
+    if has_more and ids:
+        asked = [pair for pair in request.query_params.multi_items() if pair[0] != "starting_after"]
+        path, query = quote(request.scope["path"], safe="/:"), urlencode([*asked, ("starting_after", ids[-1])])
+        response.headers["Link"] = f'<{path}?{query}>; rel="next"'
 
 
 def etag(version: int) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -15,8 +17,9 @@ from backend.api.shapes import Limit, Page, StartingAfter, link_next
 from backend.auth.actor import Viewer
 from backend.context import InContext
 from backend.problems import from_engine
+from backend.results.at_once import NotAtOnce
 from backend.results.cells import time_text
-from backend.results.readers import store_problem
+from backend.results.readers import SHOWN_MAX, NoResults, Opened, Watch, store_problem
 from backend.results.service import Service, service_of
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.results.snapshot import Snapshot, SnapshotId
@@ -63,30 +66,72 @@ async def list_snapshots(
     starting_after: StartingAfter = None,
 ) -> Response:
     """The snapshots that are kept, newest first."""
-    act = partial(_page, service_of(context), id, limit, starting_after)
-    page = await asyncio.get_running_loop().run_in_executor(None, act)
-    response = Response(page.model_dump_json(), media_type="application/json")
-    link_next(request, response, page, [one.id for one in page.data])
+    service = service_of(context)
+    page = _at_once(service, id, limit, starting_after)
+    if page is None:
+        act = partial(_page, service, id, limit, starting_after)
+        page = await asyncio.get_running_loop().run_in_executor(None, act)
+    response = Response(page.text, media_type="application/json")
+    link_next(request, response, page.has_more, page.ids)
     return response
 
 
-def _page(service: Service, id: str, limit: int, starting_after: str | None) -> Page[SnapshotOut]:
-    place = service.places.find(id)
-    with service.readers.lent(place) as opened:
-        try:
-            before = None if starting_after is None else SnapshotId.parse(starting_after)
-        except InputError as wrong:
-            raise from_engine(wrong, "starting_after") from None
-        try:
-            opened.describe()
-            opened.durable.refresh()
-            found = opened.durable.snapshots()
-        except StreamJoinError as failure:
-            raise store_problem(place, failure) from None
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A page as JSON."""
+
+    text: str
+    ids: list[str]
+    has_more: bool
+
+
+def _at_once(service: Service, id: str, limit: int, starting_after: str | None) -> _Shown | None:
+    """The page, in the event loop; None where it has to be waited for."""
+    if (place := service.places.known(id)) is None:
+        return None
+    with suppress(NotAtOnce), service.readers.lent(place, Watch(in_loop=True)) as opened:
+        return _shown(opened, limit, starting_after)
+    return None
+
+
+def _page(service: Service, id: str, limit: int, starting_after: str | None) -> _Shown:
+    with service.readers.lent(service.places.find(id)) as opened:
+        return _shown(opened, limit, starting_after)
+
+
+def _shown(opened: Opened, limit: int, starting_after: str | None) -> _Shown:
+    try:
+        before = None if starting_after is None else SnapshotId.parse(starting_after)
+    except InputError as wrong:
+        raise from_engine(wrong, "starting_after") from None
+    try:
+        opened.describe()
+        opened.durable.refresh()
+        opened.durable.index()  # without one nothing is answered at once
+        found = opened.durable.snapshots()
+    except NoResults:  # the list of a job that is new, or begins anew just now
+        found = []
+    except StreamJoinError as failure:
+        raise store_problem(opened.place, failure) from None
     end = len(found) if before is None else bisect_left([one.id for one in found], before)
     first = max(end - limit, 0)
-    shown = [_shape(found[at], found[at - 1] if at else None) for at in range(end - 1, first - 1, -1)]
-    return Page[SnapshotOut](data=shown, has_more=first > 0)
+    places = range(end - 1, first - 1, -1)
+    texts = [_text(opened, found[at], found[at - 1] if at else None) for at in places]
+    # As a `Page` of them would be written.
+    text = f'{{"data":[{",".join(texts)}],"has_more":{"true" if first else "false"}}}'
+    return _Shown(text, [str(found[at].id) for at in places], first > 0)
+
+
+def _text(opened: Opened, snapshot: Snapshot, before: Snapshot | None) -> str:
+    """A snapshot as JSON; those that were shown lately are not written anew."""
+    known = opened.shown.get(snapshot.id)
+    if known is not None and known[0] is snapshot and known[1] is before:
+        return known[2]
+    text = _shape(snapshot, before).model_dump_json()
+    if len(opened.shown) >= SHOWN_MAX:
+        opened.shown.clear()
+    opened.shown[snapshot.id] = snapshot, before, text
+    return text
 
 
 def _shape(snapshot: Snapshot, before: Snapshot | None) -> SnapshotOut:

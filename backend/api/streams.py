@@ -23,6 +23,7 @@ from backend.streams.entry import is_push, one_stream, opened_schema, shown_entr
 from backend.streams.sample import look_at
 from backend.streams.times import TimeColumn
 from backend.streams.widened import Widened
+from backend.uploads.names import resolved
 from streamjoin.joinfile import StreamFile
 from streamjoin.schema import ARRIVAL
 
@@ -232,7 +233,7 @@ def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | No
 def _sample(context: Context, entry: dict[str, Any], secrets: dict[str, str] | None) -> SampleOut:
     _check_places(context, entry, secrets)  # also of a registered stream: names and links move
     with pointing_into_spec():
-        found = look_at(entry, secrets)
+        found = look_at(resolved(context.settings, entry), secrets)
     return SampleOut(**seen(found.schema, found.rows, found.bad), rate_per_s=found.rate_per_s,
                      times=found.times, widened=found.widened)  # fmt: skip
 

@@ -125,7 +125,7 @@ def list_users(
     """All users, newest first."""
     with context.catalog.read() as session:
         page = page_of(session, select(User), User.id, limit, starting_after, _shape)
-    link_next(request, response, page, [user.id for user in page.data])
+    link_next(request, response, page.has_more, [user.id for user in page.data])
     return page
 
 

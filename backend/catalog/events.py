@@ -11,6 +11,8 @@ from backend.catalog.ids import new_id
 from backend.catalog.models import Event
 
 MESSAGE_MAX = 2000
+FIRST_BATCH = "job.first_batch"
+"""The kind of the event that says what a start took."""
 
 
 def record(

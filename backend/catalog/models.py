@@ -115,7 +115,7 @@ class Job(Base):
         observed: what was seen last; see `lifecycle`.
         generation: rises with every launch; a driver of an older one may change nothing.
         failures: launches in a row that failed; somebody who starts the job sets it to 0.
-        restart_version: the version at which somebody last asked for a restart.
+        restart_version: rises above itself and `version` with each change and each restart that is asked for.
         incarnation: rises when a change makes the job start anew, without its earlier state.
     """
 
@@ -182,7 +182,7 @@ class Lease(Base):
     Args:
         token_hash: of the secret that the driver of this generation was given.
         host, pid, pid_started: which process it is; a pid alone may be another's by now.
-        job_version: the version of the job that the driver runs.
+        job_version: of the job that the driver runs, restarts counted; see `worker.leases.version_of`.
         ended: the driver said that it ended, and its lease is free.
     """
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from backend.catalog.models import Job
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from backend.auth.secrets import open_sealed
+from backend.catalog.models import Job, Stream
+from backend.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +32,9 @@ class Inputs:
 def inputs_of(job: Job) -> Inputs:
     """As they were when the job last changed."""
     return Inputs(job.streams, job.relations)
+
+
+def secrets_of(settings: Settings, session: Session, streams: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """What connects to streams and is kept apart from their entries, by stream."""
+    found = session.scalars(select(Stream).where(Stream.name.in_(list(streams))))
+    return {stream.name: open_sealed(settings, stream.secrets) for stream in found if stream.secrets}

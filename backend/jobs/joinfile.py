@@ -9,8 +9,10 @@ from backend.auth.hosts import check_client, check_place
 from backend.catalog import models
 from backend.catalog.models import results_name
 from backend.jobs.inputs import Inputs, inputs_of
+from backend.jobs.runs import run_of
 from backend.settings import Settings
 from backend.streams.entry import PUSH
+from backend.uploads.names import resolved
 from streamjoin.errors import InputError
 from streamjoin.joinfile import JoinFile, of_content
 from streamjoin.prepare import bind, store_spec
@@ -70,7 +72,9 @@ def join_file(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping
     return _parse(settings, job.id, job.spec, inputs_of(job), secrets, store, job.incarnation)
 
 
-def draft_file(settings: Settings, spec: Mapping[str, Any], inputs: Inputs) -> JoinFile:
+def draft_file(
+    settings: Settings, spec: Mapping[str, Any], inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]
+) -> JoinFile:
     """The join file of a job that is not there yet, for looking at its query and costs, and at what it keeps.
 
     Its store is one that every platform has, so that a draft is refused for what it keeps, and not for where.
@@ -78,7 +82,7 @@ def draft_file(settings: Settings, spec: Mapping[str, Any], inputs: Inputs) -> J
     Raises:
         InputError: it is wrong; the message names the field.
     """
-    return _parse(settings, "draft", spec, inputs, {}, "sqlite")
+    return _parse(settings, "draft", spec, inputs, secrets, "sqlite")
 
 
 def result_spec(settings: Settings, job: models.Job) -> StoreSpec:
@@ -113,7 +117,6 @@ def _parse(
 ) -> JoinFile:
     check_spec(spec)
     folder = settings.job_folder(job_id)
-    run = {name: value for name, value in (spec.get("run") or {}).items() if name != "until_end"}
     kept = {name: value for name, value in (spec.get("results") or {}).items() if name != "store"}
     results: dict[str, Any] = {"discard": True}
     if store is not None:
@@ -126,17 +129,14 @@ def _parse(
             place = {"job": results_name(job_id, incarnation, name)} if store is not None else {}
             asked["queries"][name] = {**query, "results": {**shared, **place}}
     content = {
-        "streams": {name: _with_secrets(entry, secrets.get(name, {})) for name, entry in inputs.streams.items()},
-        "relations": dict(inputs.relations),
+        "streams": {
+            name: _with_secrets(resolved(settings, entry), secrets.get(name, {}))
+            for name, entry in inputs.streams.items()
+        },
+        "relations": {name: resolved(settings, entry) for name, entry in inputs.relations.items()},
         **asked,
         "operator": spec.get("operator") or {"name": "auto"},
-        "run": {
-            "slots": settings.job_slots,
-            "driver_memory": settings.driver_memory_mib,
-            **run,
-            "checkpoint": str(folder / f"checkpoint-{incarnation}"),
-            **({"spark": {"spark.jars": settings.spark_jars}} if settings.spark_jars else {}),
-        },
+        "run": {**run_of(settings, spec), "checkpoint": str(settings.checkpoint_folder(job_id, incarnation))},
     }
     return of_content(content, base=folder, name=job_id)
 

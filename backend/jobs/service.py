@@ -16,9 +16,9 @@ from backend.jobs.change import Change, diff
 from backend.jobs.inputs import Inputs, inputs_of
 from backend.jobs.joinfile import check_places, draft_file, join_file
 from backend.lookup import by_id_or_name
-from backend.problems import Place, Problem, place_of
+from backend.problems import Place, Problem, from_engine
 from backend.settings import Settings
-from streamjoin.errors import InputError, StreamJoinError, UnsupportedError
+from streamjoin.errors import StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
 from streamjoin.prepare import Bound, bind
 
@@ -78,16 +78,20 @@ def definition(spec: Mapping[str, Any], inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def bound_draft(settings: Settings, spec: Mapping[str, Any], inputs: Inputs) -> Bound:
+def bound_draft(
+    settings: Settings, spec: Mapping[str, Any], inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]] | None = None
+) -> Bound:
     """Bind a job that need not exist.
 
+    Args:
+        secrets: by stream, where its streams are to be read as they come.
     Raises:
         InputError: it is wrong; the message names the place.
         Problem: a stream or relation is where none may be read.
     Cost: opens the first file of file streams.
     """
-    check_places(settings, inputs)
-    return bind(draft_file(settings, spec, inputs))
+    check_places(settings, inputs, secrets)
+    return bind(draft_file(settings, spec, inputs, secrets or {}))
 
 
 def bound_job(settings: Settings, job: Job) -> Bound:
@@ -111,10 +115,7 @@ def diagnose(error: StreamJoinError | Problem) -> list[Place]:
     """A mistake as diagnostics for an editor."""
     if isinstance(error, Problem):
         return error.errors or [Place(detail=error.detail)]
-    if isinstance(error, InputError):
-        place = place_of(error)
-        return [place if place.pointer or place.span is None else place.model_copy(update={"pointer": "/query"})]
-    return [Place(detail=str(error))]
+    return from_engine(error).errors or [Place(detail=str(error))]
 
 
 def want(session: Session, job: Job, wanted: str, actor_id: str | None) -> None:
@@ -135,6 +136,11 @@ def want(session: Session, job: Job, wanted: str, actor_id: str | None) -> None:
         record(session, f"job.{verb}_by_user", f"job {job.name} is to be {verb}", job_id=job.id, actor_id=actor_id)
 
 
+def ask_restart(job: Job) -> None:
+    """Let a running job start again after its batch. Its version is that of its definition, and stays as it is."""
+    job.restart_version = max(job.version, job.restart_version) + 1
+
+
 def change(
     session: Session, job: Job, spec: Mapping[str, Any], inputs: Inputs, *, anew: bool,
     actor_id: str | None,
@@ -144,8 +150,8 @@ def change(
     session.add(JobRevision(job_id=job.id, version=job.version, spec=job.spec, streams=job.streams,
                             relations=job.relations))  # fmt: skip
     job.spec, job.streams, job.relations = dict(spec), dict(inputs.streams), dict(inputs.relations)
+    ask_restart(job)
     job.version += 1
-    job.restart_version = job.version
     job.updated_at_us = now_us()
     job.failures = 0
     if anew:

@@ -13,19 +13,24 @@ from urllib.parse import quote
 
 from streamjoin.client.answer import Answer, joined, read_answer
 from streamjoin.client.errors import AnswerError, StreamJoinApiError
-from streamjoin.client.retry import Patience, keyed, send
+from streamjoin.client.retry import Patience, fetch, keyed, send
 from streamjoin.client.shapes import (
     Diagnostics,
     Diff,
     Event,
     Explanation,
+    FileEntry,
     Job,
     Metrics,
+    Preview,
     Pushed,
+    RejectedCount,
+    RejectedRow,
     Relation,
     RelationSample,
     Sample,
     Stream,
+    Upload,
 )
 from streamjoin.client.steps import Emit, Exchange, Flow, Pause, Reply, Request
 from streamjoin.errors import InputError
@@ -114,6 +119,37 @@ def push_rows(
     return (yield from ask(patience, request))
 
 
+def list_uploads(patience: Patience) -> Flow[Upload]:
+    """All uploaded files, by name."""
+    yield from _pages(patience, f"{API}/uploads", key="name")
+
+
+def add_upload(patience: Patience, name: str, content: bytes) -> Exchange[Upload]:
+    """Send a small file, which streams and relations read as `upload:NAME`; it is on disk when this returns.
+
+    Sent again with the same content, nothing changes.
+    """
+    request = Request(
+        "POST", f"{API}/uploads", params={"name": name}, content=content,
+        headers={"Content-Type": "application/octet-stream"}, repeatable=True,
+    )  # fmt: skip
+    return (yield from ask(patience, request))
+
+
+def delete_upload(patience: Patience, name: str) -> Exchange[None]:
+    """Remove an uploaded file; refused while something reads it."""
+    yield from send(Request("DELETE", _path("uploads", name)), patience)
+
+
+def list_files(patience: Patience, folder: str | None = None) -> Flow[FileEntry]:
+    """Files and folders that streams may read, folders first.
+
+    Args:
+        folder: its path; without one, the folders that may be read from are listed.
+    """
+    yield from _pages(patience, f"{API}/files", _given(path=folder), key="name")
+
+
 def list_relations(patience: Patience) -> Flow[Relation]:
     """All relations, newest first."""
     yield from _pages(patience, f"{API}/relations")
@@ -166,7 +202,7 @@ def validate(patience: Patience, /, query: str, **draft: Any) -> Exchange[Diagno
     """Check a query; mistakes are the answer.
 
     Args:
-        draft: streams, operator, results and run, as in a job.
+        draft: streams, queries, operator, results and run, as in a job.
     """
     body = _given(query=query, **draft)
     return (yield from ask(patience, Request("POST", f"{API}/jobs/validate", json=body, repeatable=True)))
@@ -176,6 +212,12 @@ def explain(patience: Patience, /, query: str, **draft: Any) -> Exchange[Explana
     """Show how a query would run, and what every operator would cost."""
     body = _given(query=query, **draft)
     return (yield from ask(patience, Request("POST", f"{API}/jobs/explain", json=body, repeatable=True)))
+
+
+def preview(patience: Patience, /, query: str, **draft: Any) -> Exchange[Preview]:
+    """Show up to 20 rows that a query would give, from samples of the streams, or why there are none."""
+    body = _given(query=query, **draft)
+    return (yield from ask(patience, Request("POST", f"{API}/jobs/preview", json=body, repeatable=True)))
 
 
 def list_jobs(patience: Patience) -> Flow[Job]:
@@ -332,6 +374,40 @@ def job_snapshots(patience: Patience, job: str) -> Flow[dict[str, Any]]:
     yield from _pages(patience, _path("jobs", job, "snapshots"))
 
 
+def rejected_counts(patience: Patience, job: str) -> Exchange[list[RejectedCount]]:
+    """How many rows are missing from a job's results, by stream and reason."""
+    request = Request("GET", _path("jobs", job, "rejected"), params={"limit": 1}, repeatable=True)
+    found: list[RejectedCount] = (yield from ask(patience, request))["counts"]
+    return found
+
+
+def rejected_rows(
+    patience: Patience, job: str, *, stream: str | None = None, reason: str | None = None, before: str | None = None
+) -> Flow[RejectedRow]:
+    """The rows that are missing from a job's results, as far as they are kept, newest first.
+
+    Args:
+        stream, reason: only those of this stream, or with this reason.
+        before: only those before the one with this id.
+    """
+    yield from _pages(
+        patience, _path("jobs", job, "rejected"), _given(stream=stream, reason=reason, starting_after=before)
+    )
+
+
+def download_rejected(
+    patience: Patience,
+    job: str,
+    *,
+    stream: str | None = None,
+    reason: str | None = None,
+    format: Literal["ndjson", "csv"] = "ndjson",
+) -> Flow[bytes]:
+    """The same rows as a file, oldest first, piece by piece; for the arguments see `rejected`."""
+    path = _path("jobs", job, "rejected", "download")
+    yield from fetch(Request("GET", path, params=_given(stream=stream, reason=reason, format=format)), patience)
+
+
 def query(
     patience: Patience,
     job: str,
@@ -399,9 +475,13 @@ def ask(patience: Patience, request: Request) -> Exchange[Any]:
     return _json(reply, patience.host)
 
 
-def _pages(patience: Patience, path: str) -> Flow[Any]:
-    """Items of all pages; a page is asked for when the one before has been used up."""
-    params: dict[str, str | int] = {"limit": PAGE}
+def _pages(patience: Patience, path: str, given: Mapping[str, str] | None = None, *, key: str = "id") -> Flow[Any]:
+    """Items of all pages; a page is asked for when the one before has been used up.
+
+    Args:
+        key: the field of an item that the next page comes after.
+    """
+    params: dict[str, str | int] = {"limit": PAGE, **(given or {})}
     while True:
         page = yield from ask(patience, Request("GET", path, params=params, repeatable=True))
         if not isinstance(page, dict) or not isinstance(page.get("data"), list):
@@ -412,7 +492,7 @@ def _pages(patience: Patience, path: str) -> Flow[Any]:
             yield Emit(item)
         if not page.get("has_more") or not page["data"]:
             return
-        params["starting_after"] = page["data"][-1]["id"]
+        params["starting_after"] = page["data"][-1][key]
 
 
 def _act(patience: Patience, job: str, action: str, body: Any = None) -> Exchange[Job]:

@@ -102,6 +102,14 @@ class Relations(Group[Transport]):
     sample = Method(calls.sample_relation)
 
 
+class Uploads(Group[Transport]):
+    """Small files that were sent to the platform."""
+
+    list = Values(calls.list_uploads)
+    add = Method(calls.add_upload)
+    delete = Method(calls.delete_upload)
+
+
 class Jobs(Group[Transport]):
     """Jobs: joins that run, or are to."""
 
@@ -112,6 +120,7 @@ class Jobs(Group[Transport]):
     delete = Method(calls.delete_job)
     validate = Method(calls.validate)
     explain = Method(calls.explain)
+    preview = Method(calls.preview)
     diff = Method(calls.diff_job)
     start = Method(calls.start_job)
     stop = Method(calls.stop_job)
@@ -122,6 +131,9 @@ class Jobs(Group[Transport]):
     metrics = Method(calls.job_metrics)
     logs = Method(calls.job_logs)
     snapshots = Values(calls.job_snapshots)
+    rejected_counts = Method(calls.rejected_counts)
+    rejected = Values(calls.rejected_rows)
+    download_rejected = Values(calls.download_rejected)
 
 
 class Api(Group[Transport]):
@@ -158,11 +170,13 @@ class Api(Group[Transport]):
         self.host = address
         self.streams: Streams[Transport] = Streams(self._transport, self._patience)
         self.relations: Relations[Transport] = Relations(self._transport, self._patience)
+        self.uploads: Uploads[Transport] = Uploads(self._transport, self._patience)
         self.jobs: Jobs[Transport] = Jobs(self._transport, self._patience)
 
     query = Method(calls.query)
     tail = Values(tail_flow)
     events = Values(calls.all_events)
+    files = Values(calls.list_files)
     call = Method(calls.call)
 
 

@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass, replace
 
 from streamjoin.client.errors import NoAnswer, StreamJoinApiError, from_reply
-from streamjoin.client.steps import Exchange, Lost, Pause, Reply, Request
+from streamjoin.client.steps import Exchange, Fetch, Flow, Lost, Pause, Reply, Request
 
 PAUSE_S_MIN = 0.1
 PAUSE_S_MAX = 5.0
@@ -80,6 +80,19 @@ def send(request: Request, patience: Patience) -> Exchange[Reply]:
         if not (passing and request.repeatable) or time.monotonic() + wait_s >= ends_s:
             raise failure
         yield Pause(wait_s)
+
+
+def fetch(request: Request, patience: Patience) -> Flow[bytes]:
+    """Hand over a reply as it comes. It is asked for once: what was handed over cannot be taken back.
+
+    Raises:
+        StreamJoinApiError: it was refused, or broke off.
+    """
+    outcome = yield Fetch(replace(request, timeout_s=patience.timeout_s))
+    if isinstance(outcome, Reply):
+        raise from_reply(outcome.status, outcome.body, patience.host)
+    if isinstance(outcome, Lost):
+        raise _no_answer(outcome, patience.host, 1)
 
 
 def _no_answer(lost: Lost, host: str, attempt: int) -> StreamJoinApiError:

@@ -74,6 +74,58 @@ class Pushed(TypedDict):
     duplicate: bool
 
 
+class Upload(TypedDict):
+    """An uploaded file: `path` is what a `spec` says, `read_by` who reads it, such as `stream orders`."""
+
+    name: str
+    path: str
+    bytes: int
+    format: str | None
+    owner_id: str | None
+    uploaded_at: str | None
+    read_by: list[str]
+
+
+class FileEntry(TypedDict):
+    """A file or folder that may be read: `path` is what a `spec` says, `format` is guessed from the name."""
+
+    name: str
+    path: str
+    kind: str
+    format: str | None
+    bytes: int | None
+
+
+class RejectedCount(TypedDict):
+    """Rows of one stream that are missing for one reason; `kept` of them can be looked at."""
+
+    stream: str
+    reason: str
+    rows: int
+    kept: int
+    meaning: str
+
+
+class RejectedRow(TypedDict):
+    """A row that was put aside; `position` is its place in `source` in `unit`s: line, row or offset.
+
+    `record` is its text; None for a tombstone, and where it is not UTF-8: then `record_base64` has its bytes.
+    """
+
+    id: str
+    stream: str
+    reason: str
+    batch: int
+    at: str | None
+    source: str
+    unit: str
+    position: int
+    detail: str
+    record: str | None
+    record_base64: str | None
+    truncated: bool
+
+
 class Place(TypedDict, total=False):
     """One mistake; `span` is where in a query text."""
 
@@ -99,6 +151,34 @@ class Explanation(TypedDict):
     columns: list[Column]
 
 
+class Preview(TypedDict):
+    """A few rows that a draft would give, from samples; `text` is for people.
+
+    `streams` are `{name, rows, bad_records, large_rows, first, last}`; `queries` are
+    `{query, columns, rows, large_rows, reason}`, where `reason` says why there are no rows.
+    """
+
+    note: str
+    streams: list[dict[str, Any]]
+    cut_off: bool
+    queries: list[dict[str, Any]]
+    text: str
+
+
+class Start(TypedDict):
+    """What a start took until its first batch was committed: seconds in all and of each step, in order.
+
+    `cause` is start, restart, change or recovery; `warm` whether the driver had waited for a job.
+    """
+
+    generation: int
+    at: str | None
+    cause: str
+    warm: bool
+    seconds: float
+    steps: dict[str, float]
+
+
 class Job(TypedDict):
     """A job. `wanted` is what people asked for, `observed` what was seen last, `phase` one word for both."""
 
@@ -120,6 +200,7 @@ class Job(TypedDict):
     reason: str | None
     generation: int
     failures: int
+    last_start: Start | None
     owner_id: str | None
     created_at: str | None
     updated_at: str | None

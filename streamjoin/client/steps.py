@@ -36,6 +36,16 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Fetch:
+    """One HTTP request whose reply is handed over piece by piece as it comes, and is never held as a whole.
+
+    What comes of it is None when all is there, a `Reply` that refuses, or `Lost`.
+    """
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """An HTTP reply, read to its end; names of headers are in lower case."""
 
@@ -102,5 +112,5 @@ Step = Request | Pause
 SocketStep = Connect | Say | Hear
 Exchange = Generator[Step, Any, T]
 """A conversation with one result."""
-Flow = Generator[Step | SocketStep | Emit[T], Any, None]
+Flow = Generator[Step | SocketStep | Fetch | Emit[T], Any, None]
 """A conversation that hands over one value after the other."""

@@ -19,6 +19,7 @@ from streamjoin.client.steps import (
     Connect,
     Emit,
     Exchange,
+    Fetch,
     Flow,
     Hear,
     Lost,
@@ -71,7 +72,7 @@ class _Ended:
     """The job is gone; nothing more will come."""
 
 
-Conversation = Generator[Step | SocketStep | Emit[News], Any, Lost | _Ended]
+Conversation = Generator[Step | SocketStep | Fetch | Emit[News], Any, Lost | _Ended]
 
 
 class _Tail:

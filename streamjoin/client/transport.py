@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx2
 from websockets.asyncio.client import ClientConnection as AsyncSocket
@@ -23,6 +23,7 @@ from streamjoin.client.steps import (
     Connect,
     Emit,
     Exchange,
+    Fetch,
     Flow,
     Hear,
     Lost,
@@ -78,6 +79,17 @@ class Blocking:
                 came = None
                 if isinstance(step, Emit):
                     yield step.value
+                elif isinstance(step, Fetch):
+                    try:
+                        with self.http.stream(**_arguments(step.request)) as response:
+                            if response.is_success:
+                                for piece in response.iter_bytes():
+                                    yield cast(T, piece)
+                            else:
+                                response.read()
+                                came = _reply(response)
+                    except HTTP_FAILURES as failure:
+                        came = _no_reply(failure)
                 elif isinstance(step, Request | Pause):
                     came = self._do(step)
                 elif isinstance(step, Connect):
@@ -143,6 +155,17 @@ class Asynchronous:
                 came = None
                 if isinstance(step, Emit):
                     yield step.value
+                elif isinstance(step, Fetch):
+                    try:
+                        async with self.http.stream(**_arguments(step.request)) as response:
+                            if response.is_success:
+                                async for piece in response.aiter_bytes():
+                                    yield cast(T, piece)
+                            else:
+                                await response.aread()
+                                came = _reply(response)
+                    except HTTP_FAILURES as failure:
+                        came = _no_reply(failure)
                 elif isinstance(step, Request | Pause):
                     came = await self._do(step)
                 elif isinstance(step, Connect):

@@ -57,7 +57,13 @@ def truncate(times: Any, unit: str) -> Any:
     Args:
         unit: one of `UNITS`, in any case.
     """
-    begins = pc.floor_temporal(times.cast(pa.timestamp(times.type.unit)), unit=unit.lower()).cast(times.type)
+    local = times.cast(pa.timestamp(times.type.unit))
+    if unit.lower() == "week":  # Arrow's own weeks are wrong in the last days of nanoseconds
+        days = pc.day_of_week(local, count_from_zero=True, week_start=1).cast(pa.int64())
+        since_monday = pc.multiply(days, int(86_400 * _PER_SECOND[times.type.unit]))
+        begins = pc.subtract(pc.floor_temporal(local, unit="day").cast(pa.int64()), since_monday).cast(times.type)
+    else:
+        begins = pc.floor_temporal(local, unit=unit.lower()).cast(times.type)
     # At both ends of int64 Arrow gives moments of other ages.
     off = pc.subtract(begins.cast(pa.int64()), times.cast(pa.int64()))
     longest = int(_LONGEST_S * _PER_SECOND[times.type.unit])

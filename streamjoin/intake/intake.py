@@ -26,7 +26,8 @@ from streamjoin.intake.deadletter import NO_TIME, TIME_OUT_OF_RANGE, DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
 from streamjoin.intake.selection import bits_of, select
 from streamjoin.intake.shedding import kept
-from streamjoin.operators.operator import Operator, Tuples
+from streamjoin.operators.operator import Operator, RoutesBy
+from streamjoin.operators.routing import Tuples
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan
@@ -210,7 +211,7 @@ class Intake:
         if keys := self.plan.equality_keys(self.side):
             equal = equality_cells([evaluate(expression, columns, len(block)) for expression in keys])
         # By value ranges only single queries are routed.
-        if getattr(self.operator, "bounds", None) is not None and isinstance(self.plan, JoinPlan):
+        if self.operator.capabilities.routes_by is RoutesBy.RANGE and isinstance(self.plan, JoinPlan):
             main = self.plan.main_range
             values = evaluate(main.keys[self.side], columns, len(block))
             key = order_key(values)

@@ -16,13 +16,12 @@ from urllib.parse import urlsplit
 
 from streamjoin.errors import InputError
 from streamjoin.platform_cli.common import platform_part
+from streamjoin.spark.memory import JOB_MIB, memory_limit_bytes
 
 PATIENCE_S = 2.0
 DISK_BYTES_MIN = 2 << 30
 PLATFORM_MIB = 700
 """What the API, a worker, a reconciler and Redis take together."""
-JOB_MIB = 700
-"""What a job takes beside its Java heap: Python workers and Java's own."""
 
 Verdict = Literal["ok", "note", "wrong"]
 
@@ -50,7 +49,7 @@ def all_checks(read_settings: Callable[[], Any]) -> list[Check]:
     """Everything, one after the other.
 
     Args:
-        read_settings: of the platform, raising `InputError`.
+        read_settings: as `streamjoin up` reads them, raising `InputError`.
     """
     try:
         settings = read_settings()
@@ -59,7 +58,7 @@ def all_checks(read_settings: Callable[[], Any]) -> list[Check]:
     return [
         check_python(),
         check_java(),
-        Check("settings", "ok", f"data in {Path(settings.data).absolute()}, auth {settings.auth}"),
+        check_settings(settings),
         check_secret_key(settings),
         check_memory(settings),
         check_disk(Path(settings.data).absolute()),
@@ -68,6 +67,15 @@ def all_checks(read_settings: Callable[[], Any]) -> list[Check]:
         check_catalog(settings),
         *check_store(settings),
     ]
+
+
+def check_settings(settings: Any) -> Check:
+    """Which folder is used, and whether people log in."""
+    data_folder = platform_part("worker.data_folder")
+    detail = f"data in {Path(settings.data).absolute()}, auth {settings.auth}"
+    if (last := data_folder.other(settings)) is not None:
+        return Check("settings", "note", detail, data_folder.other_text(last))
+    return Check("settings", "ok", detail)
 
 
 def check_python() -> Check:
@@ -121,14 +129,6 @@ def check_memory(settings: Any) -> Check:
     if total_mib < needed_mib:
         return Check("memory", "note", detail, "lower STREAMJOIN_JOB_SLOTS or STREAMJOIN_DRIVER_MEMORY_MIB")
     return Check("memory", "ok", detail)
-
-
-def memory_limit_bytes() -> int | None:
-    """What a container may take; None where there is no limit."""
-    for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):
-            return int(Path(place).read_text())
-    return None
 
 
 def check_disk(data: Path) -> Check:

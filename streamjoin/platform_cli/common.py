@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FILE_BYTES_MAX = 1 << 20
 ROWS_BYTES_MAX = 64 << 20
 DEPTH_MAX = 64
+STDIN = "-"
+"""Stands for a file."""
 CELL_MAX = 60
 REACH_S = 3.0
 """People look on: a platform that is not there is said to be so soon."""
@@ -145,11 +147,20 @@ def read_rows(file: str) -> list[dict[str, Any]]:
     return rows
 
 
+def read_bytes(file: str, bytes_max: int) -> bytes:
+    """A file as it is, or what comes on standard input for `-`.
+
+    Raises:
+        InputError: it cannot be read, or is larger than that.
+    """
+    return _read(file, bytes_max)[1]
+
+
 def _read(file: str, bytes_max: int) -> tuple[str, bytes]:
     """What to call a file, and its content."""
-    name = "standard input" if file == "-" else file
+    name = "standard input" if file == STDIN else file
     try:
-        if file == "-":
+        if file == STDIN:
             data = sys.stdin.buffer.read(bytes_max + 1)
         else:
             with Path(file).open("rb") as opened:

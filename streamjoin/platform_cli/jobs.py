@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 
 from streamjoin.errors import InputError
 from streamjoin.platform_cli.common import HERE, File, Output, Version, Wait, WaitS, Where, note, read_document, show
+from streamjoin.platform_cli.rejected import RejectedOutput, RowLimit, Rows, show_counts, show_rows
 
 if TYPE_CHECKING:
     from streamjoin.client import Client
@@ -68,6 +70,17 @@ def explain(*, file: File, output: Output = "table", where: Where = HERE) -> Non
         found = client.jobs.explain(**_draft(read_document(file)))
         if output in ("json", "yaml"):
             show(found["plan"], output)
+        else:
+            print(found["text"])
+
+
+@app.command
+def preview(*, file: File, output: Output = "table", where: Where = HERE) -> None:
+    """Show up to 20 rows that a job's file would give, from samples of the streams, or why there are none."""
+    with where.client() as client:
+        found = client.jobs.preview(**_draft(read_document(file)))
+        if output in ("json", "yaml"):
+            show(found, output)
         else:
             print(found["text"])
 
@@ -251,6 +264,40 @@ def logs(
                 shown = now
 
 
+@app.command
+def rejected(
+    job: str, *, rows: Rows = False, stream: str | None = None, reason: str | None = None, limit: RowLimit = 20,
+    before: str | None = None, output: RejectedOutput = "table", where: Where = HERE,
+) -> None:  # fmt: skip
+    """Show which rows are missing from a job's results: how many by stream and reason, or each one.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    stream
+        Only rows of this stream.
+    reason
+        Only rows with this reason.
+    limit
+        So many rows, newest first; all of them, oldest first, with -o ndjson.
+    before
+        Only rows before the one with this id.
+    """
+    with where.client() as client:
+        if output == "ndjson":
+            for piece in client.jobs.download_rejected(job, stream=stream, reason=reason):
+                sys.stdout.buffer.write(piece)
+        elif rows:
+            found = list(islice(client.jobs.rejected(job, stream=stream, reason=reason, before=before), limit + 1))
+            show_rows(found[:limit], len(found) > limit, output)
+        else:
+            counts = client.jobs.rejected_counts(job)
+            show_counts(
+                [row for row in counts if stream in (None, row["stream"]) and reason in (None, row["reason"])], output
+            )
+
+
 def added(before: str, now: str) -> str:
     """What a log has more than when it was read before; both are its end, of limited length."""
     if now.startswith(before):
@@ -292,7 +339,8 @@ def _register(client: Client, document: Mapping[str, Any]) -> None:
 
 def _place(place: Mapping[str, Any]) -> str:
     span = place.get("span")
-    where = (
-        f"line {span['line']}, column {span['column']}" if span else str(place.get("pointer") or "query").lstrip("/")
-    )
-    return f"{where}: {place['detail']}"
+    field = str(place.get("pointer") or "query").lstrip("/").replace("/", ".")
+    where = [] if span and field == "query" else [field]
+    if span:
+        where.append(f"line {span['line']}, column {span['column']}")
+    return f"{', '.join(where)}: {place['detail']}"

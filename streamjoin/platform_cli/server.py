@@ -23,10 +23,10 @@ def up() -> None:
 
 
 def doctor(*, output: Output = "table") -> None:
-    """Look whether this machine can run the platform, and say what to do where it cannot; exit status 1 then."""
+    """Look whether `streamjoin up` can run here, and say what to do where it cannot; exit status 1 then."""
     from streamjoin.platform_cli.checks import all_checks
 
-    found = all_checks(platform_part("backend.settings").read_settings)
+    found = all_checks(platform_part("worker.platform").read_up_settings)
     if output == "table":
         for check in found:
             print(
@@ -62,7 +62,7 @@ def support_bundle(file: Path | None = None, *, where: Where = HERE) -> None:
 
     if file is None:
         file = Path(f"streamjoin-support-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip")
-    parts = write_bundle(file, platform_part("backend.settings").read_settings, where)
+    parts = write_bundle(file, platform_part("worker.platform").read_up_settings, where)
     for part, what in parts.items():
         note(f"{part}: {what}")
     print(file)

@@ -137,7 +137,7 @@ def measure(folder: Path, rate: float, seconds: float, processes: int) -> dict[s
         committer.commit(ROWS)
     committer.close()
     catalog.close()
-    given = settings.environment()
+    given = {**settings.environment(), "STREAMJOIN_WARM_DRIVERS": "0"}  # no job is started
     del given["STREAMJOIN_REDIS_URL"]  # it starts one
     command = ["env", *(f"{name}={value}" for name, value in given.items()), sys.executable, "-m", "worker.up"]
     with ServerProcess("the platform", command, folder / "up.log") as up:
@@ -157,7 +157,7 @@ def main(given: list[str] | None = None) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="streamjoin-load-") as folder:
         found = measure(Path(folder), arguments.rate, arguments.seconds, arguments.processes)
     for name, value in found.items():
-        print(f"{name:20} {value:12,.1f}")
+        print(f"{name:20} {value:12,.2f}")
     return found
 
 

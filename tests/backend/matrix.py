@@ -13,6 +13,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
+from backend.api.reads import ReadsFirst
 from backend.app import create_app
 from backend.auth.actor import ROLES, AtLeast
 from backend.auth.keys import make_key
@@ -94,6 +95,8 @@ def demanded(app: FastAPI) -> dict[tuple[str, str], str | None]:
     """The role that each route demands by its dependencies; None where it demands nobody."""
     found: dict[tuple[str, str], str | None] = {}
     for context in iter_route_contexts(app.routes):
+        if isinstance(context.original_route, ReadsFirst):  # it answers for routes that are there themselves
+            continue
         dependant = getattr(context, "dependant", None)
         role = _role_of(dependant) if isinstance(dependant, Dependant) else None
         for method in context.methods or ("WEBSOCKET",):

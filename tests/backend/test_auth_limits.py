@@ -173,7 +173,7 @@ def test_processes_share_what_redis_counts_and_go_on_without_it(
 
 @pytest.mark.services
 def test_a_loop_that_is_late_counts_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def late(*_: object) -> bool:
+    async def late(*_: object, **__: object) -> bool:
         raise TimeoutError
 
     wait_for_redis(monkeypatch)

@@ -30,6 +30,7 @@ VIEWER_MAY = {
     ("POST", "/api/v1/relations/{id}/sample"),
     ("POST", "/api/v1/jobs/validate"),
     ("POST", "/api/v1/jobs/explain"),
+    ("POST", "/api/v1/jobs/preview"),
     ("POST", "/api/v1/jobs/{id}/diff"),
     ("POST", "/api/v1/queries"),
     ("DELETE", "/api/v1/queries/{id}"),

@@ -220,7 +220,7 @@ def test_the_settings_that_compose_gives_are_right(tmp_path: Path, monkeypatch: 
 
 
 def test_the_jobs_that_may_run_at_once_fit_into_the_worker() -> None:
-    from streamjoin.platform_cli.checks import JOB_MIB
+    from streamjoin.spark.memory import JOB_MIB
 
     settings = Settings(data=Path("/data"), auth="off")
     limit = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", SERVICES["worker"]["deploy"]["resources"]["limits"]["memory"])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from backend.jobs.joinfile import RESULT_FIELDS, RUN_FIELDS
+from backend.settings import Settings
 from streamjoin.expression import PUBLIC_FUNCTIONS
 from streamjoin.joinfile import SnapshotFile
 from streamjoin.operators.registry import COMMON_KNOBS, REGISTRY
@@ -26,6 +28,14 @@ SECTIONS = {
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_field_of_a_section_has_a_place_in_the_form(section: str) -> None:
     assert set(re.findall(rf"field\('{re.escape(section)}\.(\w+)'", FORM)) == SECTIONS[section]
+
+
+def test_a_new_join_offers_every_store_that_the_platform_may_have() -> None:
+    sections = (SOURCES / "pages/join/sections.ts").read_text()
+    choices = re.search(r"path: 'results\.store'.*?choices: \[([^\]]*)\]", sections, re.DOTALL)
+    assert choices is not None
+    stores = get_args(Settings.model_fields["result_store"].annotation)
+    assert re.findall(r"'(\w+)'", choices[1]) == list(stores)
 
 
 def test_every_knob_has_a_place_in_the_form() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from test_streams import BIDS, registered
 
+from backend.catalog.events import FIRST_BATCH, record
 from backend.catalog.models import Job, Lease
 from backend.context import Context
 from backend.jobs.change import ANEW, KEEPS, diff
@@ -17,6 +19,7 @@ from backend.jobs.joinfile import join_file, with_store
 from backend.settings import Settings
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.prepare import bind
+from worker.leases import version_of
 
 QUERY = (
     "SELECT ONLINE auctions.id, bids.price FROM auctions, bids "
@@ -147,6 +150,22 @@ def test_start_and_stop_say_what_is_wanted_and_not_that_it_is_so(api: TestClient
     assert sorted(kinds) == ["job.created", "job.started_by_user", "job.stopped_by_user"]
 
 
+def test_a_job_shows_the_steps_of_its_last_start(api: TestClient, app: FastAPI) -> None:
+    made, other = created(api), created(api, "other")
+    assert made["last_start"] is None
+    steps = {"launch": 0.2, "process": 0.1, "spark": 0.0, "state": 0.9, "first_batch": 0.8}
+    with context_of(app).catalog.begin() as session:
+        for generation in (1, 2):
+            data = {"generation": generation, "cause": "restart", "warm": True, "seconds": 2.0, "steps": steps}
+            record(session, FIRST_BATCH, "the first batch is there", job_id=made["id"], data=data)
+    found = api.get("/api/v1/jobs/wins").json()["last_start"]
+    at = found.pop("at")
+    assert found == {"generation": 2, "cause": "restart", "warm": True, "seconds": 2.0, "steps": steps}
+    listed = {job["name"]: job["last_start"] for job in api.get("/api/v1/jobs").json()["data"]}
+    assert listed == {"wins": {**found, "at": at}, other["name"]: None}
+    assert api.post("/api/v1/jobs/wins/start").json()["last_start"] == {**found, "at": at}
+
+
 def test_a_deleted_job_cannot_be_started(api: TestClient) -> None:
     created(api)
     assert api.delete("/api/v1/jobs/wins").json()["phase"] == "deleting"
@@ -257,6 +276,37 @@ def test_rescaling_keeps_state(api: TestClient, app: FastAPI) -> None:
     assert (job.incarnation, job.restart_version) == (0, 2)
 
 
+def test_versions_have_no_holes_whatever_is_refused_and_each_restart_is_seen(api: TestClient, app: FastAPI) -> None:
+    made = created(api)
+    has_begun(app, made["id"])
+    url = f"/api/v1/jobs/{made['id']}"
+
+    def asked_for() -> int:
+        with context_of(app).catalog.read() as session:
+            return version_of(session.get_one(Job, made["id"]))
+
+    seen = [asked_for()]
+    steps: tuple[tuple[Callable[[], Any], int, bool], ...] = (
+        (lambda: api.post(f"{url}/restart"), 202, True),
+        (lambda: api.post(f"{url}/restart"), 202, True),
+        (lambda: api.patch(url, json={"run": {"slots": 1}}, headers={"If-Match": '"1"'}), 200, True),
+        (lambda: api.patch(url, json={"query": "nonsense"}, headers={"If-Match": '"2"'}), 422, False),
+        (lambda: api.patch(url, json={"run": {"slots": 2}}, headers={"If-Match": '"1"'}), 412, False),
+        (lambda: api.patch(url, json={"operator": {"name": "matrix"}}, headers={"If-Match": '"2"'}), 409, False),
+        (lambda: api.post(f"{url}/rescale", json={"slots": 0}), 422, False),
+        (lambda: api.post(f"{url}/restart"), 202, True),
+        (lambda: api.post(f"{url}/stop"), 202, False),
+        (lambda: api.post(f"{url}/rescale", json={"slots": 2}), 202, True),
+        (lambda: api.patch(url, json={"run": {"slots": 1}}, headers={"If-Match": '"3"'}), 200, True),
+    )
+    for act, status, restarts in steps:
+        assert (answer := act()).status_code == status, answer.text
+        seen.append(asked_for())
+        assert (seen[-1] > seen[-2]) is restarts, "a driver of an earlier definition would go on"
+    assert [row["version"] for row in api.get(f"{url}/revisions").json()["data"]] == [3, 2, 1]
+    assert api.get(url).json()["version"] == 4
+
+
 CHEAP = f"{QUERY} ".replace(" WITHIN", " AND bids.price < 1000 WITHIN")
 
 
@@ -301,6 +351,18 @@ def test_a_wrong_query_beside_a_jobs_own_is_named(api: TestClient) -> None:
             api.post("/api/v1/jobs", json={"name": "other", "query": QUERY, "queries": queries}),
         ):
             assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer), answer.text
+
+
+def test_a_draft_of_several_queries_is_checked_and_explained(api: TestClient) -> None:
+    draft = {"query": QUERY, "queries": {"cheap": {"query": CHEAP}}}
+    found = api.post("/api/v1/jobs/validate", json=draft).json()
+    assert found["valid"] and found["summary"].startswith("main, cheap: "), found
+    assert [column["name"] for column in found["columns"]] == ["id", "price"]
+    explained = api.post("/api/v1/jobs/explain", json=draft).json()
+    assert list(explained["plan"]["queries"]) == ["main", "cheap"]
+    draft["queries"] = {"cheap": {"query": CHEAP.replace("bids.price <", "bids.prize <")}}
+    (place,) = api.post("/api/v1/jobs/validate", json=draft).json()["diagnostics"]
+    assert place["pointer"] == "/queries/cheap/query" and "bids.price?" in place["detail"]
 
 
 def test_results_of_a_query_beside_are_asked_by_its_name(api: TestClient) -> None:

@@ -282,7 +282,7 @@ def test_a_job_s_join_file_has_the_relations_that_its_query_names(
     with app.state.context.catalog.read() as session:
         inputs = service.entries(session, SEMI_STREAM, None)
     assert inputs == Inputs({"bids": BIDS}, {"customers": spec})
-    file = draft_file(settings, {"query": SEMI_STREAM}, inputs)
+    file = draft_file(settings, {"query": SEMI_STREAM}, inputs, {})
     assert {name: relation.path for name, relation in file.relations.items()} == {"customers": spec["path"]}
     job = Job(id="job_1", spec={"query": SEMI_STREAM, "results": {"store": "sqlite"}}, streams={"bids": BIDS},
               relations={"customers": spec}, incarnation=0)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,10 @@ import pytest
 from backend.app import create_app
 from backend.catalog.migrate import migrate
 from backend.settings import Settings
+from streamjoin import rejected
 from streamjoin.client import Client
+from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
+from streamjoin.job import dead_letters_folder
 from tests.client.serve import Server, serve
 from tests.client.standin import StandIn
 
@@ -44,6 +47,23 @@ def customers(platform: Server) -> dict[str, Any]:
     path = platform.app.state.context.settings.allowed_paths[0] / "customers.parquet"
     pq.write_table(pa.table({"id": [1, 2, 3], "name": ["Ada", "Bob", "Bob"]}), path)
     return {"source": "parquet", "path": str(path)}
+
+
+@pytest.fixture
+def put_aside(platform: Server) -> Callable[..., None]:
+    """What a driver does with a batch's bad rows: `put_aside(job_id, batch, reason, *texts)`."""
+
+    def keep(job_id: str, batch: int, reason: str, *texts: str) -> None:
+        folder = dead_letters_folder(platform.app.state.context.settings.checkpoint_folder(job_id, 0))
+        file = rejected.file_of(folder, batch, "0-0:0")
+        letters = [
+            DeadLetter("bids", "1.csv", at, reason, "why", text.encode(), "line") for at, text in enumerate(texts, 1)
+        ]
+        write_dead_letters(file, letters, batch, 0)
+        counts = {"bids": {reason: len(texts)}}
+        rejected.add(folder, batch, counts, [rejected.Taken(file, counts)], sync=False)
+
+    return keep
 
 
 @pytest.fixture

@@ -158,6 +158,9 @@ def test_a_job_goes_through_its_life(streamjoin: Command, folder: Path) -> None:
     assert "this is right" in streamjoin("jobs", "validate", "-f", "job.yaml").out
     assert "biclique" in streamjoin("jobs", "explain", "-f", "job.yaml").out
     assert "operators" in streamjoin("jobs", "explain", "-f", "-", "-o", "json", stdin=JOB.format(name="x")).json()
+    assert "a preview from samples, not a result" in streamjoin("jobs", "preview", "-f", "job.yaml").out
+    previewed = streamjoin("jobs", "preview", "-f", "-", "-o", "json", stdin=JOB.format(name="x")).json()
+    assert len(previewed["queries"][0]["rows"]) == 20
     assert streamjoin("jobs", "rescale", "cli job", "2", "-o", "json").json()[0]["run"]["slots"] == 2
     assert "starting" in streamjoin("jobs", "start", "cli job").out
     waited = streamjoin("jobs", "restart", "cli job", "--wait", "--timeout", "0.6")
@@ -197,6 +200,30 @@ def test_a_job_is_changed_once_it_was_seen_what_that_does(streamjoin: Command, f
     streamjoin("jobs", "delete", "cli change")
 
 
+def test_rows_that_are_missing_are_counted_shown_in_pages_and_all_at_once(
+    streamjoin: Command, folder: Path, put_aside: Callable[..., None]
+) -> None:
+    (folder / "job.yaml").write_text(JOB.format(name="cli lossy"))
+    job = streamjoin("jobs", "create", "-f", "job.yaml", "-o", "json").json()
+    put_aside(job["id"], 1, "malformed", "a", "b")
+    put_aside(job["id"], 2, "no_time", "\x1b[2Jc")
+    counted = streamjoin("jobs", "rejected", "cli lossy").out.splitlines()
+    assert counted[0].split() == ["stream", "reason", "rows", "kept", "meaning"] and len(counted) == 3
+    assert [row["reason"] for row in streamjoin(
+        "jobs", "rejected", "cli lossy", "--reason", "no_time", "-o", "json").json()] == ["no_time"]  # fmt: skip
+    shown = streamjoin("jobs", "rejected", "cli lossy", "--rows", "--limit", "2").out
+    assert "1.csv, line 1" in shown and "\x1b" not in shown and len(shown.splitlines()) == 3
+    rows = streamjoin("jobs", "rejected", "cli lossy", "--rows", "--limit", "2", "-o", "json").json()
+    assert [row["record"] for row in rows] == ["\x1b[2Jc", "b"]
+    rest = streamjoin("jobs", "rejected", "cli lossy", "--rows", "--before", rows[-1]["id"], "-o", "json").json()
+    assert [row["record"] for row in rest] == ["a"]
+    lines = streamjoin("jobs", "rejected", "cli lossy", "-o", "ndjson").out.splitlines()
+    assert [json.loads(line)["record"] for line in lines] == ["a", "b", "\x1b[2Jc"]
+    wrong = streamjoin("jobs", "rejected", "cli lossy", "--rows", "--before", "1-1")
+    assert wrong.status == 2 and "begin again without it" in wrong.err
+    streamjoin("jobs", "delete", "cli lossy")
+
+
 def test_rows_are_pushed_from_a_file_of_lines(streamjoin: Command, folder: Path) -> None:
     spec = {"source": "push", "schema": {"id": "int64", "ts": "int64"}, "time": "ts"}
     streamjoin("streams", "create", "cli_pushed", "-f", "-", stdin=json.dumps(spec))
@@ -214,6 +241,38 @@ def test_rows_are_pushed_from_a_file_of_lines(streamjoin: Command, folder: Path)
     missing = streamjoin("streams", "push", "cli_pushed", "-f", "nothing.jsonl")
     assert (missing.status, missing.err) == (2, "streamjoin: nothing.jsonl: No such file or directory\n")
     streamjoin("streams", "delete", "cli_pushed")
+
+
+def test_files_are_uploaded_listed_and_removed(streamjoin: Command, folder: Path) -> None:
+    (folder / "my orders.csv").write_text("id,at\n1,5\n")
+    added = streamjoin("uploads", "add", "my orders.csv", "-o", "json")
+    assert (added.status, added.json()["path"], added.json()["format"]) == (0, "upload:my orders.csv", "csv")
+    unnamed = streamjoin("uploads", "add", "-", stdin="id,at\n")
+    assert unnamed.status == 2 and "--name" in unnamed.err
+    assert streamjoin("uploads", "add", "-", "--name", "other.csv", stdin="id,at\n").status == 0
+    assert streamjoin("uploads", "add", "-", "--name", "other.csv", stdin="id,at\n").status == 0
+    refused = streamjoin("uploads", "add", "-", "--name", "other.csv", stdin="id\n")
+    assert refused.status != 0 and "already, with other content" in refused.err
+    assert [one["name"] for one in streamjoin("uploads", "ls", "-o", "json").json()] == ["my orders.csv", "other.csv"]
+    spec = {"source": "csv", "path": "upload:my orders.csv", "time": "at"}
+    streamjoin("streams", "create", "cli_uploaded", "-f", "-", stdin=json.dumps(spec))
+    refused = streamjoin("uploads", "rm", "my orders.csv")
+    assert refused.status != 0 and "stream cli_uploaded" in refused.err
+    streamjoin("streams", "delete", "cli_uploaded")
+    for name in ("my orders.csv", "other.csv"):
+        assert streamjoin("uploads", "rm", name).status == 0
+    assert streamjoin("uploads", "ls", "-o", "json").json() == []
+    missing = streamjoin("uploads", "add", "nothing.csv")
+    assert (missing.status, missing.err) == (2, "streamjoin: nothing.csv: No such file or directory\n")
+
+
+def test_files_that_may_be_read_are_listed(streamjoin: Command, platform: Server) -> None:
+    (root,) = platform.app.state.context.settings.allowed_paths
+    (root / "listed.csv").write_text("id\n")
+    assert [entry["path"] for entry in streamjoin("files", "-o", "json").json()] == [str(root)]
+    assert str(root / "listed.csv") in streamjoin("files", str(root)).out
+    refused = streamjoin("files", "/etc")
+    assert refused.status == 2 and "STREAMJOIN_ALLOWED_PATHS" in refused.err
 
 
 def test_any_route_can_be_called(streamjoin: Command) -> None:
@@ -236,6 +295,10 @@ def test_a_wrong_query_has_its_place_and_exit_status_2(streamjoin: Command, plat
     checked = streamjoin("jobs", "validate", "-f", "-", stdin=wrong)
     assert checked.status == 2
     assert checked.out.startswith("line 1, column 28: ") and "prize" in checked.out
+    beside = yaml.safe_load(JOB.format(name="x"))
+    beside["queries"] = {"dear": {"query": beside["query"].replace("bids.price", "bids.prize")}}
+    checked = streamjoin("jobs", "validate", "-f", "-", stdin=yaml.safe_dump(beside))
+    assert checked.out.startswith("queries.dear.query, line 1, column 28: "), checked.out
     created = streamjoin("jobs", "create", "-f", "-", stdin=wrong)
     assert created.status == 2 and "prize" in created.err
     with Client(platform.host) as client:

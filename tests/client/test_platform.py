@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamjoin.client import AsyncClient, ChangedMeanwhile, Client, Conflict, Invalid, NotFound, WaitedTooLong
+from streamjoin.client import (
+    AsyncClient,
+    ChangedMeanwhile,
+    Client,
+    Conflict,
+    Invalid,
+    NoAnswer,
+    NotFound,
+    WaitedTooLong,
+)
 from tests.client.serve import Server
 
 BIDS = {"source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "rows": 2000, "time": "ts", "delay": "1s"}
@@ -40,6 +50,31 @@ def test_a_stream_is_registered_looked_at_changed_and_removed(client: Client) ->
     client.streams.delete("one")
     with pytest.raises(NotFound, match='no stream "one"'):
         client.streams.get("one")
+
+
+def test_files_are_uploaded_page_by_page_and_read(client: Client) -> None:
+    names = [f"day-{number:03}.csv" for number in range(103)]
+    for name in names:
+        assert client.uploads.add(name, b"id,at\n1,5\n")["path"] == f"upload:{name}"
+    assert [one["name"] for one in client.uploads.list()] == names
+    assert client.streams.test({"source": "csv", "path": "upload:day-00?.csv", "time": "at"})["rows_seen"] == 10
+    with pytest.raises(Conflict, match="with other content"):
+        client.uploads.add(names[0], b"id,at\n")
+    for name in names:
+        client.uploads.delete(name)
+    with pytest.raises(NotFound, match="day-000"):
+        client.uploads.delete(names[0])
+
+
+def test_files_to_read_are_listed_page_by_page(client: Client) -> None:
+    (root,) = client.files()
+    folder = Path(root["path"]) / "many"
+    folder.mkdir()
+    for number in range(203):
+        (folder / f"{number:03}.jsonl").write_text("{}\n")
+    assert [entry["name"] for entry in client.files(str(folder))] == [f"{number:03}.jsonl" for number in range(203)]
+    with pytest.raises(Invalid, match="none of the folders"):
+        list(client.files("/etc"))
 
 
 def test_a_relation_is_registered_looked_at_changed_and_removed(client: Client, customers: dict[str, Any]) -> None:
@@ -92,6 +127,16 @@ def test_a_query_is_checked_and_explained(client: Client, streams: None) -> None
     assert caught.value.errors[0]["span"]["line"] == 1
 
 
+def test_a_query_shows_some_rows_before_a_job_is_made(client: Client, streams: None) -> None:
+    found = client.jobs.preview(QUERY, results={"select": ["price"]})
+    (only,) = found["queries"]
+    assert [column["name"] for column in only["columns"]] == ["price"] and len(only["rows"]) == 20
+    assert {one["name"] for one in found["streams"]} == {"auctions", "bids"} and found["text"].startswith("a preview")
+    with pytest.raises(Invalid) as caught:
+        client.jobs.preview(QUERY.replace("price", "prize"))
+    assert caught.value.errors[0]["span"]["line"] == 1
+
+
 def test_a_job_goes_through_its_life_as_far_as_no_worker_is_needed(client: Client, streams: None) -> None:
     job = client.jobs.create("wins", QUERY, run={"slots": 1})
     assert (job["wanted"], job["observed"], job["streams"]) == ("stopped", "stopped", ["auctions", "bids"])
@@ -109,6 +154,33 @@ def test_a_job_goes_through_its_life_as_far_as_no_worker_is_needed(client: Clien
     assert client.jobs.metrics("wins") == {"points": []}
     assert client.jobs.logs("wins") == ""
     client.jobs.delete("wins")
+
+
+def test_rows_that_are_missing_are_counted_listed_and_downloaded(
+    client: Client, streams: None, put_aside: Callable[..., None]
+) -> None:
+    job = client.jobs.create("lossy", QUERY)
+    assert (client.jobs.rejected_counts("lossy"), list(client.jobs.rejected("lossy"))) == ([], [])
+    put_aside(job["id"], 1, "malformed", *(f"{{{at}" for at in range(250)))
+    put_aside(job["id"], 2, "no_time", "1,")
+    found = [(row["reason"], row["rows"], row["kept"]) for row in client.jobs.rejected_counts("lossy")]
+    assert found == [("malformed", 250, 250), ("no_time", 1, 1)]
+    rows = list(client.jobs.rejected("lossy"))
+    assert [row["record"] for row in rows] == ["1,", *(f"{{{at}" for at in reversed(range(250)))]
+    assert (rows[0]["source"], rows[0]["unit"], rows[0]["position"]) == ("1.csv", "line", 1)
+    assert [row["record"] for row in client.jobs.rejected("lossy", reason="no_time")] == ["1,"]
+    assert list(client.jobs.rejected("lossy", stream="auctions")) == []
+    assert next(client.jobs.rejected("lossy", before=rows[6]["id"])) == rows[7]
+    lines = b"".join(client.jobs.download_rejected("lossy")).splitlines()
+    assert [json.loads(line)["record"] for line in lines] == [row["record"] for row in rows[::-1]]
+    assert len(b"".join(client.jobs.download_rejected("lossy", format="csv", reason="no_time")).splitlines()) == 2
+    with pytest.raises(Invalid, match="reasons are malformed"):
+        list(client.jobs.download_rejected("lossy", reason="bad"))
+    with pytest.raises(NotFound):
+        list(client.jobs.download_rejected("nobody"))
+    with Client("http://127.0.0.1:1") as nowhere, pytest.raises(NoAnswer, match="does not answer"):
+        list(nowhere.jobs.download_rejected("lossy"))
+    client.jobs.delete("lossy")
 
 
 def test_the_asynchronous_client_does_the_same(platform: Server, streams: None, customers: dict[str, Any]) -> None:

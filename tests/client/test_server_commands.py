@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import worker.platform
+import worker.up
 from backend.catalog.migrate import migrate
 from backend.settings import Settings, read_settings
 from streamjoin.client import Client
@@ -63,6 +67,39 @@ def test_doctor_finds_a_machine_right(settings: Callable[..., Settings], command
     assert found.status == (1 if "wrong" in verdicts(found).values() else 0)
     assert {verdicts(found)[what] for what in ("python", "settings", "secrets", "disk", "port", "catalog")} == {"ok"}
     assert "ok    port" in command("doctor").out
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{}, {"AUTH": "on"}, {"AUTH": "off"}, {"HOST": "localhost"}, {"HOST": "0.0.0.0"}, {"DATA": "elsewhere"}],
+)
+def test_doctor_and_up_agree_on_the_folder_and_on_who_logs_in(
+    variables: dict[str, str], settings: Callable[..., Settings], command: Command, folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    last = folder / "before" / "streamjoin-data"
+    (last.parent / "state" / "streamjoin").mkdir(parents=True)
+    (last.parent / "state" / "streamjoin" / "data-folder").write_text(str(last))
+    last.mkdir()
+    (last / "catalog.db").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(last.parent / "state"))
+    settings(port=str(*free_ports(1)), **variables)
+    used: list[Settings] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    monkeypatch.setattr(worker.up, "HeadStart", lambda command: SimpleNamespace(give_up=lambda: None))
+    monkeypatch.setattr(worker.up, "keep_private", lambda: None)
+    monkeypatch.setattr(worker.platform, "run", lambda settings, *_: used.append(settings))
+    try:
+        command("up")
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    (check,) = (check for check in json.loads(command("doctor", "-o", "json").out) if check["what"] == "settings")
+    assert check["detail"] == f"data in {used[0].data.absolute()}, auth {used[0].auth}"
+    assert used[0].data.absolute() == folder / variables.get("DATA", "streamjoin-data")
+    # Both say that there is another folder, by the same words, where none is set.
+    assert (str(last) in check["todo"]) is ("DATA" not in variables)
+    assert not used[0].data.exists(), "looking makes nothing"
 
 
 def test_doctor_says_what_is_wrong_and_what_to_do(

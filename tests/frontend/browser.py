@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -47,9 +48,10 @@ def answers(port: int) -> bool:
         return False
 
 
-def walk(script: str, browser: tuple[str, str], *arguments: str) -> None:
-    """Run a walk; what it found is the failure."""
+def walk(script: str, browser: tuple[str, str], *arguments: str) -> dict[str, float]:
+    """Run a walk; what it found is the failure, and the seconds of its steps are what it gives."""
     node, chromium = browser
     command = [node, f"walk/{script}.mjs", arguments[0], chromium, *arguments[1:]]
     done = subprocess.run(command, cwd=FRONTEND, capture_output=True, text=True, timeout=WALK_S_MAX, check=False)
     assert done.returncode == 0, done.stderr
+    return {step: float(seconds) for step, seconds in re.findall(r"^(\w+): ([\d.]+) s$", done.stdout, re.MULTILINE)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -258,9 +259,26 @@ def test_that_results_may_be_partial_is_said_before_and_the_other_way_out_with_i
     assert without["shed"] == {}
 
 
+HISTORY = "SELECT ONLINE orders.id AS a, payments.id AS b FROM orders, payments WHERE orders.k = payments.k"
+
+
+@pytest.mark.parametrize(("operator", "copies"), [("biclique", 1), ("matrix", 2), ("spark", 1)])
+def test_without_a_window_it_is_said_by_how_much_state_grows_an_hour(
+    operator: str, copies: int, streamjoin: Command, folder: Path
+) -> None:
+    chosen = ("--set", f"operator.name={operator}", "--set", "run.slots=4")
+    found = json.loads(streamjoin("explain", "join.yaml", *chosen, "--output", "json").out)
+    assert (found["state_grows"], found["state_bytes_per_hour"]) == (False, None)
+    found = json.loads(streamjoin("explain", "join.yaml", *chosen, "--set", f"query={HISTORY}", "--output", "json").out)
+    hour = sum(one["tuples_per_s"] * one["tuple_bytes"] * 3600 for one in found["sampled"].values())
+    assert found["state_grows"]
+    assert found["state_bytes_per_hour"] == pytest.approx(copies * hour, rel=0.01)
+    said = streamjoin("explain", "join.yaml", *chosen, "--set", f"query={HISTORY}").out
+    assert re.search(r"full history: state grows without end, by [0-9,.]+ [KMG]?i?B an hour; the costs below", said)
+
+
 def test_shedding_over_full_history_is_said_to_end_in_shedding_everything(streamjoin: Command, folder: Path) -> None:
-    query = "SELECT ONLINE orders.id AS a, payments.id AS b FROM orders, payments WHERE orders.k = payments.k"
-    said = streamjoin("explain", "join.yaml", *SHED, "--set", f"query={query}")
+    said = streamjoin("explain", "join.yaml", *SHED, "--set", f"query={HISTORY}")
     assert "so load never falls, and once units are full everything is shed\n" in said.out
 
 
@@ -479,7 +497,7 @@ def checkpoint(folder: Path) -> Path:
     streams = {name: StreamSchema(name, columns, "t") for name in ("r", "s")}
     plan = plan_query("SELECT ONLINE r.k FROM r, s WHERE r.k = s.k WITHIN 1 SECONDS", streams)
     root = folder / "checkpoint" / "state"
-    job = StageJob(plan, Biclique(1, 1), 1, root, sync=False)
+    job = StageJob(plan, Biclique(1, 1), 1)
     step = SlotStep(job, 0, 0, StateStore(root, sync=False))
     assert list(step.results()) == []
     return folder / "checkpoint"

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 
 from streamjoin.operators.biclique import Biclique
-from streamjoin.operators.operator import STORE, Tuples
+from streamjoin.operators.routing import STORE, Tuples
 from streamjoin.simulate.biclique.messages import Plan, Role, StreamTuple
 
 

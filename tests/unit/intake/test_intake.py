@@ -20,7 +20,8 @@ from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE
 from streamjoin.intake.intake import Intake, Piece, Routed
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import STORE, Operator
+from streamjoin.operators.operator import Operator
+from streamjoin.operators.routing import STORE
 from streamjoin.operators.slot import SlotStep, StageJob
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation
@@ -334,7 +335,7 @@ def test_another_file_sends_its_rows_elsewhere() -> None:
 
 
 def slot_step(state: Path, query: JoinPlan, slot: int) -> SlotStep:
-    return SlotStep(StageJob(query, Biclique(2, 2), 2, state, sync=False), slot, 0, StateStore(state, sync=False))
+    return SlotStep(StageJob(query, Biclique(2, 2), 2), slot, 0, StateStore(state, sync=False))
 
 
 @pytest.mark.parametrize("loss", ["none", "a block", "a punctuation", "a block twice"])

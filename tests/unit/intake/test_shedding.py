@@ -15,7 +15,8 @@ from streamjoin.intake.intake import Intake, Piece
 from streamjoin.intake.shedding import Shedding, ShedRule, kept
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import STORE, Operator
+from streamjoin.operators.operator import Operator
+from streamjoin.operators.routing import STORE
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation, StreamClock
 from streamjoin.query import plan_query

@@ -114,3 +114,18 @@ def test_unreadable_file_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("builtins.open", denied)
     assert refused(path) == f'"{path}" cannot be read: Permission denied'
+
+
+def test_names_are_the_texts_that_they_are() -> None:
+    file = parse(
+        """
+        streams:
+          orders: {source: csv, path: o, time: ts, csv: {delimiter: ";", header: false, names: ["on", k, ts], null: NA}}
+          no: {source: csv, path: p, time: ts, schema: {on: int64, 2026-01-01: int64, 7: string, ts: timestamp}}
+        query: SELECT ONLINE orders.k FROM orders, no WHERE orders.k = no."on"
+        results: {discard: true}
+        """
+    )
+    dialect = file.streams["orders"].csv
+    assert dialect is not None and dialect.null == "NA"
+    assert list(file.streams["no"].schema_ or {}) == ["on", "2026-01-01", "7", "ts"]

@@ -20,7 +20,7 @@ from result_jobs import SCHEMA, Job, assert_once, ids, rows, table
 
 from streamjoin.errors import InputError, StateError
 from streamjoin.plan import RESULT_KEY, RESULT_TIME
-from streamjoin.results.block import KeyCode, key_code
+from streamjoin.results.block import BlockRef, KeyCode, key_code
 from streamjoin.results.policy import EpochPolicy
 from streamjoin.results.question import Answer, Question, ask
 from streamjoin.results.reader import Reader
@@ -570,6 +570,26 @@ def test_a_limit_stops_reading() -> None:
     found, answer = answered(reader_of(job), Question(limit=100))
     assert len(found) == 100 and answer.cursor is not None
     assert answer.blocks_read <= 3 and store.fetches == 1
+
+
+class Looked(list[BlockRef]):
+    """Counts how many blocks were looked at."""
+
+    times = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.times += 1
+        return super().__getitem__(at)
+
+
+def test_of_blocks_that_may_answer_only_those_that_are_read_are_looked_at() -> None:
+    job, _ = large(key_code(pa.int64(), equality=True, buckets=8))
+    reader = reader_of(job)
+    reader.refresh()
+    reader._index = replace(reader.index(), refs=(refs := Looked(reader.index().refs)))
+    found, answer = answered(reader, Question(limit=1))
+    assert len(found) == 1 and answer.blocks_read == 1
+    assert 1 <= refs.times <= 16 < answer.blocks_wanted / 4
 
 
 def test_going_on_from_a_cursor_does_not_read_what_was_given() -> None:

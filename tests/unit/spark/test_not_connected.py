@@ -40,10 +40,27 @@ class Starts:
         return self.driver._join(cast(Any, SimpleNamespace(id="job")), self.stop)
 
 
-def test_it_is_started_again() -> None:
+def test_it_is_started_again_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     starts = Starts(LATE, LATE)
     assert starts.join()
     assert starts.started == 3
+    assert starts.driver.progress.reconnects == 2
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "started again (2 so far)" in caplog.text
+
+
+def test_batches_in_between_begin_the_count_anew() -> None:
+    starts = Starts(*[LATE] * (2 * STARTS_MAX))
+    real = starts.start
+
+    def start(origin: str, **trigger: bool) -> Any:
+        starts.driver.progress.batches += starts.started % 2  # one of them is committed in every second try
+        return real(origin, **trigger)
+
+    starts.driver._start = start  # type: ignore[method-assign]
+    assert starts.join()
+    assert starts.started == 2 * STARTS_MAX + 1
+    assert starts.driver.progress.reconnects == 2 * STARTS_MAX
 
 
 def test_it_is_not_started_for_ever() -> None:

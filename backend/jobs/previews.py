@@ -1,0 +1,101 @@
+"""A few result rows of a job that need not exist: how many previews run at once, and what clients are told of one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from backend.columns import Column, columns_of
+from backend.context import Context
+from backend.problems import Place, Problem
+from backend.results.cells import table_cells
+from streamjoin.errors import RunError
+from streamjoin.prepare import Bound
+from streamjoin.preview import NOTE, Looked, Preview, Rows, preview, time_text
+
+AT_ONCE = 2
+"""Previews that one process of the API makes side by side: each has two samples and their pairs in memory."""
+_SHARED = "jobs.previews"
+
+
+class LookedOut(BaseModel):
+    """What was looked at of a stream; `first` and `last` are event times."""
+
+    name: str
+    rows: int
+    bad_records: int
+    large_rows: int
+    first: str | None
+    last: str | None
+
+
+class RowsOut(BaseModel):
+    """Rows that a query would give, 20 at most, with values as results have them; without any, `reason` says why.
+
+    Args:
+        query: its name, where there are several.
+        large_rows: rows that were found and left out for their size.
+    """
+
+    query: str
+    columns: list[Column]
+    rows: list[list[object]]
+    large_rows: int
+    reason: str | None
+
+
+class PreviewOut(BaseModel):
+    """A preview; `cut_off` where time ran out before all sampled rows were joined, and `text` is for people."""
+
+    note: str
+    streams: list[LookedOut]
+    cut_off: bool
+    queries: list[RowsOut]
+    text: str
+
+
+def previewed(context: Context, bound: Bound) -> PreviewOut:
+    """Make a preview.
+
+    Raises:
+        InputError: a stream cannot be reached.
+        Problem: others are being made, or a file is damaged.
+    """
+    with _one_of_few(context):
+        try:
+            found = preview(bound)
+        except RunError as failure:
+            raise Problem("invalid", str(failure), errors=[Place(pointer="/streams", detail=str(failure))]) from None
+    return _shape(found)
+
+
+@contextmanager
+def _one_of_few(context: Context) -> Iterator[None]:
+    slots = context.shared.setdefault(_SHARED, threading.BoundedSemaphore(AT_ONCE))
+    if not slots.acquire(blocking=False):
+        raise Problem(
+            "rate_limited", f"{AT_ONCE} previews are being made; ask again in a moment", headers={"Retry-After": "1"}
+        )
+    try:
+        yield
+    finally:
+        slots.release()
+
+
+def _shape(found: Preview) -> PreviewOut:
+    return PreviewOut(note=NOTE, streams=[_looked(one) for one in found.looked], cut_off=found.cut_off,
+                      queries=[_rows(one) for one in found.queries], text=str(found))  # fmt: skip
+
+
+def _looked(of: Looked) -> LookedOut:
+    return LookedOut(name=of.name, rows=of.rows, bad_records=of.bad, large_rows=of.large,
+                     first=time_text(of.first_us), last=time_text(of.last_us))  # fmt: skip
+
+
+def _rows(of: Rows) -> RowsOut:
+    return RowsOut(query=of.query, columns=columns_of(of.rows.schema), large_rows=of.large, reason=of.reason,
+                   rows=table_cells(pa.Table.from_batches([of.rows])))  # fmt: skip
