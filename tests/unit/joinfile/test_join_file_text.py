@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamjoin.errors import InputError
-from streamjoin.joinfile import FILE_BYTES_MAX, load, parse
+from streamjoin.joinfile import FILE_BYTES_MAX, load, of_content, parse
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,12 @@ def test_what_is_no_join_file_is_refused_with_line_and_column(text: str, message
     with pytest.raises(InputError, match=message) as refused:
         parse(text)
     assert refused.value.field is None
+
+
+def test_a_number_as_a_name_is_refused_where_the_content_is_no_text() -> None:
+    with pytest.raises(InputError, match="5 is no name; names are texts, so put it into quotes") as refused:
+        of_content({"streams": {5: {}}, "query": "SELECT ONLINE 1"})
+    assert refused.value.field == "streams"
 
 
 def test_byte_order_mark_before_the_text_is_ignored(tmp_path: Path, text_of: Callable[[Any], str]) -> None:
