@@ -73,7 +73,7 @@ class LocalRun:
             (r, s),
             pieces is DRAIN,
             self.version in self.begins,
-            (self.shed_factor(R), self.shed_factor(S)),
+            (self.shed_factor(R) if r else 0.0, self.shed_factor(S) if s else 0.0),
             tuple(beat),
         )
         self.loop.plan, self.loop.operator, self.loop.slots = self.plan, self.operator, self.slots
