@@ -7,6 +7,8 @@ import random
 import re
 import time
 
+import pytest
+
 from backend.catalog import ids
 from backend.catalog.ids import new_id
 
@@ -20,6 +22,15 @@ def test_ids_say_what_they_name_and_sort_by_time() -> None:
     some = {new_id("job") for _ in range(1000)}
     random.seed(0)
     assert len(some | {new_id("job") for _ in range(1000)}) == 2000
+
+
+def test_ids_of_one_millisecond_and_of_a_clock_that_is_set_back_sort_as_they_were_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    some = [new_id("job") for _ in range(1000)]
+    monkeypatch.setattr(time, "time_ns", lambda: 1_000_000)
+    some += [new_id("job") for _ in range(1000)]
+    assert some == sorted(set(some))
 
 
 def test_a_forked_process_makes_ids_of_its_own() -> None:

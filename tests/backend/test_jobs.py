@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,7 +156,6 @@ def test_a_job_shows_the_steps_of_its_last_start(api: TestClient, app: FastAPI) 
     steps = {"launch": 0.2, "process": 0.1, "spark": 0.0, "state": 0.9, "first_batch": 0.8}
     with context_of(app).catalog.begin() as session:
         for generation in (1, 2):
-            time.sleep(0.002)  # events sort by the millisecond that they are from
             data = {"generation": generation, "cause": "restart", "warm": True, "seconds": 2.0, "steps": steps}
             record(session, FIRST_BATCH, "the first batch is there", job_id=made["id"], data=data)
     found = api.get("/api/v1/jobs/wins").json()["last_start"]
