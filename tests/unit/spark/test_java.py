@@ -8,7 +8,7 @@ import pytest
 
 from streamjoin.errors import InputError
 from streamjoin.spark import java
-from streamjoin.spark.java import Java, find_java
+from streamjoin.spark.java import SECOND_COMPILER_OPTIONS, Java, find_java
 
 
 def fake_java(folder: Path, answer: str) -> None:
@@ -49,7 +49,7 @@ def test_java_home_comes_before_the_path(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_archive_is_used_where_it_is_and_made_where_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java.sys, "prefix", str(tmp_path))
     ours = Java("java", "17")
-    assert ours.options() == []
+    assert ours.options() == list(SECOND_COMPILER_OPTIONS)
     assert f"-XX:ArchiveClassesAtExit={tmp_path / 'new.jsa'}" in ours.options(tmp_path / "new.jsa")
     ours.archive.parent.mkdir(parents=True, exist_ok=True)
     ours.archive.touch()
