@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
 
 
 def set_up_logs(service: str, **fixed: Any) -> None:
-    """Send all logs of this process to standard error, each line with `service` and what is bound to the context."""
+    """Send all logs of this process to standard error.
+
+    Each line has `service` and what is `fixed`, whatever thread it is from, and what is bound to the context.
+    """
     structlog.contextvars.clear_contextvars()
-    structlog.contextvars.bind_contextvars(service=service, **fixed)
+
+    def add_fixed(_logger: object, _method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
+        return {"service": service, **fixed, **line}
+
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
+        add_fixed,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -62,6 +62,7 @@ class Steps:
         total = round(sum(self.seconds.values()), 3)
         told = ", ".join(f"{step.replace('_', ' ')} {value:.1f} s" for step, value in seconds.items())
         message = f"generation {self.generation} committed its first batch {total:.1f} s after the {self.cause}: {told}"
+        _log.info("%s", message)
         data = {
             "generation": self.generation, "cause": self.cause, "warm": self.warm, "seconds": total, "steps": seconds,
         }  # fmt: skip

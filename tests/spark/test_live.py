@@ -113,7 +113,7 @@ def test_a_batch_that_a_stop_interrupts_is_no_failure_in_any_log(
     monkeypatch.setattr(driver, "POLL_S", 0.01)
     given = history(3, r=12 * BATCHES, s=11 * BATCHES)
     write_history(given, tmp_path, BATCHES)
-    text = join_text(query(CONDITION, WINDOW), OPERATOR, run="slots: 2, files_per_batch: 1")
+    text = join_text(query(CONDITION, WINDOW), OPERATOR, run="slots: 2")
     raised: list[str] = []
     with live(session, text, tmp_path) as job:
         commit = job.driver._commit

@@ -84,23 +84,24 @@ export async function ask(page, walk) {
   }
 }
 
-/** What processes wrote: a driver is silent while all is well, and Spark is not. */
+/** What processes wrote: while all is well, a driver says what its start took, and Spark may be silent. */
 export async function logs(page, walk) {
   await page.getByRole('tab', { name: 'Logs' }).click();
   const panel = region(page, 'Logs');
   await panel.getByText('Spark', { exact: true }).click();
+  await panel.getByText('Driver', { exact: true }).click();
   const entries = page.getByRole('region', { name: 'Entries of the log' }).getByRole('listitem');
-  await entries.filter({ hasText: 'incubator' }).first().waitFor({ timeout: SLOW_MS });
+  await entries.filter({ hasText: 'first batch' }).first().waitFor({ timeout: SLOW_MS });
   await walk.look(page, 'job-logs');
-  await panel.getByRole('textbox', { name: 'Lines with this text' }).fill('incubator');
-  await panel.getByText(/^\d+ of \d+ entries/).waitFor({ timeout: SLOW_MS });
-  walk.expect((await entries.locator('mark').first().textContent()) === 'incubator', 'what is sought is not marked');
+  await panel.getByRole('textbox', { name: 'Lines with this text' }).fill('first batch');
+  await entries.locator('mark').first().waitFor({ timeout: SLOW_MS });
+  walk.expect((await entries.locator('mark').first().textContent()) === 'first batch', 'what is sought is not marked');
   const [file] = await Promise.all([
     page.waitForEvent('download', { timeout: SLOW_MS }),
     panel.getByRole('button', { name: 'Download' }).click(),
   ]);
   const text = await readFile(await file.path(), 'utf8');
-  walk.expect(/^(WARNING: .*incubator.*\n)+$/.test(text), `the download is ${text.slice(0, 80)}`);
+  walk.expect(/^(\{.*first batch.*\}\n)+$/.test(text), `the download is ${text.slice(0, 80)}`);
   await panel.getByRole('combobox', { name: 'Level' }).selectOption('Errors');
   await panel.getByText('No entry is like that').waitFor({ timeout: SLOW_MS });
   await panel.getByRole('button', { name: 'Pause' }).click();

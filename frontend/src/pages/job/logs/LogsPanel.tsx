@@ -145,7 +145,7 @@ export function LogsPanel({ job }: { job: Job }) {
 
 function Counted({ shown, all, isLive }: { shown: number; all: number; isLive: boolean }) {
   const of = shown === all ? formatCount(all) : `${formatCount(shown)} of ${formatCount(all)}`;
-  return <>{`${of} entries, newest last${isLive ? '; it is followed' : ''}`}</>;
+  return <>{`${of} ${all === 1 ? 'entry' : 'entries'}, newest last${isLive ? '; it is followed' : ''}`}</>;
 }
 
 function Nothing({ lines, which }: { lines: LogLine[]; which: Which }) {
