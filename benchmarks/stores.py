@@ -29,7 +29,7 @@ from streamjoin.results.reader import Reader
 from streamjoin.results.recent import Recent
 from streamjoin.results.sink import StoreSink, StoreWriter
 from streamjoin.results.stores.memory import MemoryStore
-from streamjoin.results.stores.store import StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
 
 EXPECTED_S = 600
 TARGETS = {"sqlite": 500_000, "cassandra": 100_000}

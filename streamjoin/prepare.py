@@ -47,7 +47,7 @@ from streamjoin.results.policy import (
     PunctuationPolicy,
 )
 from streamjoin.results.sink import RESULTS, Post, StoreSink
-from streamjoin.results.stores.store import StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.schema import StreamSchema, check_schema
 from streamjoin.sharing import Plan, SharedPlan
 from streamjoin.sources.filelog import list_files, root_of, would_read

@@ -16,7 +16,7 @@ from backend.uploads.names import resolved
 from streamjoin.errors import InputError
 from streamjoin.joinfile import JoinFile, of_content
 from streamjoin.prepare import bind, store_spec
-from streamjoin.results.stores.store import StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
 
 RUN_FIELDS = (
     "slots", "files_per_batch", "offsets_per_batch", "heartbeat", "strict", "driver_memory", "until_end",

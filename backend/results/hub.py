@@ -20,7 +20,7 @@ from backend.results.frames import Subscription
 from backend.results.limits import Limits
 from backend.results.payload import Held
 from backend.results.readers import Place, Places, Readers
-from streamjoin.results.stores.store import StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
 
 LOOK_S = 1.0
 """How often the catalog is asked what became of the jobs that are followed."""

@@ -17,7 +17,8 @@ from streamjoin.results.ledger import Head
 from streamjoin.results.recent import Fetch, Recent
 from streamjoin.results.snapshot import FIRST, Snapshot
 from streamjoin.results.stores.redis import RedisStore
-from streamjoin.results.stores.store import StoreError, StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.results.stores.store import StoreError
 
 BYTES_A_JOB = 32 << 20
 HEAD_TTL_S = 15.0

@@ -31,7 +31,8 @@ from streamjoin.results.ledger import Description
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.results.stores.redis import RedisStore
-from streamjoin.results.stores.store import BlockKey, Store, StoreError, StoreMissingError, StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.results.stores.store import BlockKey, Store, StoreError, StoreMissingError
 
 KNOWN_S = 0.5
 """So long a job's row is taken for what it was: reads come in bursts, and jobs change by people's hands."""

@@ -22,7 +22,8 @@ from streamjoin.results.patience import RETRY_S, Patience
 from streamjoin.results.policy import Collected, Policy
 from streamjoin.results.recent import Recent
 from streamjoin.results.snapshot import Snapshot
-from streamjoin.results.stores.store import BlockKey, Store, StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.results.stores.store import BlockKey, Store
 
 BUFFER_BYTES = 64 << 20
 """So much of one unit's batch is sorted at once; a larger batch gives several sorted runs."""

@@ -27,7 +27,8 @@ from streamjoin.results.policy import Collected, EpochPolicy
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.results.stores import cassandra
 from streamjoin.results.stores.cassandra import CassandraStore
-from streamjoin.results.stores.store import StoreDownError, StoreError, StoreSpec, StoreUncertainError
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.results.stores.store import StoreDownError, StoreError, StoreUncertainError
 from tests.conformance.stores.play import play_a_few
 from tests.unit.results.stores.contract import StoreContract, in_threads, key, steadily
 

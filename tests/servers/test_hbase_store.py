@@ -22,13 +22,8 @@ from streamjoin.results.patience import Patience
 from streamjoin.results.policy import Collected, EpochPolicy
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
 from streamjoin.results.stores.hbase import CELL_BYTES_MAX, HbaseStore
-from streamjoin.results.stores.store import (
-    BlockKey,
-    StoreDownError,
-    StoreError,
-    StoreSpec,
-    StoreUncertainError,
-)
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.results.stores.store import BlockKey, StoreDownError, StoreError, StoreUncertainError
 from tests.conformance.stores.play import play_a_few
 from tests.unit.results.stores.contract import STEADY_S_MAX, StoreContract, steadily
 

@@ -10,7 +10,8 @@ import pytest
 from redis import Redis
 
 from streamjoin.results.stores.redis import RedisStore
-from streamjoin.results.stores.store import StoreDownError, StoreError, StoreSpec, StoreUncertainError
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.results.stores.store import StoreDownError, StoreError, StoreUncertainError
 from tests.servers.redis import RedisServer
 from tests.unit.results.stores.contract import StoreContract, key
 

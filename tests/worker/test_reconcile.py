@@ -19,8 +19,9 @@ from backend.catalog.database import Catalog
 from backend.catalog.models import Job, Lease
 from backend.jobs.joinfile import result_spec
 from backend.settings import Settings
+from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.sqlite import SqliteStore
-from streamjoin.results.stores.store import StoreDownError, StoreError, StoreSpec
+from streamjoin.results.stores.store import StoreDownError, StoreError
 from tests.servers.process import comes_true
 from worker import launch, leases, processes, reconcile
 from worker.decide import Deed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from streamjoin.errors import RunError
 
@@ -112,42 +112,3 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of connections; the object opens them again when it is used again."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreSpec:
-    """How to open a store, as plain data that travels to tasks.
-
-    Args:
-        kind: memory, redis, sqlite, cassandra or hbase.
-        settings: the arguments of its class, by name.
-    """
-
-    kind: str
-    settings: tuple[tuple[str, Any], ...]
-
-    def open(self) -> Store:
-        """The store; nothing is connected before it is used."""
-        settings = dict(self.settings)
-        match self.kind:
-            case "memory":
-                from streamjoin.results.stores.memory import MemoryStore
-
-                return MemoryStore.named(**settings)
-            case "redis":
-                from streamjoin.results.stores.redis import RedisStore
-
-                return RedisStore(**settings)
-            case "sqlite":
-                from streamjoin.results.stores.sqlite import SqliteStore
-
-                return SqliteStore(**settings)
-            case "cassandra":
-                from streamjoin.results.stores.cassandra import CassandraStore
-
-                return CassandraStore(**settings)
-            case "hbase":
-                from streamjoin.results.stores.hbase import HbaseStore
-
-                return HbaseStore(**settings)
-        raise StoreError(f'there is no result store "{self.kind}"; there are memory, sqlite, cassandra and hbase')

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from streamjoin import failpoints
 from streamjoin.results.ledger import FencedError
-from streamjoin.results.stores.store import StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
 
 from .job import CASES, CommitLog, Driver
 

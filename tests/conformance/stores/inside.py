@@ -15,7 +15,7 @@ import pytest
 
 from streamjoin.results.ledger import FencedError, Ledger
 from streamjoin.results.stores.memory import MemoryStore
-from streamjoin.results.stores.store import StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
 
 from .job import CASES, ORIGIN, CommitLog, Driver, description
 from .watch import Watch

@@ -19,7 +19,7 @@ from streamjoin.results.parts import BatchDone, PartWriter
 from streamjoin.results.policy import Collected, EpochPolicy, Open, Outcome, Policy, PunctuationPolicy
 from streamjoin.results.sink import StoreSink
 from streamjoin.results.snapshot import SnapshotId
-from streamjoin.results.stores.store import StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
 
 ORIGIN = "checkpoint"
 UNITS = 4

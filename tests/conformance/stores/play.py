@@ -22,7 +22,8 @@ import psutil
 from streamjoin.results.ledger import Head, Ledger
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import Snapshot
-from streamjoin.results.stores.store import Store, StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.results.stores.store import Store
 from tests.servers.process import comes_true
 
 from . import driver, watch

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from streamjoin.results.stores.store import StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
 
 from .job import CASES
 from .play import BrokenError, Report, play, sqlite

@@ -21,7 +21,8 @@ from streamjoin.results.ledger import Head
 from streamjoin.results.question import Question, ask
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
-from streamjoin.results.stores.store import Store, StoreDownError, StoreSpec
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.results.stores.store import Store, StoreDownError
 
 from .job import (
     CASES,

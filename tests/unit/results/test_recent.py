@@ -24,8 +24,9 @@ from streamjoin.results.recent import Recent
 from streamjoin.results.sink import StoreSink
 from streamjoin.results.snapshot import FIRST
 from streamjoin.results.stores.memory import MemoryStore
+from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.sqlite import SqliteStore
-from streamjoin.results.stores.store import BlockKey, StoreSpec
+from streamjoin.results.stores.store import BlockKey
 
 SCHEMA = pa.schema([("n", pa.int64()), (RESULT_TIME, pa.int64()), (RESULT_KEY, pa.int64())])
 ROWS = 2000

@@ -13,8 +13,9 @@ import pytest
 
 from streamjoin.results.stores import sqlite
 from streamjoin.results.stores.memory import MemoryStore
+from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.sqlite import SqliteStore
-from streamjoin.results.stores.store import StoreDownError, StoreError, StoreSpec
+from streamjoin.results.stores.store import StoreDownError, StoreError
 
 from .contract import StoreContract, key
 
