@@ -12,7 +12,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from backend.problems import Problem
 from backend.results.limits import Limits
@@ -26,9 +26,6 @@ from streamjoin.results.reader import ExpiredError, Reader
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.results.stores.store import StoreError
 
-if TYPE_CHECKING:
-    from backend.results.follower import Follower
-
 REMOTE_POLL_S = 0.2
 """Of stores in a cluster, where looking costs a round trip to several nodes; the memory makes it unnecessary."""
 NOTHING_YET_S = 0.25
@@ -39,13 +36,23 @@ SNAPSHOTS_A_LOOK = 256
 _log = logging.getLogger("streamjoin.results")
 
 
+class Following(Protocol):
+    """What a feed asks of whoever follows it, in the loop's thread."""
+
+    def offer(self, payload: Payload) -> None:
+        """A new snapshot."""
+
+    def finish(self, reason: str) -> None:
+        """Nothing more will come."""
+
+
 class View:
     """One question to a feed: a filter and columns. Payloads that were made lately are kept for who comes back."""
 
     def __init__(self, where: str | None, select: tuple[str, ...] | None, description: Description) -> None:
         self.key = (where, select)
         self.rows = Rows(Question(where=where, select=select), description.schema)
-        self.followers: set[Follower] = set()
+        self.followers: set[Following] = set()
         self.users = 0
         self._made: OrderedDict[SnapshotId, Payload] = OrderedDict()
         self._made_bytes = 0
@@ -97,7 +104,7 @@ class Feed:
         self.place = place
         self.limits = limits
         self.held = held
-        self.followers: set[Follower] = set()
+        self.followers: set[Following] = set()
         self.description: Description | None = None
         self.last: SnapshotId | None = None
         self.mark_us: int | None = None
@@ -169,7 +176,7 @@ class Feed:
         """How many different questions there are."""
         return len(self._views)
 
-    def attach(self, view: View, follower: Follower) -> SnapshotId:
+    def attach(self, view: View, follower: Following) -> SnapshotId:
         """Every snapshot after the returned one is offered to the follower, in order."""
         with self._lock:
             view.followers.add(follower)
