@@ -35,8 +35,9 @@ from streamjoin.prepare import Bound, bind
 from streamjoin.spark import baseline
 from streamjoin.spark.driver import BatchReport, Driver, Progress
 from streamjoin.spark.join import Stream, stream_join
-from streamjoin.spark.run import open_session, topics_of
 from streamjoin.spark.run import report as figures
+from streamjoin.spark.run import topics_of
+from streamjoin.spark.session import open_session
 
 WAYS = ("driver", "dataframe", "spark")
 

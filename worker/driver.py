@@ -124,6 +124,7 @@ def run(
     from streamjoin.prepare import bind, bounded_names, require_ends, store_sink
     from streamjoin.spark import run as engine
     from streamjoin.spark.driver import Driver, first_cause
+    from streamjoin.spark.session import log_of, open_session
 
     ends = until_end(job)
     with catalog.read() as reading:
@@ -147,11 +148,11 @@ def run(
         recent, sink.memory = recent_for(settings, sink.job)
         sink.recent = recent
         recents.append(recent)
-    session = None if warm is None else warm.session(engine.log_of(file))
+    session = None if warm is None else warm.session(log_of(file))
     if session is None:
         if warm is not None:
             warm.start_cold(job.id, keeper.generation)
-        session = engine.open_session(file, settings.spark_master)
+        session = open_session(file, settings.spark_master)
     afterwards.callback(session.stop)
     steps.done(SPARK)
     try:

@@ -26,7 +26,9 @@ from streamjoin.schema import ARRIVAL
 from streamjoin.sources.filelog import root_of
 from streamjoin.sources.files import BATCH_BYTES
 from streamjoin.spark.driver import POLL_S, BatchTimes, first_cause
+from streamjoin.spark.figures import quantiles, weighted
 from streamjoin.spark.memory import MemorySampler
+from streamjoin.spark.session import open_session
 from streamjoin.window import R, S, TimeWindow
 
 _TIME = "__time"
@@ -72,8 +74,6 @@ def run_baseline(
     Raises:
         UnsupportedError: Spark cannot run this query; the message says why.
     """
-    from streamjoin.spark.run import open_session, quantiles, weighted
-
     if reason := refusal(bound):
         raise UnsupportedError(reason, field="operator.name")
     begun = time.monotonic()

@@ -22,7 +22,8 @@ from streamjoin.sampling import look
 from streamjoin.spark.baseline import run_baseline
 from streamjoin.spark.driver import Progress
 from streamjoin.spark.memory import MemorySampler
-from streamjoin.spark.run import open_session, report, run_job
+from streamjoin.spark.run import report, run_job
+from streamjoin.spark.session import open_session
 
 
 def compare_file(

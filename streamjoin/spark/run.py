@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-import statistics
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -18,10 +15,11 @@ from streamjoin.joinfile import JoinFile
 from streamjoin.operators import registry
 from streamjoin.prepare import Bound, bind
 from streamjoin.results.parts import Sink
-from streamjoin.spark.driver import BatchReport, BatchTimes, Driver, Progress
+from streamjoin.spark.driver import BatchReport, Driver, Progress
+from streamjoin.spark.figures import quantiles, rho, weighted
 from streamjoin.spark.kafka import Topic
 from streamjoin.spark.memory import MemorySampler
-from streamjoin.spark.session import create_session, start_workers
+from streamjoin.spark.session import open_session
 from streamjoin.state.store import read_manifests
 
 Show = Callable[[str], None]
@@ -52,29 +50,6 @@ def run_file(
         finally:
             session.stop()
     return report(bound, job, progress, time.monotonic() - begun, memory.peak_bytes)
-
-
-def open_session(file: JoinFile, master: str | None = None) -> SparkSession:
-    """A session as the join file's `run:` asks for.
-
-    Args:
-        master: of a cluster, which must see the checkpoint's folder; None for this machine.
-    """
-    session = create_session(
-        file.slots,
-        name=file.name,
-        master=master,
-        driver_memory_mib=file.run.driver_memory,
-        settings=file.run.spark,
-        log=log_of(file),
-    )
-    start_workers(session, file.slots)
-    return session
-
-
-def log_of(file: JoinFile) -> Path:
-    """Where a job's log is."""
-    return file.checkpoint / "spark.log"
 
 
 def topics_of(bound: Bound) -> dict[int, Topic]:
@@ -219,36 +194,3 @@ def _by_query(bound: Bound, progress: Progress) -> dict[str, Any]:
             for query, counts in zip(bound.single, counted, strict=True)
         }
     }
-
-
-def rho(results: int, comparisons: int | None) -> float | None:
-    """Processing efficiency (ESJ): outputs / comparisons; None without any."""
-    return results / comparisons if comparisons else None
-
-
-def weighted(batches: Iterable[BatchTimes], seconds_of: Callable[[Mapping[str, float]], float]) -> dict[str, int]:
-    """A time of batches as results saw it: p50, p95 and max in ms, each batch weighing as many results as it brought.
-
-    Where there are no results at all, tuples stand in for them.
-    """
-    known = sorted((seconds_of(batch.seconds), batch.results, batch.tuples) for batch in batches)
-    results = [results for _, results, _ in known]
-    weights = results if any(results) else [tuples for *_, tuples in known]
-    times = [(round(1000 * seconds), weight) for (seconds, *_), weight in zip(known, weights, strict=True) if weight]
-    if not times:
-        return {"p50": 0, "p95": 0, "max": 0}
-    reached = list(itertools.accumulate(weight for _, weight in times))
-    at = [
-        next(number for number, so_far in enumerate(reached) if so_far >= share * reached[-1]) for share in (0.5, 0.95)
-    ]
-    return {"p50": times[at[0]][0], "p95": times[at[1]][0], "max": times[-1][0]}
-
-
-def quantiles(values: Sequence[int]) -> dict[str, int]:
-    """p50, p95 and max; zeros where nothing was measured."""
-    if not values:
-        return {"p50": 0, "p95": 0, "max": 0}
-    if len(values) == 1:
-        return dict.fromkeys(("p50", "p95", "max"), values[0])
-    cuts = statistics.quantiles(values, n=100, method="inclusive")
-    return {"p50": round(cuts[49]), "p95": round(cuts[94]), "max": max(values)}

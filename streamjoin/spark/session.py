@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from streamjoin.joinfile import JoinFile
 from streamjoin.spark.home import spark_home
 from streamjoin.spark.java import LITTLE_OPTIONS, find_java
 
@@ -137,6 +138,29 @@ def start_workers(session: SparkSession, slots: int) -> None:
             session.range(slots).mapInArrow(_nothing, "id long").collect()
 
     threading.Thread(target=run, name="start-workers", daemon=True).start()
+
+
+def open_session(file: JoinFile, master: str | None = None) -> SparkSession:
+    """A session as the join file's `run:` asks for.
+
+    Args:
+        master: of a cluster, which must see the checkpoint's folder; None for this machine.
+    """
+    session = create_session(
+        file.slots,
+        name=file.name,
+        master=master,
+        driver_memory_mib=file.run.driver_memory,
+        settings=file.run.spark,
+        log=log_of(file),
+    )
+    start_workers(session, file.slots)
+    return session
+
+
+def log_of(file: JoinFile) -> Path:
+    """Where a job's log is."""
+    return file.checkpoint / "spark.log"
 
 
 def log_to(session: SparkSession, log: Path) -> None:

@@ -21,7 +21,7 @@ from streamjoin.errors import InputError, RunError, UnsupportedError
 from streamjoin.joinfile import load
 from streamjoin.spark import compare
 from streamjoin.spark.driver import BatchReport, BatchTimes, Progress
-from streamjoin.spark.run import rho, weighted
+from streamjoin.spark.figures import rho, weighted
 
 Row = dict[str, Any]
 

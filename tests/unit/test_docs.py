@@ -67,7 +67,7 @@ def keys_of(file: str, function: str) -> set[str]:
 
 REPORT_FIELDS = sorted(
     keys_of("spark/run.py", "report")
-    | keys_of("spark/run.py", "quantiles")
+    | keys_of("spark/figures.py", "quantiles")
     | keys_of("spark/baseline.py", "run_baseline")
     | keys_of("spark/driver.py", "_add_unit")
 )
