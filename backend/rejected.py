@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from backend.results.cells import time_text
+from backend.cells import time_text
 
 COLUMNS: Final = (
     "stream", "reason", "batch", "at", "source", "unit", "position", "detail", "record", "record_base64", "truncated",

@@ -15,10 +15,10 @@ from starlette.types import Receive, Scope, Send
 
 from backend.auth.actor import Actor, Viewer, actor_of_websocket
 from backend.catalog.ids import now_us
+from backend.cells import to_json
 from backend.context import Ending, InContext, context_of
 from backend.problems import Problem
 from backend.results import frames
-from backend.results.cells import to_json
 from backend.results.connection import CLOSE_S, Connection, news_text
 from backend.results.follower import Follower
 from backend.results.hub import Hub

@@ -19,11 +19,11 @@ from backend.catalog import lifecycle
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
 from backend.catalog.models import Job, Relation, Stream
+from backend.cells import table_cells
 from backend.columns import Column, columns_of
 from backend.context import Context
 from backend.lookup import by_id_or_name, check_free
 from backend.problems import Problem
-from backend.results.cells import table_cells
 from backend.skew import skew_of
 
 Row = TypeVar("Row", Stream, Relation)

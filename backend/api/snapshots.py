@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from backend.api.reads import ReadRoute
 from backend.api.shapes import Limit, Page, StartingAfter, link_next
 from backend.auth.actor import Viewer
+from backend.cells import time_text
 from backend.context import InContext
 from backend.problems import from_engine
 from backend.results.at_once import NotAtOnce
-from backend.results.cells import time_text
 from backend.results.readers import SHOWN_MAX, NoResults, Opened, Watch, store_problem
 from backend.results.service import Service, service_of
 from streamjoin.errors import InputError, StreamJoinError

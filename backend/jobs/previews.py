@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import pyarrow as pa
 from pydantic import BaseModel
 
+from backend.cells import table_cells
 from backend.columns import Column, columns_of
 from backend.context import Context
 from backend.problems import Place, Problem
-from backend.results.cells import table_cells
 from streamjoin.errors import RunError
 from streamjoin.prepare import Bound
 from streamjoin.preview import NOTE, Looked, Preview, Rows, preview, time_text

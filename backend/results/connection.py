@@ -15,10 +15,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from backend.catalog.ids import now_us
+from backend.cells import rows_of, to_json
 from backend.columns import Column, columns_of
 from backend.problems import Problem, from_validation, unexpected
 from backend.results import frames
-from backend.results.cells import rows_of, to_json
 from backend.results.follower import Follower
 from backend.results.frames import Gap
 from backend.results.payload import Payload

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TypeVar
 
+from backend.cells import time_text
 from backend.columns import Column, columns_of
 from backend.problems import Problem, from_engine, unexpected
 from backend.results.answers import check_condition
-from backend.results.cells import time_text
 from backend.results.feed import Feed, View
 from backend.results.frames import Gap, Progress, Schema, Subscription
 from backend.results.payload import Payload

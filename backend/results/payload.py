@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from backend.results.cells import rows_of, to_json
+from backend.cells import rows_of, to_json
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 
 ROWS_A_TURN = 500

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backend.cells import rows_of, to_json
 from backend.problems import Problem
-from backend.results.cells import rows_of, to_json
 from streamjoin.results.formats import write_csv
 from streamjoin.schema import type_name
 

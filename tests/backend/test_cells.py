@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from backend.results.cells import rows_of, table_cells, time_text, to_json
+from backend.cells import rows_of, table_cells, time_text, to_json
 
 TINY = Decimal("0.1234567890123456789")
 
