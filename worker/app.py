@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -15,23 +14,13 @@ from backend.logs import set_up_logs
 from backend.private import keep_private
 from backend.settings import Settings, read_settings
 from streamjoin.errors import InputError
+from worker.queues import QUEUE, host_name, queue_of
+from worker.tasks import add_tasks
 
-QUEUE: Final = "streamjoin"
-"""Where launches go: any worker takes them."""
 VISIBLE_S: Final = 30
 """So long after a worker took a task and vanished, another one gets it. Tasks take seconds."""
 TASK_S_MAX: Final = 20
 CONCURRENCY: Final = 2
-
-
-def host_name() -> str:
-    """What this machine is called in leases."""
-    return socket.gethostname()
-
-
-def queue_of(host: str) -> str:
-    """The queue of the worker of one machine: its drivers can only be ended there."""
-    return f"host.{host}"
 
 
 def broker_url(redis_url: str) -> str:
@@ -72,8 +61,6 @@ def make_app(settings: Settings) -> Celery:
             "socket_timeout": 10,
         },
     )
-    from worker.tasks import add_tasks
-
     add_tasks(app, settings)
     return app
 

@@ -35,10 +35,11 @@ from backend.settings import Settings, read_settings
 from streamjoin.errors import InputError
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMissingError
 from worker import leases, processes
-from worker.app import QUEUE, host_name, make_app, queue_of, send
+from worker.app import make_app, send
 from worker.decide import Action, Deed, JobSeen, LeaseSeen, Process, decide, pause_s
 from worker.launch import free
 from worker.observed import given_up, observe
+from worker.queues import QUEUE, host_name, queue_of
 from worker.tasks import LAUNCH, STOP
 from worker.thin import thin
 from worker.watch import Watch

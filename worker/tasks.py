@@ -11,7 +11,7 @@ from celery import Celery
 from backend.catalog.database import Catalog
 from backend.settings import Settings
 from worker import launch as drivers
-from worker.app import host_name
+from worker.queues import host_name
 
 LAUNCH: Final = "streamjoin.launch"
 STOP: Final = "streamjoin.stop"

@@ -20,8 +20,8 @@ from streamjoin.spark.java import find_java
 from tests.servers.process import comes_true
 from tests.spark.command import JAVA_OPTIONS
 from worker import launch, leases, processes
-from worker.app import host_name
 from worker.pool import REFILL_S_MAX, Pool
+from worker.queues import host_name
 from worker.waiting import WAITS
 
 from .jobs import SPEC, add_job, change, events_of, expected, job_of, lease_of, reports_of, results, streams

@@ -18,7 +18,8 @@ from tests.servers.maven import ServerUnavailable
 from tests.servers.process import comes_true
 from tests.servers.redis import RedisServer
 from worker import processes
-from worker.app import VISIBLE_S, broker_url, host_name, make_app, queue_of
+from worker.app import VISIBLE_S, broker_url, make_app
+from worker.queues import host_name, queue_of
 from worker.reconcile import RESEND_S
 from worker.tasks import LAUNCH, STOP
 
