@@ -32,7 +32,7 @@ from worker.reports import Reporter
 from worker.steps import BATCH, PROCESS, SPARK, STATE, Steps
 
 if TYPE_CHECKING:
-    from worker.warm import Warm
+    from worker.ready import Warm
 
 _log = logging.getLogger("streamjoin.driver")
 

@@ -1,8 +1,4 @@
-"""A driver that is started before it has a job: `python -m worker.warm`.
-
-It does what every start takes seconds for, Java, Spark's session, Python's workers and a first small join, and waits
-then. It gets one job, as soon as it listens, runs it as any driver does, and ends.
-"""
+"""What a driver that waits for a job has ready: Java, Spark's session, Python's workers, a first small join done."""
 
 from __future__ import annotations
 
@@ -19,9 +15,7 @@ from typing import Any, Final, NoReturn
 
 from backend.handover import told, write_to
 from backend.jobs.runs import run_of
-from backend.private import keep_private
-from backend.settings import Settings, read_settings
-from streamjoin.errors import InputError
+from backend.settings import Settings
 from worker import processes
 from worker.waiting import JOB, TAKEN, key_of, name_of, ready_file, short_path
 
@@ -184,24 +178,3 @@ def _folder(settings: Settings) -> Path:
 def own_token() -> str:
     """By which the processes of this driver are found."""
     return os.environ[processes.MARK].removeprefix(processes.WARM).partition("/")[0]
-
-
-def main() -> None:
-    """Wait for a job, and run it."""
-    keep_private()
-    try:
-        settings = read_settings()
-    except InputError as wrong:
-        sys.exit(f"streamjoin: {wrong}")
-    warm = Warm(settings, own_token())
-    job_id, generation = warm.job()
-
-    from backend.logs import set_up_logs
-    from worker.driver import drive
-
-    set_up_logs("driver", job_id=job_id, generation=generation)
-    sys.exit(drive(read_settings(), job_id, generation, warm))
-
-
-if __name__ == "__main__":
-    main()

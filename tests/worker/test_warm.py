@@ -20,11 +20,11 @@ from backend.settings import Settings
 from streamjoin.spark.memory import JOB_MIB
 from tests.servers.process import comes_true
 from worker import launch, leases, pool, processes, waiting
-from worker.app import host_name
 from worker.platform import Platform
 from worker.pool import Pool
 from worker.processes import DRIVER_COMMAND
-from worker.warm import Warm
+from worker.queues import host_name
+from worker.ready import Warm
 
 from .jobs import SPEC, add_job, job_of, lease_of
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from backend.settings import read_settings
 from tests.worker import stand_in
-from worker.warm import Warm, own_token
+from worker.ready import Warm, own_token
 
 
 class WithoutSpark(Warm):
