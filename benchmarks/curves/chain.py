@@ -13,10 +13,10 @@ from typing import Any
 
 from benchmarks.curves.model import Workload
 from benchmarks.curves.units import Measured
-from streamjoin.simulate.network import Earliest, Network
-from streamjoin.simulate.splitjoin.chain import Coordinator, Expiry, Passing
-from streamjoin.simulate.splitjoin.distribution import Input
-from streamjoin.simulate.stream import Stream
+from simulate.network import Earliest, Network
+from simulate.splitjoin.chain import Coordinator, Expiry, Passing
+from simulate.splitjoin.distribution import Input
+from simulate.stream import Stream
 
 
 @dataclass(slots=True)

@@ -13,14 +13,14 @@ from itertools import zip_longest
 from typing import Any
 
 from benchmarks.curves.units import best_s
+from simulate.handshake.blocks import BlockSize
+from simulate.handshake.chain import Chain
+from simulate.handshake.messages import AckBlock, SizeChange, StreamTuple, TupleBlock
+from simulate.handshake.stores import STORES, Scan
+from simulate.handshake.windows import TimeWindow
+from simulate.network import Earliest, Network
+from simulate.stream import Stream
 from streamjoin.operators.costs import handshake as formulas
-from streamjoin.simulate.handshake.blocks import BlockSize
-from streamjoin.simulate.handshake.chain import Chain
-from streamjoin.simulate.handshake.messages import AckBlock, SizeChange, StreamTuple, TupleBlock
-from streamjoin.simulate.handshake.stores import STORES, Scan
-from streamjoin.simulate.handshake.windows import TimeWindow
-from streamjoin.simulate.network import Earliest, Network
-from streamjoin.simulate.stream import Stream
 
 SECOND_US = 1_000_000
 WINDOW_S = 10

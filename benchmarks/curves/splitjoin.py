@@ -14,11 +14,11 @@ from typing import Any
 from benchmarks.curves import chain, model, paper, timed
 from benchmarks.curves.model import FAN, Workload
 from benchmarks.curves.units import Measured, compare_ns
+from simulate.splitjoin.gathering import Left
+from simulate.splitjoin.messages import Result, Star
+from simulate.splitjoin.report import stages
+from simulate.splitjoin.system import SplitJoin
 from streamjoin.operators.costs import splitjoin as formulas
-from streamjoin.simulate.splitjoin.gathering import Left
-from streamjoin.simulate.splitjoin.messages import Result, Star
-from streamjoin.simulate.splitjoin.report import stages
-from streamjoin.simulate.splitjoin.system import SplitJoin
 
 CORES = range(1, paper.CORES_MAX + 1)
 SIMULATED_CORES = (1, 4, 8, 16, paper.CORES)

@@ -14,15 +14,15 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.curves.model import FAN, Workload
 from benchmarks.curves.units import Measured
-from streamjoin.simulate.network import Earliest, Network
-from streamjoin.simulate.splitjoin.buffers import Step
-from streamjoin.simulate.splitjoin.core import Region
-from streamjoin.simulate.splitjoin.distribution import Distributor, Input
-from streamjoin.simulate.splitjoin.gathering import MERGERS, InPortOrder, Merger
-from streamjoin.simulate.splitjoin.messages import Arrival, Label, Message, Ordering, Precision, Result, Star
-from streamjoin.simulate.splitjoin.system import Costs, SplitJoin
-from streamjoin.simulate.splitjoin.window import CountWindow
-from streamjoin.simulate.stream import Stream
+from simulate.network import Earliest, Network
+from simulate.splitjoin.buffers import Step
+from simulate.splitjoin.core import Region
+from simulate.splitjoin.distribution import Distributor, Input
+from simulate.splitjoin.gathering import MERGERS, InPortOrder, Merger
+from simulate.splitjoin.messages import Arrival, Label, Message, Ordering, Precision, Result, Star
+from simulate.splitjoin.system import Costs, SplitJoin
+from simulate.splitjoin.window import CountWindow
+from simulate.stream import Stream
 
 
 def simulate(load: Workload, costs: Measured, arrivals_ns: Sequence[float], follow: bool = False) -> SplitJoin:

@@ -15,13 +15,13 @@ from benchmarks.curves import chain, handshake, model, page, paper, splitjoin, t
 from benchmarks.curves.__main__ import run
 from benchmarks.curves.model import FAN, Workload
 from benchmarks.curves.units import Measured
+from simulate.network import Earliest
+from simulate.splitjoin.distribution import Input
+from simulate.splitjoin.messages import Star
+from simulate.splitjoin.system import Costs, SplitJoin
+from simulate.splitjoin.window import CountWindow
+from simulate.stream import Stream
 from streamjoin.operators.costs import splitjoin as formulas
-from streamjoin.simulate.network import Earliest
-from streamjoin.simulate.splitjoin.distribution import Input
-from streamjoin.simulate.splitjoin.messages import Star
-from streamjoin.simulate.splitjoin.system import Costs, SplitJoin
-from streamjoin.simulate.splitjoin.window import CountWindow
-from streamjoin.simulate.stream import Stream
 
 DOCS = Path(__file__).parents[2] / "docs" / "evaluation"
 COSTS = Measured(compare=0.5, link=3_000, send=500, receive=500, collect=6, clock=100)

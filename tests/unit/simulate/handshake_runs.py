@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from simulate.handshake.blocks import ONE_BY_ONE, BlockSize
+from simulate.handshake.chain import Chain
+from simulate.handshake.messages import Item, StreamTuple, TupleBlock, TupleMessage
+from simulate.handshake.states import State
+from simulate.handshake.tasks import Task
+from simulate.handshake.windows import CountWindow, FullHistory, TimeWindow, Window
+from simulate.handshake.worker import Worker
+from simulate.network import Candidate, Network, Scheduler, Shuffled
+from simulate.stream import Stream
 from streamjoin.operators.reference import count_window_join, full_history_join, time_window_join
-from streamjoin.simulate.handshake.blocks import ONE_BY_ONE, BlockSize
-from streamjoin.simulate.handshake.chain import Chain
-from streamjoin.simulate.handshake.messages import Item, StreamTuple, TupleBlock, TupleMessage
-from streamjoin.simulate.handshake.states import State
-from streamjoin.simulate.handshake.tasks import Task
-from streamjoin.simulate.handshake.windows import CountWindow, FullHistory, TimeWindow, Window
-from streamjoin.simulate.handshake.worker import Worker
-from streamjoin.simulate.network import Candidate, Network, Scheduler, Shuffled
-from streamjoin.simulate.stream import Stream
 from tests.unit.simulate.seeds import told
 
 CROSS = Task("cross", None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from streamjoin.simulate.network import Network
+from simulate.network import Network
 
 
 def expansion(network: Network) -> str:

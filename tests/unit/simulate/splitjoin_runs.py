@@ -6,14 +6,14 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from simulate.network import Earliest, Scheduler, Shuffled
+from simulate.splitjoin import check
+from simulate.splitjoin.distribution import Input
+from simulate.splitjoin.messages import Message, Ordering, Precision
+from simulate.splitjoin.system import SplitJoin
+from simulate.splitjoin.window import CountWindow, TimeWindow, Window
+from simulate.stream import Stream
 from streamjoin.operators.reference import count_window_join, time_window_join
-from streamjoin.simulate.network import Earliest, Scheduler, Shuffled
-from streamjoin.simulate.splitjoin import check
-from streamjoin.simulate.splitjoin.distribution import Input
-from streamjoin.simulate.splitjoin.messages import Message, Ordering, Precision
-from streamjoin.simulate.splitjoin.system import SplitJoin
-from streamjoin.simulate.splitjoin.window import CountWindow, TimeWindow, Window
-from streamjoin.simulate.stream import Stream
 
 R, S = Stream.R, Stream.S
 

@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamjoin.operators.biclique import Biclique, Routing
-from streamjoin.operators.reference import full_history_join, time_window_join
-from streamjoin.simulate.biclique import (
+from simulate.biclique import (
     Arrival,
     Change,
     Cluster,
@@ -23,11 +21,13 @@ from streamjoin.simulate.biclique import (
     routed_by,
     spread,
 )
-from streamjoin.simulate.biclique.messages import PROTECTED, Copy, Hold, InputEnd, Role, Signal, StreamTuple, Switch
-from streamjoin.simulate.biclique.router import Dispatcher, Shuffler
-from streamjoin.simulate.biclique.temporal import TemporalUnit, TimeRule, r_first, s_first
-from streamjoin.simulate.biclique.unit import COLLECTOR, Collector, Unit
-from streamjoin.simulate.network import Chosen, Earliest, Faults, Network, Scheduler, Shuffled, every_run
+from simulate.biclique.messages import PROTECTED, Copy, Hold, InputEnd, Role, Signal, StreamTuple, Switch
+from simulate.biclique.router import Dispatcher, Shuffler
+from simulate.biclique.temporal import TemporalUnit, TimeRule, r_first, s_first
+from simulate.biclique.unit import COLLECTOR, Collector, Unit
+from simulate.network import Chosen, Earliest, Faults, Network, Scheduler, Shuffled, every_run
+from streamjoin.operators.biclique import Biclique, Routing
+from streamjoin.operators.reference import full_history_join, time_window_join
 from streamjoin.window import R, S
 from tests.unit.simulate.seeds import told
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from simulate.handshake.blocks import BlockSize
+from simulate.handshake.chain import Chain
+from simulate.handshake.messages import StreamTuple, TupleBlock
+from simulate.handshake.windows import TimeWindow
+from simulate.network import Earliest, Network, Shuffled
+from simulate.stream import Stream
 from streamjoin.operators.costs import handshake as costs
-from streamjoin.simulate.handshake.blocks import BlockSize
-from streamjoin.simulate.handshake.chain import Chain
-from streamjoin.simulate.handshake.messages import StreamTuple, TupleBlock
-from streamjoin.simulate.handshake.windows import TimeWindow
-from streamjoin.simulate.network import Earliest, Network, Shuffled
-from streamjoin.simulate.stream import Stream
 from tests.unit.simulate.handshake_runs import SIZES, found, history, oracle, play
 
 SECOND = 1_000_000

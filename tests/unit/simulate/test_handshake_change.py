@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from streamjoin.simulate.handshake.blocks import ONE_BY_ONE, BlockSize
-from streamjoin.simulate.handshake.chain import Chain
-from streamjoin.simulate.handshake.messages import Item, Punctuation, StreamTuple
-from streamjoin.simulate.handshake.results import Results
-from streamjoin.simulate.handshake.windows import FullHistory, TimeWindow, Window
-from streamjoin.simulate.handshake.worker import Worker
-from streamjoin.simulate.network import Earliest, Network, Shuffled
-from streamjoin.simulate.stream import Stream
+from simulate.handshake.blocks import ONE_BY_ONE, BlockSize
+from simulate.handshake.chain import Chain
+from simulate.handshake.messages import Item, Punctuation, StreamTuple
+from simulate.handshake.results import Results
+from simulate.handshake.windows import FullHistory, TimeWindow, Window
+from simulate.handshake.worker import Worker
+from simulate.network import Earliest, Network, Shuffled
+from simulate.stream import Stream
 from tests.unit.simulate.handshake_runs import (
     CROSS,
     SIZES,

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
+from simulate.handshake.messages import StreamTuple
+from simulate.handshake.tasks import Task
+from simulate.stream import Stream
 from streamjoin.operators.costs import handshake as costs
-from streamjoin.simulate.handshake.messages import StreamTuple
-from streamjoin.simulate.handshake.tasks import Task
-from streamjoin.simulate.stream import Stream
 from tests.unit.simulate.handshake_runs import play
 
 

@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 
+from simulate.handshake.blocks import ONE_BY_ONE, BlockSize
+from simulate.handshake.chain import Chain
+from simulate.handshake.messages import END, Ack, AckBlock, StreamTuple, TupleBlock, TupleMessage
+from simulate.handshake.stores import HashMap, OrderedMap, Scan
+from simulate.handshake.tasks import Task
+from simulate.handshake.windows import CountWindow, FullHistory, TimeWindow
+from simulate.network import Chosen, Earliest, Network, Shuffled, every_run
+from simulate.stream import Stream
 from streamjoin.operators.costs.handshake import efficiency_hash, efficiency_naive
-from streamjoin.simulate.handshake.blocks import ONE_BY_ONE, BlockSize
-from streamjoin.simulate.handshake.chain import Chain
-from streamjoin.simulate.handshake.messages import END, Ack, AckBlock, StreamTuple, TupleBlock, TupleMessage
-from streamjoin.simulate.handshake.stores import HashMap, OrderedMap, Scan
-from streamjoin.simulate.handshake.tasks import Task
-from streamjoin.simulate.handshake.windows import CountWindow, FullHistory, TimeWindow
-from streamjoin.simulate.network import Chosen, Earliest, Network, Shuffled, every_run
-from streamjoin.simulate.stream import Stream
 from tests.unit.simulate.handshake_runs import (
     CROSS,
     SIZES,

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from streamjoin.simulate.handshake.blocks import BlockSize
-from streamjoin.simulate.handshake.chain import Chain
-from streamjoin.simulate.handshake.messages import Item, Message, StreamTuple, TupleBlock, TupleMessage
-from streamjoin.simulate.handshake.windows import FullHistory, TimeWindow, Window
-from streamjoin.simulate.handshake.worker import Worker
-from streamjoin.simulate.network import Network, Shuffled
-from streamjoin.simulate.stream import Stream
+from simulate.handshake.blocks import BlockSize
+from simulate.handshake.chain import Chain
+from simulate.handshake.messages import Item, Message, StreamTuple, TupleBlock, TupleMessage
+from simulate.handshake.windows import FullHistory, TimeWindow, Window
+from simulate.handshake.worker import Worker
+from simulate.network import Network, Shuffled
+from simulate.stream import Stream
 from tests.unit.simulate.handshake_runs import CROSS, found, history, oracle, play
 
 SEEDS = 30

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from streamjoin.simulate.handshake.blocks import ONE_BY_ONE, BlockSize
-from streamjoin.simulate.handshake.chain import Chain
-from streamjoin.simulate.handshake.messages import (
+from simulate.handshake.blocks import ONE_BY_ONE, BlockSize
+from simulate.handshake.chain import Chain
+from simulate.handshake.messages import (
     END,
     Ack,
     AckBlock,
@@ -23,11 +23,11 @@ from streamjoin.simulate.handshake.messages import (
     TupleBlock,
     TupleMessage,
 )
-from streamjoin.simulate.handshake.states import TRANSITIONS, Event, State, after
-from streamjoin.simulate.handshake.windows import FullHistory, TimeWindow
-from streamjoin.simulate.handshake.worker import Worker
-from streamjoin.simulate.network import Earliest, Network, Shuffled
-from streamjoin.simulate.stream import Stream
+from simulate.handshake.states import TRANSITIONS, Event, State, after
+from simulate.handshake.windows import FullHistory, TimeWindow
+from simulate.handshake.worker import Worker
+from simulate.network import Earliest, Network, Shuffled
+from simulate.stream import Stream
 from tests.unit.simulate.handshake_runs import CROSS, check_empty, found, history, of, oracle, play, run
 
 EXPECTED = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamjoin.simulate.network import Candidate, Chosen, Delivery, Earliest, Faults, Network, Shuffled, every_run
+from simulate.network import Candidate, Chosen, Delivery, Earliest, Faults, Network, Shuffled, every_run
 from tests.unit.simulate.seeds import expansion, told
 
 

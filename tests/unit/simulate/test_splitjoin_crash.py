@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from streamjoin.simulate.network import Earliest, Network, Shuffled
-from streamjoin.simulate.splitjoin import check
-from streamjoin.simulate.splitjoin.chain import Chain
-from streamjoin.simulate.splitjoin.messages import End, Ordering, Precision, Star
-from streamjoin.simulate.splitjoin.system import SplitJoin
-from streamjoin.simulate.splitjoin.window import CountWindow
+from simulate.network import Earliest, Network, Shuffled
+from simulate.splitjoin import check
+from simulate.splitjoin.chain import Chain
+from simulate.splitjoin.messages import End, Ordering, Precision, Star
+from simulate.splitjoin.system import SplitJoin
+from simulate.splitjoin.window import CountWindow
 from tests.unit.simulate.seeds import told
 from tests.unit.simulate.splitjoin_runs import R, always, expected, group_rows, history, messages, processed, sequence
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from simulate.network import Candidate, Earliest, Faults, Network, Shuffled
+from simulate.splitjoin import check
+from simulate.splitjoin.core import Region
+from simulate.splitjoin.distribution import Input, JoinCore, Source
+from simulate.splitjoin.messages import Arrival, End, Message, Ordering, Precision, Result, Star
+from simulate.splitjoin.report import totals
+from simulate.splitjoin.system import Costs, SplitJoin
+from simulate.splitjoin.tree import tree_over
+from simulate.splitjoin.window import Aged, CountWindow, Ring, Stored, TimeWindow
 from streamjoin.operators.costs.splitjoin import depth_of
-from streamjoin.simulate.network import Candidate, Earliest, Faults, Network, Shuffled
-from streamjoin.simulate.splitjoin import check
-from streamjoin.simulate.splitjoin.core import Region
-from streamjoin.simulate.splitjoin.distribution import Input, JoinCore, Source
-from streamjoin.simulate.splitjoin.messages import Arrival, End, Message, Ordering, Precision, Result, Star
-from streamjoin.simulate.splitjoin.report import totals
-from streamjoin.simulate.splitjoin.system import Costs, SplitJoin
-from streamjoin.simulate.splitjoin.tree import tree_over
-from streamjoin.simulate.splitjoin.window import Aged, CountWindow, Ring, Stored, TimeWindow
 from tests.unit.simulate.splitjoin_runs import R, S, always, close, expected, history, played, sequence
 
 ALTERNATING = sequence("RS" * 12)

@@ -7,16 +7,16 @@ from itertools import pairwise
 
 import pytest
 
+from simulate.network import Earliest, Shuffled
+from simulate.splitjoin import check
+from simulate.splitjoin.chain import Chain, Expiry, Passing
+from simulate.splitjoin.distribution import Input
+from simulate.splitjoin.messages import End, Ordering, Precision, Star
+from simulate.splitjoin.report import stages, visiting_us
+from simulate.splitjoin.system import Costs, SplitJoin
+from simulate.splitjoin.window import CountWindow
 from streamjoin.operators.costs import splitjoin as latency
 from streamjoin.operators.costs.splitjoin import depth_of
-from streamjoin.simulate.network import Earliest, Shuffled
-from streamjoin.simulate.splitjoin import check
-from streamjoin.simulate.splitjoin.chain import Chain, Expiry, Passing
-from streamjoin.simulate.splitjoin.distribution import Input
-from streamjoin.simulate.splitjoin.messages import End, Ordering, Precision, Star
-from streamjoin.simulate.splitjoin.report import stages, visiting_us
-from streamjoin.simulate.splitjoin.system import Costs, SplitJoin
-from streamjoin.simulate.splitjoin.window import CountWindow
 from tests.unit.simulate.splitjoin_runs import R, S, always, expected, history, never
 
 APART_US = 1_000_000

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from streamjoin.simulate.network import Earliest, Network, Shuffled
-from streamjoin.simulate.splitjoin import check
-from streamjoin.simulate.splitjoin.buffers import Step
-from streamjoin.simulate.splitjoin.core import Region
-from streamjoin.simulate.splitjoin.gathering import (
+from simulate.network import Earliest, Network, Shuffled
+from simulate.splitjoin import check
+from simulate.splitjoin.buffers import Step
+from simulate.splitjoin.core import Region
+from simulate.splitjoin.gathering import (
     COMBINER,
     MERGERS,
     Aligned,
@@ -26,7 +26,7 @@ from streamjoin.simulate.splitjoin.gathering import (
     Shut,
     Sink,
 )
-from streamjoin.simulate.splitjoin.messages import (
+from simulate.splitjoin.messages import (
     Arrival,
     Change,
     Closed,
@@ -37,9 +37,9 @@ from streamjoin.simulate.splitjoin.messages import (
     Result,
     Star,
 )
-from streamjoin.simulate.splitjoin.system import Costs, SplitJoin
-from streamjoin.simulate.splitjoin.window import CountWindow, TimeWindow
-from streamjoin.simulate.stream import Stream
+from simulate.splitjoin.system import Costs, SplitJoin
+from simulate.splitjoin.window import CountWindow, TimeWindow
+from simulate.stream import Stream
 from tests.unit.simulate.splitjoin_runs import (
     R,
     S,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from streamjoin.simulate.stream import Stream
+from simulate.stream import Stream
 
 
 class Ordering(StrEnum):

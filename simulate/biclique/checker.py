@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from streamjoin.simulate.biclique.messages import Identity
+from simulate.biclique.messages import Identity
 
 
 class OrderError(Exception):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamjoin.simulate.stream import Stream
+from simulate.stream import Stream
 
 NEVER = -1
 """The mark before anything came."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from streamjoin.simulate.handshake.blocks import BlockSize
-from streamjoin.simulate.handshake.messages import (
+from simulate.handshake.blocks import BlockSize
+from simulate.handshake.messages import (
     END,
     NEVER,
     Ack,
@@ -28,12 +28,12 @@ from streamjoin.simulate.handshake.messages import (
     TupleMessage,
     direction,
 )
-from streamjoin.simulate.handshake.results import Results
-from streamjoin.simulate.handshake.states import Event, State, after
-from streamjoin.simulate.handshake.tasks import Instance, Task
-from streamjoin.simulate.handshake.windows import Window
-from streamjoin.simulate.network import Network
-from streamjoin.simulate.stream import Stream
+from simulate.handshake.results import Results
+from simulate.handshake.states import Event, State, after
+from simulate.handshake.tasks import Instance, Task
+from simulate.handshake.windows import Window
+from simulate.network import Network
+from simulate.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from streamjoin.simulate.network import Network
-from streamjoin.simulate.splitjoin.messages import Closed, Grant, Message
+from simulate.network import Network
+from simulate.splitjoin.messages import Closed, Grant, Message
 
 Sending = list[tuple[str, Message]]
 """Messages to different receivers; each leaves as soon as its receiver has room."""

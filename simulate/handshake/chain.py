@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from streamjoin.simulate.handshake.blocks import BlockSize
-from streamjoin.simulate.handshake.messages import (
+from simulate.handshake.blocks import BlockSize
+from simulate.handshake.messages import (
     END,
     NEVER,
     Item,
@@ -19,12 +19,12 @@ from streamjoin.simulate.handshake.messages import (
     TupleBlock,
     TupleMessage,
 )
-from streamjoin.simulate.handshake.results import Results
-from streamjoin.simulate.handshake.tasks import Task
-from streamjoin.simulate.handshake.windows import FullHistory, Window
-from streamjoin.simulate.handshake.worker import Worker
-from streamjoin.simulate.network import Network
-from streamjoin.simulate.stream import Stream
+from simulate.handshake.results import Results
+from simulate.handshake.tasks import Task
+from simulate.handshake.windows import FullHistory, Window
+from simulate.handshake.worker import Worker
+from simulate.network import Network
+from simulate.stream import Stream
 
 
 class Intake:

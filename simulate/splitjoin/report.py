@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamjoin.simulate.splitjoin.gathering import Left
-from streamjoin.simulate.splitjoin.messages import Result
-from streamjoin.simulate.splitjoin.system import SplitJoin
+from simulate.splitjoin.gathering import Left
+from simulate.splitjoin.messages import Result
+from simulate.splitjoin.system import SplitJoin
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from streamjoin.simulate.handshake.messages import Punctuation, StreamTuple
-from streamjoin.simulate.stream import Stream
+from simulate.handshake.messages import Punctuation, StreamTuple
+from simulate.stream import Stream
 
 
 @dataclass(slots=True)

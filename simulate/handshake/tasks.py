@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from streamjoin.simulate.handshake.messages import StreamTuple
-from streamjoin.simulate.handshake.results import Results
-from streamjoin.simulate.handshake.stores import STORES, Store
-from streamjoin.simulate.handshake.windows import Window
-from streamjoin.simulate.stream import Stream
+from simulate.handshake.messages import StreamTuple
+from simulate.handshake.results import Results
+from simulate.handshake.stores import STORES, Store
+from simulate.handshake.windows import Window
+from simulate.stream import Stream
 
 Condition = Callable[[StreamTuple, StreamTuple], bool]
 

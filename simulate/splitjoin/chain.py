@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from streamjoin.simulate.network import Network, Scheduler
-from streamjoin.simulate.splitjoin.core import Predicate
-from streamjoin.simulate.splitjoin.distribution import Input
-from streamjoin.simulate.stream import Stream
+from simulate.network import Network, Scheduler
+from simulate.splitjoin.core import Predicate
+from simulate.splitjoin.distribution import Input
+from simulate.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)

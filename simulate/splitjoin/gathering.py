@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from streamjoin.simulate.network import Network
-from streamjoin.simulate.splitjoin.buffers import Node, Step
-from streamjoin.simulate.splitjoin.messages import (
+from simulate.network import Network
+from simulate.splitjoin.buffers import Node, Step
+from simulate.splitjoin.messages import (
     Barrier,
     Change,
     Closed,
@@ -24,7 +24,7 @@ from streamjoin.simulate.splitjoin.messages import (
     Result,
     Star,
 )
-from streamjoin.simulate.stream import Stream
+from simulate.stream import Stream
 
 Heads = Mapping[str, Message | None]
 """The first message of each open input, in core order."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamjoin.simulate.biclique.manager import Change, Manager
-from streamjoin.simulate.biclique.messages import PROTECTED, Arrival, Identity, Plan, Protections, StreamTuple
-from streamjoin.simulate.biclique.router import SIGNAL_US, Dispatcher, Shuffler
-from streamjoin.simulate.biclique.unit import Collector, Disk, Unit, Window
-from streamjoin.simulate.network import Actor, Network
+from simulate.biclique.manager import Change, Manager
+from simulate.biclique.messages import PROTECTED, Arrival, Identity, Plan, Protections, StreamTuple
+from simulate.biclique.router import SIGNAL_US, Dispatcher, Shuffler
+from simulate.biclique.unit import Collector, Disk, Unit, Window
+from simulate.network import Actor, Network
 from streamjoin.window import R, S
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from streamjoin.simulate.network import Network
-from streamjoin.simulate.splitjoin.buffers import Node, Step
-from streamjoin.simulate.splitjoin.messages import Arrival, Change, Label, Message, Ordering, Precision, Result, Star
-from streamjoin.simulate.splitjoin.window import Stored, SubWindow
-from streamjoin.simulate.stream import Stream
+from simulate.network import Network
+from simulate.splitjoin.buffers import Node, Step
+from simulate.splitjoin.messages import Arrival, Change, Label, Message, Ordering, Precision, Result, Star
+from simulate.splitjoin.window import Stored, SubWindow
+from simulate.stream import Stream
 
 Predicate = Callable[[Any, Any], bool]
 """Of R's value and S's value."""

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamjoin.simulate.network import Faults, Network, Scheduler
-from streamjoin.simulate.splitjoin.core import Predicate, Region, Turn
-from streamjoin.simulate.splitjoin.distribution import Distributor, Input, JoinCore, Source
-from streamjoin.simulate.splitjoin.gathering import COMBINER, MERGERS, Combiner, Left, Merger, Policies, Sink
-from streamjoin.simulate.splitjoin.messages import Closed, End, Grant, Precision, Result, Star
-from streamjoin.simulate.splitjoin.tree import Tree, tree_over
-from streamjoin.simulate.splitjoin.window import Window
-from streamjoin.simulate.stream import Stream
+from simulate.network import Faults, Network, Scheduler
+from simulate.splitjoin.core import Predicate, Region, Turn
+from simulate.splitjoin.distribution import Distributor, Input, JoinCore, Source
+from simulate.splitjoin.gathering import COMBINER, MERGERS, Combiner, Left, Merger, Policies, Sink
+from simulate.splitjoin.messages import Closed, End, Grant, Precision, Result, Star
+from simulate.splitjoin.tree import Tree, tree_over
+from simulate.splitjoin.window import Window
+from simulate.stream import Stream
 
 SIDES = {"left": Stream.S, "right": Stream.R}
 """What the regions of a side store."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from streamjoin.simulate.network import Network
-from streamjoin.simulate.splitjoin.buffers import Node, Step
-from streamjoin.simulate.splitjoin.messages import Arrival, Change, End, Message, Precision
-from streamjoin.simulate.stream import Stream
+from simulate.network import Network
+from simulate.splitjoin.buffers import Node, Step
+from simulate.splitjoin.messages import Arrival, Change, End, Message, Precision
+from simulate.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streamjoin.simulate.biclique.messages import Copy, Message, Result, StreamTuple
-from streamjoin.simulate.biclique.unit import COLLECTOR
-from streamjoin.simulate.network import Network
+from simulate.biclique.messages import Copy, Message, Result, StreamTuple
+from simulate.biclique.unit import COLLECTOR
+from simulate.network import Network
 from streamjoin.window import R
 
 TimeRule = Callable[[int, int], bool]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamjoin.simulate.biclique.messages import (
+from simulate.biclique.messages import (
     PROTECTED,
     Copy,
     Identity,
@@ -24,8 +24,8 @@ from streamjoin.simulate.biclique.messages import (
     Signal,
     StreamTuple,
 )
-from streamjoin.simulate.biclique.order import Inbox, OrderingQueue
-from streamjoin.simulate.network import Network
+from simulate.biclique.order import Inbox, OrderingQueue
+from simulate.network import Network
 from streamjoin.window import R
 
 COLLECTOR = "collector"

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 from typing import Protocol
 
-from streamjoin.simulate.handshake.messages import StreamTuple
+from simulate.handshake.messages import StreamTuple
 
 
 class Store(Protocol):

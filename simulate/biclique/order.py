@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from streamjoin.simulate.biclique.messages import PROTECTED, Copy, Message, Protections, Signal
+from simulate.biclique.messages import PROTECTED, Copy, Message, Protections, Signal
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from streamjoin.simulate.splitjoin.messages import Arrival
+from simulate.splitjoin.messages import Arrival
 
 
 class Stored(NamedTuple):

@@ -7,9 +7,9 @@ from zlib import crc32
 
 import numpy as np
 
+from simulate.biclique.messages import Plan, Role, StreamTuple
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.routing import STORE, Tuples
-from streamjoin.simulate.biclique.messages import Plan, Role, StreamTuple
 
 
 def routed_by(operator: Biclique) -> Plan:

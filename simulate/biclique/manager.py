@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamjoin.simulate.biclique.messages import PROTECTED, Dispatchers, Held, Hold, Plan, Protections, Switch
-from streamjoin.simulate.network import Network
+from simulate.biclique.messages import PROTECTED, Dispatchers, Held, Hold, Plan, Protections, Switch
+from simulate.network import Network
 
 
 @dataclass(frozen=True, slots=True)

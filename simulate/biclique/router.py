@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamjoin.simulate.biclique.messages import (
+from simulate.biclique.messages import (
     PROTECTED,
     Arrival,
     Copy,
@@ -32,7 +32,7 @@ from streamjoin.simulate.biclique.messages import (
     StreamTuple,
     Switch,
 )
-from streamjoin.simulate.network import Network
+from simulate.network import Network
 
 SIGNAL_US = 10_000
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from streamjoin.simulate.network import Delivery
-from streamjoin.simulate.splitjoin.messages import Arrival, Message, Result, Star
-from streamjoin.simulate.stream import Stream
+from simulate.network import Delivery
+from simulate.splitjoin.messages import Arrival, Message, Result, Star
+from simulate.stream import Stream
 
 Pair = tuple[int, int]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from streamjoin.simulate.handshake.messages import END, NEVER, StreamTuple
-from streamjoin.simulate.stream import Stream
+from simulate.handshake.messages import END, NEVER, StreamTuple
+from simulate.stream import Stream
 
 
 class Window(Protocol):
