@@ -17,6 +17,7 @@ from streamjoin.operators.operator import Operator, drain_punctuation
 from streamjoin.operators.slot import SlotStep, StageJob, States
 from streamjoin.operators.unit import UnitReport
 from streamjoin.punctuation import Punctuation
+from streamjoin.router import Router
 from streamjoin.sharing import Plan
 
 
@@ -100,14 +101,13 @@ class Loop:
     def _route(self, side: int, brought: Brought, steps: Sequence[SlotStep]) -> None:
         position = self.positions[side]
         for number, rows in enumerate(brought.pieces[side]):
-            router = brought.routers[side][number] if brought.routers else "all"
-            piece = Piece(f"{side}-{number:04d}", router, "history", position, brought.now_us)
-            intake = Intake(
-                self.plan, side, self.operator, self.slots, self.on_dead_letters, shed_factor=brought.shed[side]
-            )
-            for routed in intake.take(rows, piece):
+            name = brought.routers[side][number] if brought.routers else "all"
+            piece = Piece(f"{side}-{number:04d}", name, "history", position, brought.now_us)
+            intake = Intake(self.plan, side, self.on_dead_letters, shed_factor=brought.shed[side])
+            router = Router(intake, self.operator, self.slots)
+            for routed in router.take(rows, piece):
                 steps[routed.slot].take(routed)
-            for slot, sent, punctuation in intake.punctuate(piece):
+            for slot, sent, punctuation in router.punctuate(piece):
                 steps[slot].punctuate(punctuation, sent)
                 for name, value in punctuation.counts.items():
                     self.counts[side][name] = self.counts[side].get(name, 0) + value

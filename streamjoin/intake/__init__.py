@@ -1,1 +1,1 @@
-"""Intake: from raw records to routed blocks."""
+"""Intake: from raw records to blocks of the rows that can join."""

@@ -24,6 +24,7 @@ from streamjoin.operators.operator import drain_punctuation
 from streamjoin.operators.slot import SlotStep, StageJob
 from streamjoin.punctuation import Punctuation
 from streamjoin.results.parts import PartWriter
+from streamjoin.router import Router
 from streamjoin.sources import Read
 from streamjoin.spark.gather import Gathering, run_rows, slot_report_row
 from streamjoin.spark.offsetlog import partitions_read
@@ -52,14 +53,14 @@ def warm_up() -> None:
 def read_piece(job: Job, side: int, read: Read, now_us: int) -> Iterator[pa.RecordBatch]:
     """Intake of one read of a source of ours, as rows of routed blocks; its punctuations come last."""
     letters: list[DeadLetter] = []
-    intake = _intake(job, side, letters)
+    router = _router(job, side, letters)
     piece = Piece(f"{side}-{read.name}", read.router, read.identity, read.position, now_us, read.place)
     for rows, bad in read.rows(job.read_columns(side)):
-        intake.bad_records(list(bad))
-        for routed in intake.take(rows, piece):
+        router.intake.bad_records(list(bad))
+        for routed in router.take(rows, piece):
             yield routed_row(routed)
     _keep_dead_letters(job, piece, read.located(letters))
-    for slot, sent, punctuation in intake.punctuate(piece):
+    for slot, sent, punctuation in router.punctuate(piece):
         yield punctuation_row(slot, sent, punctuation)
 
 
@@ -70,8 +71,9 @@ def without_tuples(job: Job, now_us: int, *, drains: bool) -> Iterator[pa.Record
         yield punctuation_row(slot, 0, told)
 
 
-def _intake(job: Job, side: int, letters: list[DeadLetter]) -> Intake:
-    return Intake(job.plan, side, job.operator, job.slots, letters.extend, job.strict, _shed_factor(job, side))
+def _router(job: Job, side: int, letters: list[DeadLetter]) -> Router:
+    intake = Intake(job.plan, side, letters.extend, job.strict, _shed_factor(job, side))
+    return Router(intake, job.operator, job.slots)
 
 
 def _shed_factor(job: Job, side: int) -> float:
@@ -129,24 +131,24 @@ Decode = Callable[[pa.RecordBatch], Iterator[SourceRows]]
 
 def intake_rows(job: Job, side: int, decode: Decode, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Intake of a partition of a Spark DataFrame."""
-    intakes: dict[str, tuple[Intake, Piece, list[DeadLetter]]] = {}
+    routers: dict[str, tuple[Router, Piece, list[DeadLetter]]] = {}
     for batch in batches:
         if batch.num_rows == 0:
             continue
         now_us = int(batch.column(batch.num_columns - 1).view(pa.int64())[0].as_py())
         for part in decode(batch):
-            if part.piece not in intakes:
+            if part.piece not in routers:
                 letters: list[DeadLetter] = []
-                intake = _intake(job, side, letters)
+                router = _router(job, side, letters)
                 piece = Piece(f"{side}-{part.piece}", part.router, part.identity, 0, now_us, part.place)
-                intakes[part.piece] = intake, piece, letters
-            intake, piece, _ = intakes[part.piece]
-            intake.bad_records(part.bad)
-            for routed in intake.take(part.rows, piece, part.positions):
+                routers[part.piece] = router, piece, letters
+            router, piece, _ = routers[part.piece]
+            router.intake.bad_records(part.bad)
+            for routed in router.take(part.rows, piece, part.positions):
                 yield routed_row(routed)
-    for intake, piece, letters in intakes.values():
+    for router, piece, letters in routers.values():
         _keep_dead_letters(job, piece, letters)
-        for slot, sent, punctuation in intake.punctuate(piece):
+        for slot, sent, punctuation in router.punctuate(piece):
             yield punctuation_row(slot, sent, punctuation)
 
 

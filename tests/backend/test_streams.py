@@ -23,7 +23,6 @@ from backend.streams.times import time_columns
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.joinfile import parse
-from streamjoin.operators.biclique import Biclique
 from streamjoin.prepare import bind
 
 BIDS = {"source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "time": "ts", "delay": "2s"}
@@ -171,11 +170,11 @@ def test_a_test_counts_the_bad_records_that_a_job_does(api: TestClient, tmp_path
     bound = bind(file)
     source = bound.job(tmp_path / "checkpoint").sources[0].open("r", tmp_path / "log.jsonl")
     letters: list[DeadLetter] = []
-    intake = Intake(bound.plan, 0, Biclique(1, 1), 1, letters.extend)
+    intake = Intake(bound.plan, 0, letters.extend)
     for read in source.reads(source.initial(), source.latest(source.initial(), 0), 1):
         for rows, bad in read.rows(source.schema.names):
             intake.bad_records(list(bad))
-            list(intake.take(rows, Piece(read.name, read.router, read.identity, read.position, 0)))
+            intake.take(rows, Piece(read.name, read.router, read.identity, read.position, 0))
     assert Counter(letter.detail for letter in letters) == found["bad_records"]
 
 

@@ -15,7 +15,6 @@ import pytest
 from streamjoin.errors import StateError
 from streamjoin.index.chain import Chain
 from streamjoin.index.segment import Segment
-from streamjoin.intake.intake import Intake
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.counted import CountedSegment
@@ -23,6 +22,7 @@ from streamjoin.operators.handshake.forwarding import outlived
 from streamjoin.operators.handshake.step import ChainStep, Flow
 from streamjoin.operators.routing import PROBE, STORE, Route
 from streamjoin.punctuation import StreamClock
+from streamjoin.router import Router
 from streamjoin.window import R, S, TimeWindow
 
 from . import check as suite
@@ -102,10 +102,10 @@ def test_a_window_wider_by_a_microsecond_is_caught(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_swapped_punctuation_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Intake.punctuate
+    real = Router.punctuate
     swapped = []
 
-    def punctuate(self: Intake, piece: Any) -> Iterator[Any]:
+    def punctuate(self: Router, piece: Any) -> Iterator[Any]:
         for slot, sent, punctuation in real(self, piece):
             if len(swapped) < 20 and punctuation.ts_max_us is not None:
                 # One router's news under the other stream's name.
@@ -114,7 +114,7 @@ def test_a_swapped_punctuation_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
             else:
                 yield slot, sent, punctuation
 
-    monkeypatch.setattr(Intake, "punctuate", punctuate)
+    monkeypatch.setattr(Router, "punctuate", punctuate)
     assert caught()
 
 
@@ -156,16 +156,16 @@ def test_storing_a_probe_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_block_lost_on_the_way_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Intake.take
+    real = Router.take
     lost = []
 
-    def take(self: Intake, *args: Any) -> Iterator[Any]:
+    def take(self: Router, *args: Any) -> Iterator[Any]:
         for routed in real(self, *args):
             if lost:
                 yield routed
             lost.append(True)
 
-    monkeypatch.setattr(Intake, "take", take)
+    monkeypatch.setattr(Router, "take", take)
     assert caught()
 
 

@@ -21,6 +21,7 @@ from streamjoin.operators.routing import Route, Tuples
 from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.plan import JoinPlan
 from streamjoin.query import plan_query
+from streamjoin.router import Router
 from streamjoin.schema import StreamSchema
 
 from ..histories import cut
@@ -265,7 +266,8 @@ def bounds(plan: JoinPlan, case: Case) -> Bounds:
     for side, stream in enumerate(STREAMS):
         recorder = _Recorder(1, 1, Routing.CONTRAND, bounds=((), ()))
         rows = case.batch(stream, 0, case.rows[stream])
-        list(Intake(plan, side, recorder, 1, lambda letters: None).take(rows, Piece("all", "all", "rows", 0, 0)))
+        router = Router(Intake(plan, side, lambda letters: None), recorder, 1)
+        list(router.take(rows, Piece("all", "all", "rows", 0, 0)))
         keys.append(np.unique(np.array(getattr(recorder, "seen", []), np.int64)))
     r, s = keys
     thirds = sorted({int(r[r.size // 3]), int(r[2 * r.size // 3])}) if r.size else []

@@ -26,6 +26,7 @@ from streamjoin.operators.slot import SlotStep, StageJob
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation
 from streamjoin.query import plan_query
+from streamjoin.router import Router
 from streamjoin.schema import StreamSchema
 from streamjoin.state.store import StateStore
 from streamjoin.window import R, S
@@ -61,9 +62,9 @@ class Taken:
         slots: int = 2, strict: bool = False, piece: Piece = PIECE,
     ) -> None:  # fmt: skip
         self.letters: list[DeadLetter] = []
-        intake = Intake(plan, side, operator or Biclique(2, 2), slots, self.letters.extend, strict)
-        self.routed = [routed for batch in batches for routed in intake.take(batch, piece)]
-        self.punctuations = list(intake.punctuate(piece))
+        router = Router(Intake(plan, side, self.letters.extend, strict), operator or Biclique(2, 2), slots)
+        self.routed = [routed for batch in batches for routed in router.take(batch, piece)]
+        self.punctuations = list(router.punctuate(piece))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -188,13 +189,13 @@ def test_bad_records_of_the_decoder_are_counted_and_stop_a_strict_job() -> None:
     letters: list[DeadLetter] = []
     counted = {"dead_letters": 1, "rejected:bad_value": 1, "kept:bad_value": 1}
     bad = [DeadLetter("r", "1.csv", 4, BAD_VALUE, "why", b"x", "record")]
-    intake = Intake(plan(), R, Biclique(1, 1), 1, letters.extend)
-    intake.bad_records([])
-    intake.bad_records(bad)
-    [(_, sent, punctuation)] = intake.punctuate(PIECE)
+    router = Router(Intake(plan(), R, letters.extend), Biclique(1, 1), 1)
+    router.intake.bad_records([])
+    router.intake.bad_records(bad)
+    [(_, sent, punctuation)] = router.punctuate(PIECE)
     assert (letters, sent, punctuation.rows, punctuation.counts) == (bad, 0, 0, counted)
     with pytest.raises(RunError, match=r"stream r, 1\.csv, record 4: why"):
-        Intake(plan(), R, Biclique(1, 1), 1, letters.extend, strict=True).bad_records(bad)
+        Intake(plan(), R, letters.extend, strict=True).bad_records(bad)
 
 
 # ---- keys and selections ----------------------------------------------------------------------------------------
@@ -319,10 +320,10 @@ def test_given_positions_are_the_identities() -> None:
     batch = rows(*range(40))
     whole = Taken(batch, plan=plan()).places
     letters: list[DeadLetter] = []
-    intake = Intake(plan(), R, Biclique(2, 2), 2, letters.extend)
+    router = Router(Intake(plan(), R, letters.extend), Biclique(2, 2), 2)
     order = np.array([*range(20, 40), *range(20)])
     taken = Taken(rows(), plan=plan())
-    taken.routed = list(intake.take(batch.take(pa.array(order)), PIECE, order.astype(np.int64)))
+    taken.routed = list(router.take(batch.take(pa.array(order)), PIECE, order.astype(np.int64)))
     assert taken.places == whole
 
 

@@ -20,6 +20,7 @@ from streamjoin.operators.routing import STORE
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation, StreamClock
 from streamjoin.query import plan_query
+from streamjoin.router import Router
 from streamjoin.schema import StreamSchema
 from streamjoin.window import R, S
 
@@ -138,12 +139,12 @@ def take(
     factor: float, operator: Operator, given: pa.RecordBatch, slots: int = 2, where: str = "r.k = s.k"
 ) -> tuple[list[tuple[int, dict[str, Any]]], Punctuation]:
     """(unit, row) of every stored tuple, and the punctuation of the first slot."""
-    intake = Intake(plan(where), R, operator, slots, lambda letters: None, shed_factor=factor)
+    router = Router(Intake(plan(where), R, lambda letters: None, shed_factor=factor), operator, slots)
     stored = []
-    for routed in intake.take(given, PIECE):
+    for routed in router.take(given, PIECE):
         tuples = Block.from_ipc(routed.block).rows.to_pylist()
         stored += [(unit, row) for unit, role in routed.targets if role & STORE for row in tuples]
-    return stored, next(iter(intake.punctuate(PIECE)))[2]
+    return stored, next(iter(router.punctuate(PIECE)))[2]
 
 
 @pytest.mark.parametrize("operator", [Biclique(4, 3), Biclique(4, 3, Routing.HASH), Matrix(4, 1)], ids=str)
