@@ -65,12 +65,7 @@ def _round(scale: Scale, file: Path, checkpoint: Path, kill_after: int) -> dict[
         first_s = job.committed(checkpoint, 0, scale.seconds(limit_s))
         before_s = job.committed(checkpoint, kill_after - 1, scale.seconds(limit_s))
         batch_s = (before_s - first_s) / (kill_after - 1)
-    state_bytes = sum(
-        info.bytes
-        for _, state in read_manifests(checkpoint / "state")
-        for infos in state.segments.values()
-        for info in infos
-    )
+    state_bytes = sum(info.bytes for _, state in read_manifests(checkpoint / "state") for info in state.tuples())
     reached = _last_commit(checkpoint)
     with _job(file, file.with_suffix(".second.log")) as job:
         recovery_s = job.committed(checkpoint, reached + 1, scale.seconds(limit_s))

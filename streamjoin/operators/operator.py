@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streamjoin.engine.state import Rewritten, UnitState
 from streamjoin.errors import UnsupportedError
 from streamjoin.operators.routing import Route, Tuples, UnitSpec
-from streamjoin.operators.unit import UnitState, UnitStep, Work
+from streamjoin.operators.unit import UnitStep, Work
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan
 from streamjoin.window import R
@@ -98,6 +99,14 @@ class Operator(ABC):
             UnsupportedError: it cannot be resized.
         """
         raise UnsupportedError(f"units of {self.name} cannot become more or fewer", field="operator")
+
+    def requeried(self, state: UnitState, change: Rewritten) -> UnitState:
+        """A unit's state whose tuples were written anew for other queries, with values that say so.
+
+        Args:
+            state: its tables of tuples as they are now; its other tables and its values as they were.
+        """
+        return state
 
 
 _DRAIN = "drain"

@@ -12,7 +12,7 @@ Cost: every stored tuple is read and written once, and indexed for the queries t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,16 +20,14 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import QUERIES, TS, has_bit
+from streamjoin.engine.state import Rewritten, Table, UnitState
 from streamjoin.expression import conjunction
 from streamjoin.index.chain import Open, Save
 from streamjoin.index.segment import Segment, SegmentInfo, build
 from streamjoin.index.shared import index_columns, view_of
 from streamjoin.index.view import CELL, EMPTY, KEY, NUMBER, RANK, View, column_of, coordinate_column
 from streamjoin.intake.selection import bits_of, select_by
-from streamjoin.operators.handshake.handover import message, sent
 from streamjoin.operators.operator import Operator
-from streamjoin.operators.unit import UnitState
-from streamjoin.operators.waiting import Run
 from streamjoin.plan import JoinPlan
 from streamjoin.predicate import any_null
 from streamjoin.sharing import SharedPlan
@@ -57,6 +55,15 @@ class Requery:
         return {name: number for number, name in enumerate(self.earlier.names_of_queries)}
 
     @cached_property
+    def _renumbered(self) -> dict[int, int]:
+        """The numbers of queries that stay: earlier -> from now on."""
+        return {
+            self._numbers[name]: number
+            for number, name in enumerate(self.plan.names_of_queries)
+            if name in self._numbers
+        }
+
+    @cached_property
     def _starts(self) -> dict[tuple[str, int], Start]:
         """How new queries start on each side."""
         return {
@@ -72,25 +79,18 @@ class Requery:
         Raises:
             StateError: a segment cannot be read.
         """
-        made: dict[tuple[int, str], SegmentInfo | None] = {}
-
-        def anew(side: int, infos: Iterable[SegmentInfo]) -> tuple[SegmentInfo, ...]:
-            for info in infos:
-                if (side, info.file) not in made:
-                    made[side, info.file] = self._segment(side, info, open_segment, save_segment)
-            return tuple(found for info in infos if (found := made[side, info.file]) is not None)
-
-        segments = {side: anew(side, infos) for side, infos in before.segments.items()}
-        outbox = {side: anew(side, sent(before, side)) for side in (R, S)}
-        unmet = [(anew(R, r), anew(S, s)) for r, s in before.unmet]
-        return replace(
-            before,
-            segments=segments,
-            outbox=tuple(message(side, infos) for side, infos in outbox.items() if infos),
-            open_rows=(self._open_rows(before, R, made), self._open_rows(before, S, made)),
-            waiting=tuple(self._waiting(before.waiting)),
-            unmet=tuple((r, s) for r, s in unmet if r and s),
-        )
+        tables: dict[str, Table] = {}
+        files: dict[str, str | None] = {}
+        for name, table in before.tables.items():
+            if table.input is None:
+                tables[name] = table
+                continue
+            made = [self._segment(table.input, info, open_segment, save_segment) for info in table.segments]
+            files |= {
+                info.file: now.file if now is not None else None for info, now in zip(table.segments, made, strict=True)
+            }
+            tables[name] = replace(table, segments=tuple(now for now in made if now is not None))
+        return self.operator.requeried(replace(before, tables=tables), Rewritten(files, self._renumbered))
 
     def _segment(self, side: int, info: SegmentInfo, open_segment: Open, save_segment: Save) -> SegmentInfo | None:
         """A segment's tuples as they are wanted from now on; None where nobody wants any."""
@@ -176,25 +176,6 @@ class Requery:
             bit = self.earlier.before_bit(self._numbers[name])
             assert bits is not None and bit is not None
             yield has_bit(bits, bit)
-
-    def _open_rows(self, before: UnitState, side: int, made: dict[tuple[int, str], SegmentInfo | None]) -> int:
-        """Tuples in the last segments, those that did not fill a block."""
-        left, rows = before.open_rows[side], 0
-        for info in reversed(before.segments.get(side, ())):
-            if left <= 0:
-                break
-            left -= info.rows
-            found = made[side, info.file]
-            rows += found.rows if found is not None else 0
-        return rows
-
-    def _waiting(self, runs: Iterable[Run]) -> Iterator[Run]:
-        """The results that wait, of queries that stay."""
-        numbers = {name: number for number, name in enumerate(self.plan.names_of_queries)}
-        for run in runs:
-            name = self.earlier.names_of_queries[run.query]
-            if name in numbers:
-                yield replace(run, query=numbers[name])
 
 
 def _members(rows: pa.RecordBatch, bits: np.ndarray | None, query: int | None) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from streamjoin.block import Block
+from streamjoin.engine.state import UnitState
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
 from streamjoin.index.chain import Save
@@ -22,7 +23,7 @@ from streamjoin.index.segment import SegmentInfo
 from streamjoin.intake.intake import Routed
 from streamjoin.operators.operator import Operator
 from streamjoin.operators.routing import UnitSpec
-from streamjoin.operators.unit import Given, UnitInput, UnitReport, UnitState, UnitStep, Work
+from streamjoin.operators.unit import Given, UnitInput, UnitReport, UnitStep, Work
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan
 

@@ -12,68 +12,25 @@ found once (BiStream, section 3.2.3: R units join only if T_r <= T_s, S units on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import Block
+from streamjoin.engine.state import UnitState
 from streamjoin.expression import Columns
 from streamjoin.index.chain import Chain, Open, Save
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
 from streamjoin.operators.emit import Emitter
 from streamjoin.operators.routing import PROBE, STORE, UnitSpec
-from streamjoin.operators.waiting import Run
+from streamjoin.operators.stored import stored, tables
 from streamjoin.ordering import Ordering, places
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation, StreamClock
 from streamjoin.sharing import Plan
 from streamjoin.window import CountWindow, FullHistory, R, S, TimeWindow, Window
-
-
-@dataclass(frozen=True, slots=True)
-class UnitState:
-    """A unit between two batches: what its manifest says.
-
-    Args:
-        version: the number of batches it has seen.
-        segments: descriptions of the stored tuples' segments, by side.
-        clocks: how far R and S have come.
-        totals: counters since the job began.
-        dropped: files that the batch before this version let go.
-        outbox: messages to other units, read by them in the next batch.
-        open_rows: tuples of R and S in the last segments that do not fill a block yet; for units that send blocks on.
-        waiting: results that may not leave yet, where tuples that meet late give ordered results.
-        settled: all results whose newer tuple has a lower sequence number have left; for units whose results wait.
-        unmet: stored tuples of R and of S that the next batch joins with each other; for units that were merged.
-    """
-
-    version: int
-    segments: Mapping[int, tuple[SegmentInfo, ...]]
-    clocks: tuple[StreamClock, StreamClock] = (StreamClock(), StreamClock())
-    totals: Mapping[str, int] = field(default_factory=dict)
-    dropped: tuple[str, ...] = ()
-    outbox: tuple[Mapping[str, Any], ...] = ()
-    open_rows: tuple[int, int] = (0, 0)
-    waiting: tuple[Run, ...] = ()
-    settled: int = 0
-    unmet: tuple[tuple[tuple[SegmentInfo, ...], tuple[SegmentInfo, ...]], ...] = ()
-
-    @property
-    def sequence(self) -> int:
-        """The sequence number of the next tuple of either stream."""
-        return self.clocks[R].rows + self.clocks[S].rows
-
-
-def totals_of(states: Iterable[UnitState]) -> dict[str, int]:
-    """Counters of several units together."""
-    totals: dict[str, int] = {}
-    for state in states:
-        for name, value in state.totals.items():
-            totals[name] = totals.get(name, 0) + value
-    return totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +152,7 @@ class UnitStep:
 
     def _attach(self, side: int, open_segment: Open) -> Chain:
         layouts = tuple(query.layout(side) for query in self.plan.queries)
-        segments = [Segment.attach(open_segment(info), info, layouts) for info in self.before.segments.get(side, ())]
+        segments = [Segment.attach(open_segment(info), info, layouts) for info in stored(self.before, side)]
         return Chain(layouts, self.plan.stored_columns(side), self.plan.archive_period, segments)
 
     def results(self) -> Iterator[pa.RecordBatch]:
@@ -315,7 +272,7 @@ class UnitStep:
         self.report.marks_us = (clocks[R].mark_us, clocks[S].mark_us)
         self._count(kept)
         self.report.seconds["expire"] += self.seconds() - begun
-        self.state = UnitState(self.before.version + 1, kept, clocks, self._totals(), tuple(dropped))
+        self.state = UnitState(self.before.version + 1, tables(kept), {}, clocks, self._totals(), tuple(dropped))
 
     def _clock(self, side: int) -> StreamClock:
         return self.before.clocks[side].advance(

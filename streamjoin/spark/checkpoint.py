@@ -23,20 +23,19 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin.coverage import all_stored, check_starts
+from streamjoin.engine.state import UnitState
 from streamjoin.errors import InputError, StateError
 from streamjoin.index.keys import WideSpace, key_space
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
 from streamjoin.lockfile import locked
-from streamjoin.operators.handshake.handover import sent
 from streamjoin.operators.operator import Operator, RoutesBy
 from streamjoin.operators.requery import Requery
-from streamjoin.operators.unit import UnitState
 from streamjoin.ordering import Ordering
 from streamjoin.plan import JoinPlan
 from streamjoin.sharing import Lasting, SharedPlan, key_text
 from streamjoin.state import rewrite
-from streamjoin.state.manifest import FORMAT
+from streamjoin.state.manifest import FORMAT, WAY_OUT
 from streamjoin.state.store import StateStore
 
 KEYS = 2
@@ -227,6 +226,12 @@ def _check_identity(job: Job) -> Held:
             raise StateError(
                 f"{path} is damaged; restore the checkpoint from a copy or start with another one"
             ) from None
+        if (format_ := theirs.get("format")) != FORMAT:
+            raise InputError(
+                f"checkpoint {job.checkpoint} has format {format_} and this version of StreamJoin reads format "
+                f"{FORMAT}; {WAY_OUT}",
+                field="run.checkpoint",
+            )
         if changed := [name for name in mine if theirs.get(name) != mine[name]]:
             raise InputError(
                 f"checkpoint {job.checkpoint} belongs to another join, with other {' and '.join(changed)}; use another "
@@ -314,7 +319,7 @@ def _kept(
 
 
 def _rows(states: Mapping[int, UnitState], side: int) -> int:
-    return sum(info.rows for state in states.values() for info in (*state.segments.get(side, ()), *sent(state, side)))
+    return sum(info.rows for state in states.values() for info in state.tuples(side))
 
 
 def _version(job: Job) -> int:

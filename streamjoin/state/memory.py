@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from streamjoin.engine.state import UnitState
 from streamjoin.errors import StateError
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.operators.unit import UnitReport, UnitState
-from streamjoin.state import manifest
+from streamjoin.operators.unit import UnitReport
 
 _KEPT_VERSIONS = 2
 """The one that a batch reads, which units of a chain read of each other, and the one that it writes."""
@@ -26,7 +26,7 @@ class MemoryStates:
     def load(self, unit: int, version: int) -> UnitState:
         """See `States`."""
         if version == 0:
-            return UnitState(0, {})
+            return UnitState(0)
         if (state := self._states.get((unit, version))) is None:
             raise StateError(f"unit {unit} has no state of version {version} in memory")
         return state
@@ -51,7 +51,7 @@ class MemoryStates:
     def collect(self, unit: int, version: int) -> None:
         """Forget the version before the kept ones, and segments that no kept version of any unit names."""
         self._states.pop((unit, version - _KEPT_VERSIONS), None)
-        live = {_name(unit, info) for (unit, _), state in self._states.items() for info in manifest.named(state)}
+        live = {_name(unit, info) for (unit, _), state in self._states.items() for info in state.named()}
         for name in self._segments.keys() - live:
             del self._segments[name]
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from streamjoin.engine.state import UnitState
 from streamjoin.errors import InputError, StateError
-from streamjoin.operators.unit import UnitState
+from streamjoin.index.segment import SegmentInfo
 from streamjoin.state.store import StateStore, read_manifests
 
 
@@ -35,7 +36,7 @@ def list_units(directory: Path) -> str:
     lines = [f"{'unit':>5}{'version':>9}{'segments':>10}{'rows':>13}{'MiB':>9}  oldest and newest event time"]
     totals = [0, 0, 0]
     for unit, state in _states(_root(directory)):
-        infos = [info for found in state.segments.values() for info in found]
+        infos = list(state.tuples())
         rows, size = sum(info.rows for info in infos), sum(info.bytes for info in infos)
         totals = [totals[0] + len(infos), totals[1] + rows, totals[2] + size]
         span = f"{_time(min(i.ts_min_us for i in infos))} .. {_time(max(i.ts_max_us for i in infos))}" if infos else "-"
@@ -64,19 +65,25 @@ def _unit_text(unit: int, state: UnitState) -> str:
         mark = "none yet" if clock.mark_us is None else _time(clock.mark_us)
         shed = f", {clock.shed:,} of them shed" if clock.shed else ""
         lines.append(f"  {name}: {clock.rows:,} tuples so far{shed}, mark {mark}")
-        for info in state.segments.get(side, ()):
-            age = (
-                ""
-                if clock.mark_us is None
-                else f", {max(clock.mark_us - info.ts_max_us, 0) / 1e6:,.1f} s behind the mark"
-            )
-            lines.append(
-                f"    {info.file:<16}{info.rows:>11,} rows{info.bytes / 2**20:>9.1f} MiB  "
-                f"{_time(info.ts_min_us)} .. {_time(info.ts_max_us)}{age}"
-            )
+        for table, found in state.tables.items():
+            if found.input == side:
+                kind = "" if table == name else f", {table}"
+                lines += [_segment_text(info, clock.mark_us) + kind for info in found.segments]
+    for table, found in state.tables.items():
+        if found.input is None:
+            rows, size = (sum(getattr(info, what) for info in found.segments) for what in ("rows", "bytes"))
+            lines.append(f"  {table}: {rows:,} rows in files of {size / 2**20:.1f} MiB")
     counted = ", ".join(f"{name} {value:,}" for name, value in sorted(state.totals.items()) if value)
     lines.append(f"  since the start: {counted or 'nothing'}")
     return "\n".join(lines)
+
+
+def _segment_text(info: SegmentInfo, mark_us: int | None) -> str:
+    age = "" if mark_us is None else f", {max(mark_us - info.ts_max_us, 0) / 1e6:,.1f} s behind the mark"
+    return (
+        f"    {info.file:<16}{info.rows:>11,} rows{info.bytes / 2**20:>9.1f} MiB  "
+        f"{_time(info.ts_min_us)} .. {_time(info.ts_max_us)}{age}"
+    )
 
 
 def _time(us: int) -> str:

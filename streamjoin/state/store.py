@@ -21,10 +21,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from streamjoin.engine.state import UnitState
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.operators.unit import UnitReport, UnitState
+from streamjoin.operators.unit import UnitReport
 from streamjoin.state import manifest
 
 _SYNCS = 32
@@ -64,7 +65,7 @@ class StateStore:
                     f"unit {unit} has later state below {self.root}, but its offsets begin anew; keep or remove "
                     "the two together"
                 )
-            return UnitState(0, {})
+            return UnitState(0)
         path = self.directory(unit) / f"{version}.json"
         try:
             return manifest.load(path.read_bytes(), path.name)
@@ -93,7 +94,7 @@ class StateStore:
             StateError: as `load`.
         """
         states = (self.load(unit, version) for unit in units)
-        return sum(info.rows for state in states for info in manifest.tuples(state))
+        return sum(info.rows for state in states for info in state.tuples())
 
     def open_segment(self, unit: int, info: SegmentInfo) -> pa.RecordBatch:
         """A segment's rows, mapped into memory.
@@ -149,7 +150,7 @@ class StateStore:
 
     def detach_except(self, unit: int, state: UnitState) -> None:
         """Forget mapped segments of a unit that its state no longer names."""
-        live = {self._path(unit, info.file) for info in manifest.named(state)}
+        live = {self._path(unit, info.file) for info in state.named()}
         attached = self._attached.get(unit, {})
         self._attached[unit] = {path: rows for path, rows in attached.items() if path in live}
 
@@ -168,7 +169,7 @@ class StateStore:
         for unit in self.units():
             for version in self.versions(unit):
                 state = self.load(unit, version)
-                names = [f"{version}.json", *(info.file for info in manifest.named(state)), *state.dropped]
+                names = [f"{version}.json", *(info.file for info in state.named()), *state.dropped]
                 kept |= {self._path(unit, name) for name in names}
         there = {self._path(unit, path.name) for unit in self.units() for path in self.directory(unit).iterdir()}
         for path in there - kept:

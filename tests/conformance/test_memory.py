@@ -48,8 +48,8 @@ def stored(run: LocalRun) -> dict[int, list[tuple[int, int]]]:
         state = store.load(unit.number, run.version)
         found[unit.number] = [
             (side, value)
-            for side, infos in state.segments.items()
-            for info in infos
+            for side in (0, 1)
+            for info in state.tuples(side)
             for value in store.open_segment(unit.number, info).column("id").to_pylist()
         ]
     return found

@@ -18,7 +18,7 @@ from streamjoin.ordering import Ordering
 from streamjoin.query import plan_query
 from streamjoin.sharing import SharedPlan
 from streamjoin.state.store import StateStore
-from streamjoin.window import R, S
+from streamjoin.window import R
 
 from .check import ANY, KEYED, OPERATORS, RUNS, expected, of_each_kind, pairs_of, plan
 from .histories import History, history
@@ -108,7 +108,7 @@ def stored(queries: int, operator: Operator) -> tuple[LocalRun, list[SegmentInfo
         job = LocalRun(shared, operator, Path(folder))
         list(job.run(given.cuts(4)))
         states = [StateStore(Path(folder), sync=False).load(unit.number, 4) for unit in operator.units]
-    return job, [info for state in states for side in (R, S) for info in state.segments.get(side, ())]
+    return job, [info for state in states for info in state.tuples()]
 
 
 @pytest.mark.parametrize("operator", [Biclique(2, 2), Handshake(3, 8)], ids=str)
@@ -142,7 +142,7 @@ def test_an_index_lists_only_what_its_query_selects() -> None:
         job = LocalRun(SharedPlan(("low", "high"), plans), Biclique(1, 1), Path(folder))
         got = found(job, given.cuts(3), "straight")
         state = StateStore(Path(folder), sync=False).load(0, 3)
-    members = [sum(info.members[query] for info in state.segments[R]) for query in (0, 1)]
+    members = [sum(info.members[query] for info in state.tuples(R)) for query in (0, 1)]
     with_key = [row for row in given.r if row["k"] is not None]
     assert members == [sum(row["x"] < 50 for row in with_key), sum(row["x"] >= 50 for row in with_key)]
     assert min(members) > 20

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from streamjoin.engine.state import UnitState
 from streamjoin.errors import StateError
 from streamjoin.operators.splitjoin import SplitJoin, router
-from streamjoin.operators.unit import UnitState
 from streamjoin.ordering import Ordering, in_order
 from streamjoin.plan import JoinPlan
 from streamjoin.state import rewrite
-from streamjoin.state.manifest import named
 from streamjoin.state.store import StateStore
 from streamjoin.window import CountWindow, R, S, TimeWindow
 
@@ -71,7 +70,7 @@ def test_four_cores_then_six_then_three(window: str, ordering: Ordering, seed: i
     assert [unit for unit in store.units() if store.versions(unit)] == [0, 1, 2]
     assert store.sweep() == 0
     for unit in range(3):
-        for info in named(store.load(unit, run.version)):
+        for info in store.load(unit, run.version).named():
             assert store.open_segment(unit, info).num_rows == info.rows
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from streamjoin.engine.state import UnitState
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake import chain as chain_module
 from streamjoin.operators.handshake.resize import groups, resized
-from streamjoin.operators.unit import UnitState
+from streamjoin.operators.handshake.state import ChainState, Files
 from streamjoin.ordering import Ordering, in_order
-from streamjoin.state.manifest import named
 from streamjoin.state.store import StateStore
 from streamjoin.window import CountWindow, R, S
 
@@ -41,7 +41,7 @@ def resizing(
     for number, batch in enumerate([*given.cuts(BATCHES, pieces=2), *[DRAIN] * 16]):
         if number in lengths:
             states = [StateStore(folder).load(unit.number, run.version) for unit in run.operator.units]
-            on_their_way += sum(bool(state.outbox) for state in states)
+            on_their_way += sum(any(ChainState.of(state).sent) for state in states)
             run.resize(Handshake(lengths[number], 3 + number))
         results = run.batch(batch)
         pairs += pairs_of(list(in_order(ordering, results) if ordering is not Ordering.NONE else results))
@@ -55,7 +55,7 @@ def check_files(run: LocalRun) -> None:
     assert [unit for unit in store.units() if store.versions(unit)] == units
     assert store.sweep() == 0
     for unit in units:
-        for info in named(store.load(unit, run.version)):
+        for info in store.load(unit, run.version).named():
             assert store.open_segment(unit, info).num_rows == info.rows
 
 
@@ -94,15 +94,24 @@ def test_a_length_may_change_twice_without_a_batch_in_between(tmp_path: Path) ->
     assert Counter(pairs) == Counter(expected(given, "band", run.plan, BATCHES))
 
 
+def joining(state: UnitState, unmet: tuple[tuple[Files, Files], ...]) -> UnitState:
+    return replace(state, values=replace(ChainState.of(state), unmet=unmet).values)
+
+
+def at_rest(state: UnitState) -> tuple[Files, Files]:
+    r, s = (tuple(info.file for info in ChainState.of(state).at_rest(side)) for side in (R, S))
+    return r, s
+
+
 def without_a_join(states: Mapping[int, UnitState], workers: int) -> dict[int, UnitState]:
-    return {worker: replace(state, unmet=()) for worker, state in resized(states, workers).items()}
+    return {worker: joining(state, ()) for worker, state in resized(states, workers).items()}
 
 
 def everything_joins(states: Mapping[int, UnitState], workers: int) -> dict[int, UnitState]:
     """All that lies in a merged worker, as if it had just come in."""
     after = resized(states, workers)
     return {
-        worker: replace(state, unmet=((state.segments[R], state.segments[S]),) if state.unmet else ())
+        worker: joining(state, (at_rest(state),) if ChainState.of(state).unmet else ())
         for worker, state in after.items()
     }
 

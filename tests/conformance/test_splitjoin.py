@@ -25,9 +25,7 @@ def shares(folder: Path, side: int) -> list[list[int]]:
     store = StateStore(folder, sync=False)
     return [
         sorted(
-            number
-            for info in state.segments.get(side, ())
-            for number in store.open_segment(core, info).column("id").to_pylist()
+            number for info in state.tuples(side) for number in store.open_segment(core, info).column("id").to_pylist()
         )
         for core, state in read_manifests(folder)
     ]

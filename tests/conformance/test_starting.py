@@ -22,7 +22,6 @@ from streamjoin.ordering import Ordering, in_order
 from streamjoin.plan import JoinPlan
 from streamjoin.query import plan_query
 from streamjoin.sharing import Lasting, SharedPlan
-from streamjoin.state.manifest import named, tuples
 from streamjoin.state.store import StateStore
 
 from .check import ANY, KEYED, NAMES, OPERATORS, WINDOWS, expected, pairs_of, plan
@@ -139,7 +138,7 @@ def check_files(run: LocalRun) -> None:
     store = StateStore(run.state)
     assert store.sweep() == 0
     for unit in run.operator.units:
-        for info in named(store.load(unit.number, run.version)):
+        for info in store.load(unit.number, run.version).named():
             assert store.open_segment(unit.number, info).num_rows == info.rows
 
 
@@ -280,7 +279,7 @@ def stored(run: LocalRun) -> tuple[int, int]:
     found = [
         (info.rows, store.open_segment(unit.number, info).nbytes)
         for unit in run.operator.units
-        for info in tuples(store.load(unit.number, run.version))
+        for info in store.load(unit.number, run.version).tuples()
     ]
     return sum(rows for rows, _ in found), sum(size for _, size in found)
 

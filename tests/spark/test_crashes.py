@@ -334,12 +334,7 @@ def test_damaged_state_is_an_error_that_names_the_file(damage: str, session: Spa
     write_history(history(22, r=60, s=60), done, 4, [3])
     results = result_rows(done / "results")
     state = done / "checkpoint" / "state"
-    unit, file = next(
-        (unit, info.file)
-        for unit, found in read_manifests(state)
-        for infos in found.segments.values()
-        for info in infos
-    )
+    unit, file = next((unit, info.file) for unit, found in read_manifests(state) for info in found.tuples())
     named = state / "0" / str(unit) / (file if "segment" in damage else "3.json")
     if "lost" in damage:
         named.unlink()

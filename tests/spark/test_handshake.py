@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from streamjoin.errors import UnsupportedError
 from streamjoin.joinfile import parse
+from streamjoin.operators.handshake.state import ChainState
 from streamjoin.ordering import Ordering
 from streamjoin.prepare import bind, store_job, store_spec
 from streamjoin.results.question import Question
@@ -59,9 +60,11 @@ def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(
     file.write_text(text(2, ordering))
     crash(session, file, f"batch.before_commit:{BATCHES + 2}")  # the second of the batches that drain
     state = tmp_path / "checkpoint" / "state"
-    assert any(found.outbox for _, found in read_manifests(state)), "nothing was on its way"
+    assert any(any(ChainState.of(found).sent) for _, found in read_manifests(state)), "nothing was on its way"
     store = StateStore(state)
-    waited = any(store.load(unit, version).waiting for unit in store.units() for version in store.versions(unit))
+    waited = any(
+        ChainState.of(store.load(unit, version)).waiting for unit in store.units() for version in store.versions(unit)
+    )
     assert waited == (ordering is not Ordering.NONE)
     run_text(session, text(3, ordering, longer), tmp_path)
     found = want(given, BATCHES)

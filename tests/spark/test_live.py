@@ -196,7 +196,7 @@ def test_a_silent_partition_does_not_hold_state_for_ever(broker: KafkaBroker, tm
 
     def stored() -> list[int]:
         return [
-            sum(info.rows for infos in state.segments.values() for info in infos)
+            sum(info.rows for info in state.tuples())
             for _, state in read_manifests(tmp_path / "checkpoint" / "state")
             if state.version
         ]

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,10 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin import cli, rejected
+from streamjoin.engine.state import Table, UnitState
 from streamjoin.errors import InputError, RunError
+from streamjoin.index.segment import SegmentInfo
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.slot import SlotStep, StageJob
+from streamjoin.operators.unit import UnitReport
 from streamjoin.query import plan_query
 from streamjoin.schema import StreamSchema
 from streamjoin.state.store import StateStore
@@ -531,6 +534,23 @@ def test_damaged_manifest_is_status_1_and_named(streamjoin: Command, checkpoint:
     said = streamjoin("state", "ls", str(checkpoint))
     assert (said.status, said.out) == (1, "")
     assert f"{checkpoint / 'state'}: manifest 1.json is damaged" in said.err
+
+
+def test_tables_of_any_name_are_listed_and_shown(streamjoin: Command, checkpoint: Path) -> None:
+    segment = SegmentInfo("1-0.arrow", 4, 2 << 20, 0, 1_000_000, 0)
+    tables = {
+        "S": Table(1, (segment,)),
+        "S sent": Table(1, (replace(segment, file="../1/1-1.arrow", rows=3),)),
+        "answers": Table(None, (replace(segment, file="1-2.arrow", rows=500),)),
+    }
+    store = StateStore(checkpoint / "state", sync=False)
+    store.commit(0, UnitState(2, tables, {"count": 1}), UnitReport(0, "any"))
+    listed = streamjoin("state", "ls", str(checkpoint)).out.splitlines()
+    assert listed[1].split()[:5] == ["0", "2", "2", "7", "4.0"], "tuples alone count"
+    shown = streamjoin("state", "show", str(checkpoint), "--unit", "0").out.splitlines()
+    assert shown[3].split()[:3] == ["1-0.arrow", "4", "rows"] and "sent" not in shown[3]
+    assert shown[4].split()[:3] == ["../1/1-1.arrow", "3", "rows"] and shown[4].endswith(", S sent")
+    assert shown[5] == "  answers: 500 rows in files of 2.0 MiB"
 
 
 # ---- rejected ---------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -116,3 +117,24 @@ def test_a_checkpoint_keeps_the_columns_that_were_guessed_when_it_began(tmp_path
         (tmp_path / name / "1.parquet").unlink()
     with pytest.raises(InputError, match="belongs to another join, with other streams"), opened(bind(file).job()):
         pass
+
+
+def test_a_checkpoint_of_another_format_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "join.yaml").write_text(FORMER)
+    file = load(tmp_path / "join.yaml")
+    with opened(bind(file).job()):
+        pass
+    identity = bind(file).job().checkpoint / "job.json"
+    identity.write_text(json.dumps({**json.loads(identity.read_text()), "format": 1, "index": "former"}))
+    wanted = "has format 1 and this version of StreamJoin reads format 2; use another run.checkpoint to start anew, or"
+    with pytest.raises(InputError, match=wanted), opened(bind(file).job()):
+        pass
+
+
+FORMER = """
+streams:
+  a: {source: generator, kind: zipf.r, time: ts, rows: 20}
+  b: {source: generator, kind: zipf.s, time: ts, rows: 20}
+query: SELECT ONLINE a.k FROM a, b WHERE a.k = b.k WITHIN 5 SECONDS
+operator: {name: biclique}
+"""

@@ -14,14 +14,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamjoin.engine.state import Rewritten, UnitState
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.operators.handshake.counted import OPPOSITE
 from streamjoin.operators.handshake.resize import resized
+from streamjoin.operators.handshake.state import requeried
 from streamjoin.operators.handshake.step import ChainStep
 from streamjoin.operators.knobs import Knobs, whole
 from streamjoin.operators.operator import Capabilities, Operator
 from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, UnitSpec
-from streamjoin.operators.unit import UnitState, UnitStep, Work
+from streamjoin.operators.unit import UnitStep, Work
 from streamjoin.sharing import Plan
 from streamjoin.window import CountWindow, FullHistory, R, S
 
@@ -110,6 +112,10 @@ class Handshake(Operator):
     def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
         """See the module `resize`."""
         return resized(states, self.workers)
+
+    def requeried(self, state: UnitState, change: Rewritten) -> UnitState:
+        """See `Operator`."""
+        return requeried(state, change)
 
     def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
         """See `Operator`."""

@@ -13,24 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from streamjoin.engine.state import UnitState, totals_of
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.operators.handshake.handover import message, sent
+from streamjoin.operators.handshake.state import ChainState, Files
 from streamjoin.operators.routing import even_groups
-from streamjoin.operators.unit import UnitState, totals_of
 from streamjoin.window import R, S
 
 
 def resized(states: Mapping[int, UnitState], workers: int) -> dict[int, UnitState]:
     """States of a chain of `workers` workers, from those of a chain of another length."""
-    found = groups(len(states), workers)
-    after = {worker: _merged(states, group, worker) for worker, group in enumerate(found)}
-    # Only a stream's head has tuples that do not fill a block yet.
-    for worker, side, head in ((0, R, 0), (workers - 1, S, len(states) - 1)):
-        if head in found[worker]:
-            rows = list(after[worker].open_rows)
-            rows[side] = states[head].open_rows[side]
-            after[worker] = replace(after[worker], open_rows=(rows[R], rows[S]))
-    after[0] = replace(after[0], totals=totals_of(states.values()))
+    before = {worker: ChainState.of(state) for worker, state in states.items()}
+    any_one = states[0]
+    after = {}
+    for worker, group in enumerate(groups(len(states), workers)):
+        # All workers have come equally far.
+        merged = replace(_merged(before, group, worker), settled=before[0].settled)
+        totals = totals_of(states.values()) if worker == 0 else {}
+        after[worker] = UnitState(any_one.version, merged.tables, merged.values, any_one.clocks, totals)
     return after
 
 
@@ -42,44 +41,43 @@ def groups(before: int, after: int) -> list[tuple[int, ...]]:
     return [(places[new],) if new in places else () for new in range(after)]
 
 
-def _merged(states: Mapping[int, UnitState], group: Sequence[int], worker: int) -> UnitState:
+def _merged(states: Mapping[int, ChainState], group: Sequence[int], worker: int) -> ChainState:
     """What becomes of the workers of `group`, left to right, none or more."""
 
     def named(old: int, infos: Iterable[SegmentInfo]) -> tuple[SegmentInfo, ...]:
         return tuple(info.taken_over(old, worker) for info in infos)
 
-    def at_rest(old: int, side: int) -> tuple[SegmentInfo, ...]:
-        return named(old, states[old].segments.get(side, ()))
+    def whole(old: int, side: int) -> tuple[SegmentInfo, ...]:
+        return named(old, (*states[old].at_rest(side), *states[old].sent[side]))
 
-    def on_its_way(old: int, side: int) -> tuple[SegmentInfo, ...]:
-        return named(old, sent(states[old], side))
-
-    kept, outbox = {}, []
+    closed, kept_open, sent = [], [], []
     # Oldest first. R's oldest tuples are furthest right, and what a worker has sent is ahead of what it has.
     for side, ahead_first in ((R, tuple(reversed(group))), (S, tuple(group))):
-        kept[side] = tuple(
-            info
-            for place, old in enumerate(ahead_first)
-            for info in (*(on_its_way(old, side) if place else ()), *at_rest(old, side))
+        closed.append(
+            tuple(
+                info
+                for place, old in enumerate(ahead_first)
+                for info in named(old, (*(states[old].sent[side] if place else ()), *states[old].closed[side]))
+            )
         )
-        if group and (leaving := on_its_way(ahead_first[0], side)):
-            outbox.append(message(side, leaving))
+        # Only a stream's head has them: it comes last here, and stays the head.
+        kept_open.append(tuple(info for old in ahead_first for info in named(old, states[old].open[side])))
+        sent.append(named(ahead_first[0], states[ahead_first[0]].sent[side]) if group else ())
     unmet = [
-        (named(old, r), named(old, s)) for old in group for r, s in states[old].unmet
+        (_files(named(old, states[old].found(R, r))), _files(named(old, states[old].found(S, s))))
+        for old in group
+        for r, s in states[old].unmet
     ]  # of workers that were merged before, if there was no batch since
     for place, left in enumerate(group[:-1]):
-        r = (*at_rest(left, R), *on_its_way(left, R))
-        s = tuple(info for right in group[place + 1 :] for info in (*at_rest(right, S), *on_its_way(right, S)))
+        r = whole(left, R)
+        s = tuple(info for right in group[place + 1 :] for info in whole(right, S))
         if r and s:
-            unmet.append((r, s))
+            unmet.append((_files(r), _files(s)))
     waiting = tuple(replace(run, info=run.info.taken_over(old, worker)) for old in group for run in states[old].waiting)
-    any_one = next(iter(states.values()))
-    return UnitState(
-        any_one.version,
-        kept,
-        any_one.clocks,
-        outbox=tuple(outbox),
-        waiting=waiting,
-        settled=any_one.settled,
-        unmet=tuple(unmet),
+    return ChainState(
+        (closed[R], closed[S]), (kept_open[R], kept_open[S]), (sent[R], sent[S]), waiting, unmet=tuple(unmet)
     )
+
+
+def _files(infos: Iterable[SegmentInfo]) -> Files:
+    return tuple(info.file for info in infos)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import QUERIES, TS, Block
+from streamjoin.engine.state import UnitState
 from streamjoin.index.chain import Chain, Open
 from streamjoin.index.segment import Segment, SegmentInfo
 from streamjoin.index.view import NUMBER, RANK
@@ -34,13 +36,13 @@ from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.operators.handshake.blocks import automatic_block
 from streamjoin.operators.handshake.counted import OPPOSITE, CountedSegment, open_ended
 from streamjoin.operators.handshake.forwarding import balancing, idle, outlived
-from streamjoin.operators.handshake.handover import message, sent
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
 from streamjoin.operators.handshake.started import StartedSegment
+from streamjoin.operators.handshake.state import ChainState
+from streamjoin.operators.handshake.waiting import Run, Waiting
 from streamjoin.operators.operator import drains
 from streamjoin.operators.routing import STORE
-from streamjoin.operators.unit import UnitState, UnitStep, Work
-from streamjoin.operators.waiting import Run, Waiting
+from streamjoin.operators.unit import UnitStep, Work
 from streamjoin.ordering import Ordering
 from streamjoin.punctuation import StreamClock
 from streamjoin.window import CountWindow, R, S, Window
@@ -92,13 +94,14 @@ class ChainStep(UnitStep):
         # Blocks arrive in any order; the tuples' own decides where one block ends.
         blocks = sorted(work.given.blocks, key=attrgetter("piece", "first"))
         self.operator = operator
-        self.look = work.look
+        self.look = cache(lambda worker: ChainState.of(work.look(worker)))
+        self.mine = ChainState.of(work.before)
         self.open_segment = work.open_segment
         super().__init__(replace(work, given=replace(work.given, blocks=blocks)))
         self.waiting: Waiting | None = None
         if self.plan.ordering is not Ordering.NONE:
-            self.span = range(self.before.settled, self._settled())
-            self.waiting = Waiting(self.before.waiting, self.span.stop, work.open_segment)
+            self.span = range(self.mine.settled, self._settled())
+            self.waiting = Waiting(self.mine.waiting, self.span.stop, work.open_segment)
         self.flows = {side: self._flow(side) for side in (R, S)}
 
     def _attach(self, side: int, open_segment: Open) -> Chain:
@@ -107,13 +110,11 @@ class ChainStep(UnitStep):
 
     def _flow(self, side: int) -> Flow:
         chain = self._chains[side]
-        segments = [self._segment(side, info) for info in self.before.segments.get(side, ())]
-        first_open, rows = len(segments), 0
-        while rows < self.before.open_rows[side]:
-            first_open -= 1
-            rows += segments[first_open].info.rows
-        outgoing = [self._segment(side, info) for info in sent(self.before, side)]
-        return Flow(chain, segments[:first_open], segments[first_open:], outgoing)
+        closed, kept_open, outgoing = (
+            [self._segment(side, info) for info in infos[side]]
+            for infos in (self.mine.closed, self.mine.open, self.mine.sent)
+        )
+        return Flow(chain, closed, kept_open, outgoing)
 
     def _segment(self, side: int, info: SegmentInfo) -> Segment:
         return Segment.attach(self.open_segment(info), info, self._chains[side].layouts)
@@ -148,9 +149,9 @@ class ChainStep(UnitStep):
         for worker in range(workers):
             state = self.look(worker)
             for side in (R, S):
-                for info in state.segments.get(side, ()):
+                for info in state.at_rest(side):
                     oldest[side, worker] = min(oldest[side, worker], info.number_min)
-                for info in sent(state, side):
+                for info in state.sent[side]:
                     successor = self.operator.successor(side, worker)
                     oldest[side, successor] = min(oldest[side, successor], info.number_min)
         most = self.before.sequence + (sum(self._arrived) if workers == 1 else 0)
@@ -158,9 +159,9 @@ class ChainStep(UnitStep):
 
     def _found(self) -> Iterator[pa.RecordBatch]:
         """All results of the batch, as tuples meet."""
-        for r_infos, s_infos in self.before.unmet:
-            stored = self._chain_over(S, [self._segment(S, info) for info in s_infos])
-            for block in self._as_blocks(R, [self._segment(R, info) for info in r_infos]):
+        for r_files, s_files in self.mine.unmet:
+            stored = self._chain_over(S, [self._segment(S, info) for info in self.mine.found(S, s_files)])
+            for block in self._as_blocks(R, [self._segment(R, info) for info in self.mine.found(R, r_files)]):
                 yield from self._probe(stored, S, block)
         r, s = self.flows[R], self.flows[S]
         # What is at rest, before anything comes in.
@@ -201,7 +202,7 @@ class ChainStep(UnitStep):
         if predecessor is None:
             block = self._gather(side, STORE)
             return [self._take_in(side, block)] if block is not None else []
-        infos = sent(self.look(predecessor), side)
+        infos = self.look(predecessor).sent[side]
         segments = [self._segment(side, info.taken_over(predecessor, self.unit.number)) for info in infos]
         self.flows[side].closed += segments
         return self._as_blocks(side, segments)
@@ -258,48 +259,44 @@ class ChainStep(UnitStep):
         if self.operator.block is not None:
             return self.operator.block
         states = [self.look(unit.number) for unit in self.operator.units]
-        live = sum(
-            info.rows
-            for state in states
-            for infos in (state.segments.get(side, ()), sent(state, side))
-            for info in infos
-        )
+        live = sum(info.rows for state in states for infos in (state.at_rest(side), state.sent[side]) for info in infos)
         return automatic_block(live + arriving, self.operator.workers)
 
     def _finish(self) -> None:
         begun = self.seconds()
         clocks = (self._clock(R), self._clock(S))
         dropped: list[str] = []
-        kept: dict[int, tuple[SegmentInfo, ...]] = {}
-        outbox: dict[int, tuple[SegmentInfo, ...]] = {}
+        closed: dict[int, tuple[SegmentInfo, ...]] = {}
+        kept_open: dict[int, tuple[SegmentInfo, ...]] = {}
+        sent: dict[int, tuple[SegmentInfo, ...]] = {}
         for side, flow in self.flows.items():
             if self.operator.successor(side, self.unit.number) is None:
                 self._let_go(side, flow, clocks)
             else:
                 self._send_on(side, flow, clocks)
             dropped += [segment.info.file for segment in flow.dropped if segment.info.file]
-            kept[side] = self._saved(flow.at_rest)
-            outbox[side] = self._saved(flow.leaving)
+            closed[side] = self._saved(flow.closed)
+            kept_open[side] = self._saved(flow.open)
+            sent[side] = self._saved(flow.leaving)
         waiting: tuple[Run, ...] = ()
         if self.waiting is not None:
             waiting = self.waiting.finish(self.save_segment)
             dropped += self.waiting.dropped
         self.report.marks_us = (clocks[R].mark_us, clocks[S].mark_us)
-        self._count({side: kept[side] + outbox[side] for side in (R, S)})
-        self._count_forwarded(outbox)
+        self._count({side: closed[side] + kept_open[side] + sent[side] for side in (R, S)})
+        self._count_forwarded(sent)
         self.report.waiting_results = sum(run.rows for run in waiting)
         self.report.stored_bytes += sum(run.info.bytes for run in waiting)
         self.report.seconds["expire"] += self.seconds() - begun
-        self.state = UnitState(
-            self.before.version + 1,
-            kept,
-            clocks,
-            self._totals(),
-            tuple(dropped),
-            tuple(message(side, infos) for side, infos in outbox.items() if infos),
-            (self.flows[R].open_rows, self.flows[S].open_rows),
+        after = ChainState(
+            (closed[R], closed[S]),
+            (kept_open[R], kept_open[S]),
+            (sent[R], sent[S]),
             waiting,
             self.span.stop if self.waiting is not None else 0,
+        )
+        self.state = UnitState(
+            self.before.version + 1, after.tables, after.values, clocks, self._totals(), tuple(dropped)
         )
 
     def _saved(self, segments: list[Segment]) -> tuple[SegmentInfo, ...]:
@@ -347,7 +344,7 @@ class ChainStep(UnitStep):
         """The successor's load: what it has at rest, and what it is taking in during this batch."""
         successor = self.operator.successor(side, self.unit.number)
         assert successor is not None
-        return sum(info.rows for info in self.look(successor).segments.get(side, ())) + rows_of(flow.outgoing)
+        return sum(info.rows for info in self.look(successor).at_rest(side)) + rows_of(flow.outgoing)
 
     def _count_forwarded(self, outbox: Mapping[int, tuple[SegmentInfo, ...]]) -> None:
         infos = [info for found in outbox.values() for info in found]

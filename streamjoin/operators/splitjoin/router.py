@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamjoin.engine.state import UnitState
 from streamjoin.errors import InputError
 from streamjoin.operators.operator import Capabilities, Operator
 from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, Turn, UnitSpec
 from streamjoin.operators.splitjoin.spread import spread
-from streamjoin.operators.unit import UnitState
 from streamjoin.window import R, S
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from streamjoin.engine.state import UnitState, totals_of
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.operators.unit import UnitState, totals_of
+from streamjoin.operators.stored import stored, tables
 from streamjoin.window import R, S
 
 
@@ -19,7 +20,7 @@ def spread(states: Mapping[int, UnitState], units: int) -> dict[int, UnitState]:
     segments: dict[int, dict[int, list[SegmentInfo]]] = {unit: {R: [], S: []} for unit in range(units)}
     for side in (R, S):
         rows = dict.fromkeys(range(units), 0)
-        found = [(unit, info) for unit, state in sorted(states.items()) for info in state.segments.get(side, ())]
+        found = [(unit, info) for unit, state in sorted(states.items()) for info in stored(state, side)]
         for owner, info in sorted(found, key=lambda item: -item[1].rows):
             unit = min(range(units), key=lambda unit: (rows[unit], unit != owner, unit))
             rows[unit] += info.rows
@@ -29,5 +30,7 @@ def spread(states: Mapping[int, UnitState], units: int) -> dict[int, UnitState]:
     for unit in range(units):
         # A chain is in order of construction, or nearly so, for neighbours of one period to be merged.
         chains = {side: tuple(sorted(infos, key=lambda info: info.first)) for side, infos in segments[unit].items()}
-        after[unit] = UnitState(before.version, chains, before.clocks, totals if unit == 0 else {})
+        after[unit] = UnitState(
+            before.version, tables(chains), clocks=before.clocks, totals=totals if unit == 0 else {}
+        )
     return after

@@ -13,10 +13,10 @@ import pytest
 
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
+from streamjoin.operators.handshake.state import ChainState
 from streamjoin.operators.operator import Operator
 from streamjoin.operators.unit import UnitReport
 from streamjoin.punctuation import IDLE_TIMEOUT_US
-from streamjoin.state import manifest
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
 from streamjoin.window import R, S, TimeWindow
 from tests.conformance.check import check, expected, pairs_of, plan
@@ -81,10 +81,10 @@ def test_a_block_stays_one_file_until_its_last_worker(tmp_path: Path) -> None:
     store = StateStore(tmp_path)
     for worker in (1, 2):
         state = store.load(worker, job.version)
-        found = list(manifest.named(state))
+        found = list(state.named())
         assert found and all(info.rows == 6 for info in found)
         for side, head in ((R, 0), (S, 3)):
-            assert all(info.file.startswith(f"../{head}/") for info in state.segments[side])
+            assert all(info.file.startswith(f"../{head}/") for info in ChainState.of(state).at_rest(side))
 
 
 @pytest.mark.parametrize("workers", [2, 8])
@@ -154,7 +154,7 @@ def test_files_go_with_the_last_kept_version_that_names_them(tmp_path: Path) -> 
     for worker in store.units():
         assert store.versions(worker) == list(range(41 - KEPT_VERSIONS, 41))
         for version in store.versions(worker):
-            for info in manifest.named(store.load(worker, version)):
+            for info in store.load(worker, version).named():
                 assert store.open_segment(worker, info).num_rows == info.rows
     # What one worker let go of, another may still name in an older version; nothing that is named may go.
     assert store.sweep() == 0
@@ -170,7 +170,7 @@ def test_an_attached_file_is_forgotten_when_it_was_handed_over(tmp_path: Path) -
         job.batch(batch)
         for worker in range(4):
             state = store.load(worker, job.version)
-            named = list(manifest.named(state))
+            named = list(state.named())
             for info in named:
                 store.open_segment(worker, info)
             store.detach_except(worker, state)

@@ -13,10 +13,9 @@ import pytest
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake import step as step_module
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
+from streamjoin.operators.handshake.state import ChainState
 from streamjoin.operators.operator import Operator
-from streamjoin.operators.unit import UnitState
 from streamjoin.ordering import Ordering, in_order
-from streamjoin.state import manifest
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
 from streamjoin.window import TimeWindow
 from tests.conformance.check import expected, pairs_of, plan
@@ -30,9 +29,9 @@ def ordered_run(folder: Path, operator: Operator, given: History, window: str) -
     return LocalRun(replace(plan(given, "equality", window), ordering=Ordering.TOTAL), operator, folder)
 
 
-def states(folder: Path, run: LocalRun) -> list[UnitState]:
+def states(folder: Path, run: LocalRun) -> list[ChainState]:
     store = StateStore(folder)
-    return [store.load(unit.number, run.version) for unit in run.operator.units]
+    return [ChainState.of(store.load(unit.number, run.version)) for unit in run.operator.units]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 6])
@@ -130,7 +129,7 @@ def test_files_of_results_are_few_and_go_with_the_last_kept_version(tmp_path: Pa
     for worker in store.units():
         assert store.versions(worker) == list(range(61 - KEPT_VERSIONS, 61))
         for version in store.versions(worker):
-            for info in manifest.named(store.load(worker, version)):
+            for info in store.load(worker, version).named():
                 assert store.open_segment(worker, info).num_rows == info.rows
     assert store.sweep() == 0
     # Results that wait are no tuples: who asks for the load must not count them.

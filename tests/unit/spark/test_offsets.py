@@ -13,11 +13,12 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from streamjoin.engine.state import UnitState
 from streamjoin.job import Job, SourceSpec
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.operator import Operator
-from streamjoin.operators.unit import UnitReport, UnitState
+from streamjoin.operators.unit import UnitReport
 from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock
 from streamjoin.silence import REST_US
 from streamjoin.spark.source import StreamJoinReader, Task, pack
@@ -178,7 +179,7 @@ def test_input_that_another_source_reads_is_known_by_the_state(tmp_path: Path, m
         clocks = (StreamClock(), StreamClock(len(seen_us), 0, {f"{n}": (0, at_us) for n, at_us in enumerate(seen_us)}))
         version = next(versions)
         store.writer(0, version).finish()
-        store.commit(0, UnitState(version, {}, clocks), UnitReport(0, "R0"))
+        store.commit(0, UnitState(version, clocks=clocks), UnitReport(0, "R0"))
 
     beats = Beats(made, monkeypatch)
     assert beats.at(BEGUN_US)

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamjoin.engine.state import Table, UnitState
 from streamjoin.errors import StateError
 from streamjoin.index.segment import SegmentInfo, build
-from streamjoin.operators.unit import UnitReport, UnitState
+from streamjoin.operators.unit import UnitReport
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
 
 
@@ -23,7 +24,7 @@ def write(store: StateStore, version: int, *, unit: int = 0, dropped: tuple[str,
     writer = store.writer(unit, version)
     info = writer.save(*a_segment())
     writer.finish()
-    state = UnitState(version, {0: (info,)}, dropped=dropped)
+    state = UnitState(version, {"R": Table(0, (info,))}, {"taken": [1, "a"]}, dropped=dropped)
     store.commit(unit, state, UnitReport(unit, "R0"))
     return state
 
@@ -32,11 +33,11 @@ def test_a_committed_state_is_read_back(tmp_path: Path) -> None:
     state = write(StateStore(tmp_path), 1)
     fresh = StateStore(tmp_path)
     assert fresh.load(0, 1) == state
-    assert fresh.open_segment(0, state.segments[0][0]).column("id").to_pylist() == list(range(5))
+    assert fresh.open_segment(0, state.segments("R")[0]).column("id").to_pylist() == list(range(5))
 
 
 def test_version_zero_is_empty_and_needs_no_file(tmp_path: Path) -> None:
-    assert StateStore(tmp_path).load(3, 0) == UnitState(0, {})
+    assert StateStore(tmp_path).load(3, 0) == UnitState(0)
 
 
 def test_live_tuples_are_those_that_all_units_store(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_missing_version_says_that_offsets_and_state_do_not_belong_together(tm
         StateStore(tmp_path).load(0, 4)
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"format": 99}', b'{"format": 1}', b"\xff\xfe"])
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"format": 99}', b'{"format": 2}', b"\xff\xfe"])
 def test_a_damaged_manifest_is_named(tmp_path: Path, damage: bytes) -> None:
     write(StateStore(tmp_path), 1)
     (tmp_path / "0" / "0" / "1.json").write_bytes(damage)
@@ -71,23 +72,23 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, damage: bytes) -> None:
 
 def test_a_lost_segment_is_an_error_and_not_a_silent_hole(tmp_path: Path) -> None:
     state = write(StateStore(tmp_path), 1)
-    (tmp_path / "0" / "0" / state.segments[0][0].file).unlink()
+    (tmp_path / "0" / "0" / state.segments("R")[0].file).unlink()
     with pytest.raises(StateError, match="is lost"):
-        StateStore(tmp_path).open_segment(0, state.segments[0][0])
+        StateStore(tmp_path).open_segment(0, state.segments("R")[0])
 
 
 @pytest.mark.parametrize("keep", [0, 10, 300])
 def test_a_torn_segment_is_an_error(tmp_path: Path, keep: int) -> None:
     state = write(StateStore(tmp_path), 1)
-    path = tmp_path / "0" / "0" / state.segments[0][0].file
+    path = tmp_path / "0" / "0" / state.segments("R")[0].file
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(StateError, match="damaged"):
-        StateStore(tmp_path).open_segment(0, state.segments[0][0])
+        StateStore(tmp_path).open_segment(0, state.segments("R")[0])
 
 
 def test_a_segment_with_other_rows_than_its_manifest_says_is_an_error(tmp_path: Path) -> None:
     state = write(StateStore(tmp_path), 1)
-    info = state.segments[0][0]
+    info = state.segments("R")[0]
     wrong = SegmentInfo(**{**info.to_json(), "rows": 6})
     with pytest.raises(StateError, match="holds 5 rows where its manifest says 6"):
         StateStore(tmp_path).open_segment(0, wrong)
@@ -115,11 +116,11 @@ def test_old_versions_and_their_last_segments_are_collected(tmp_path: Path) -> N
     before = ""
     for version in range(1, KEPT_VERSIONS + 6):
         state = write(store, version, dropped=(before,) if before else ())
-        before = state.segments[0][0].file
+        before = state.segments("R")[0].file
         store.collect(0, version)
     assert store.versions(0) == list(range(6, KEPT_VERSIONS + 6))
     for version in store.versions(0):  # whatever is kept can still be read in full
-        for info in StateStore(tmp_path).load(0, version).segments[0]:
+        for info in StateStore(tmp_path).load(0, version).segments("R"):
             StateStore(tmp_path).open_segment(0, info)
     assert len(list((tmp_path / "0" / "0").glob("*.arrow"))) <= KEPT_VERSIONS + 1
 
@@ -137,9 +138,38 @@ def test_a_sweep_removes_what_no_manifest_names_and_nothing_else(tmp_path: Path)
 
 def test_two_processes_share_one_copy_of_a_segment(tmp_path: Path) -> None:
     state = write(StateStore(tmp_path), 1)
-    rows = StateStore(tmp_path).open_segment(0, state.segments[0][0])
+    rows = StateStore(tmp_path).open_segment(0, state.segments("R")[0])
     # Memory-mapped: Arrow's own pool holds nothing of it.
     before = pa.total_allocated_bytes()
-    StateStore(tmp_path).open_segment(0, state.segments[0][0])
+    StateStore(tmp_path).open_segment(0, state.segments("R")[0])
     assert pa.total_allocated_bytes() - before < 1_000
     assert rows.num_rows == 5
+
+
+def test_a_manifest_of_the_format_before_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    """`format_1.json` was written by a chain when manifests had its fields."""
+    path = tmp_path / "0" / "1" / "3.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes((Path(__file__).parent / "format_1.json").read_bytes())
+    with pytest.raises(
+        StateError, match=r"^manifest 3\.json has format 1 .* reads format 2; use another run\.checkpoint"
+    ):
+        StateStore(tmp_path).load(1, 3)
+
+
+def test_tables_and_values_come_back_whatever_their_names(tmp_path: Path) -> None:
+    store = StateStore(tmp_path, sync=False)
+    writer = store.writer(0, 1)
+    infos = [writer.save(*a_segment(rows)) for rows in (1, 2, 3, 4)]
+    writer.finish()
+    tables = {
+        "left": Table(0, tuple(infos[:2])),
+        "right, late": Table(1, (infos[2],)),
+        "answers": Table(None, (infos[3],)),
+    }
+    state = UnitState(1, tables, {"windows": [[1, "a"], [2, None]], "open": {"k": 1.5}})
+    store.commit(0, state, UnitReport(0, "R0"))
+    assert StateStore(tmp_path).load(0, 1) == state
+    assert list(state.tuples()) == infos[:3] and list(state.tuples(1)) == infos[2:3]
+    assert store.live_tuples([0], 1) == 1 + 2 + 3
+    assert store.sweep() == 0, "a file of a table was taken for one that nothing names"

@@ -8,9 +8,8 @@ Cost: a result is written once, and about log2(runs) times more when short runs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,15 +43,6 @@ class Run:
     def bytes(self) -> int:
         """Their share of the file."""
         return self.info.bytes * self.rows // self.info.rows
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain mapping; `from_json` reads it back."""
-        return {"query": self.query, "left": self.left, "info": self.info.to_json()}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Run:
-        """The inverse of `to_json`."""
-        return Run(value["query"], value["left"], SegmentInfo.from_json(value["info"]))
 
 
 class Waiting:

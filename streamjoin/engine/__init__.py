@@ -1,0 +1,1 @@
+"""How stages run: their nouns, and what units make of a batch."""

@@ -1,0 +1,91 @@
+"""A unit between two batches: tables of segments and plain values, both by name.
+
+The engine writes, reads, moves and removes what tables name, whatever an operator calls it. What the names mean is the
+operator's own: a typed view in its folder says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamjoin.index.segment import SegmentInfo
+from streamjoin.punctuation import StreamClock
+from streamjoin.window import R, S
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Segments of one kind, in the operator's order. Each tuple and each file is in one table of a unit.
+
+    Args:
+        input: whose tuples they hold; None where they hold something else, such as results that wait.
+    """
+
+    input: int | None
+    segments: tuple[SegmentInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitState:
+    """What a manifest says of a unit.
+
+    Args:
+        version: the number of batches it has seen.
+        tables: the operator's segments; a table that is not there is empty.
+        values: the operator's other state, as JSON has it.
+        clocks: how far R and S have come.
+        totals: counters since the job began.
+        dropped: files that the batch before this version let go.
+    """
+
+    version: int
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    clocks: tuple[StreamClock, StreamClock] = (StreamClock(), StreamClock())
+    totals: Mapping[str, int] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def sequence(self) -> int:
+        """The sequence number of the next tuple of either stream."""
+        return self.clocks[R].rows + self.clocks[S].rows
+
+    def segments(self, name: str) -> tuple[SegmentInfo, ...]:
+        """The segments of a table."""
+        table = self.tables.get(name)
+        return table.segments if table else ()
+
+    def named(self) -> Iterator[SegmentInfo]:
+        """Every file that the state names."""
+        for table in self.tables.values():
+            yield from table.segments
+
+    def tuples(self, *inputs: int) -> Iterator[SegmentInfo]:
+        """The segments that hold tuples of these inputs; of all, where none is given."""
+        for table in self.tables.values():
+            if table.input in inputs or (not inputs and table.input is not None):
+                yield from table.segments
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What became of a unit's tuples and queries, for values that speak of them.
+
+    Args:
+        files: of each segment that was written anew, its file before -> its file now; None where nothing is left of it.
+        queries: the number of a query before -> its number now; without those that ended.
+    """
+
+    files: Mapping[str, str | None]
+    queries: Mapping[int, int]
+
+
+def totals_of(states: Iterable[UnitState]) -> dict[str, int]:
+    """Counters of several units together."""
+    totals: dict[str, int] = {}
+    for state in states:
+        for name, value in state.totals.items():
+            totals[name] = totals.get(name, 0) + value
+    return totals
