@@ -10,7 +10,8 @@ from enum import StrEnum
 from streamjoin.engine.state import Rewritten, UnitState
 from streamjoin.errors import UnsupportedError
 from streamjoin.operators.routing import Route, Tuples, UnitSpec
-from streamjoin.operators.unit import UnitStep, Work
+from streamjoin.operators.storing import UnitStep
+from streamjoin.operators.unit import Step, Work
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan
 from streamjoin.window import R
@@ -66,7 +67,7 @@ class Operator(ABC):
     def route(self, side: int, tuples: Tuples) -> list[Route]:
         """Where tuples of `side` go; a pure function. Every tuple is in exactly one route."""
 
-    def step(self, work: Work) -> UnitStep:
+    def step(self, work: Work) -> Step:
         """A unit's work on one batch."""
         return UnitStep(work)
 

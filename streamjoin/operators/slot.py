@@ -23,7 +23,7 @@ from streamjoin.index.segment import SegmentInfo
 from streamjoin.intake.intake import Routed
 from streamjoin.operators.operator import Operator
 from streamjoin.operators.routing import UnitSpec
-from streamjoin.operators.unit import Given, UnitInput, UnitReport, UnitStep, Work
+from streamjoin.operators.unit import Given, Step, UnitInput, UnitReport, Work
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan
 
@@ -154,7 +154,7 @@ class SlotStep:
             self.store.detach_except(unit.number, step.state)
             self.reports.append(step.report)
 
-    def _step(self, unit: UnitSpec, given: UnitInput, save: Save, look: Callable[[int], UnitState]) -> UnitStep:
+    def _step(self, unit: UnitSpec, given: UnitInput, save: Save, look: Callable[[int], UnitState]) -> Step:
         open_segment = partial(self.store.open_segment, unit.number)
         work = Work(self.job.plan, unit, look(unit.number), given, open_segment, save, time.perf_counter, look)
         return self.job.operator.step(work)

@@ -15,7 +15,7 @@ from streamjoin.coverage import check_starts
 from streamjoin.operators import requery
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
-from streamjoin.operators.handshake import step as handshake_step
+from streamjoin.operators.handshake.started import StartedSegment
 from streamjoin.operators.operator import Operator
 from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.ordering import Ordering, in_order
@@ -216,7 +216,7 @@ def test_repeated_batches_change_nothing(operator: str, tmp_path: Path) -> None:
 def test_a_chain_that_does_not_mark_stored_tuples_finds_pairs_of_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(handshake_step.StartedSegment, "over", staticmethod(lambda segment, bit, probing: segment))
+    monkeypatch.setattr(StartedSegment, "over", staticmethod(lambda segment, bit, probing: segment))
     given = history(41, r=150, s=140)
     times = {0: ("base",), 5: ("base", "both")}
     _, found = run_all(given, Handshake(3, 4), tmp_path, times=times)

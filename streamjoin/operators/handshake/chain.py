@@ -1,11 +1,4 @@
-"""The line of workers: who is next to whom, and where tuples come in (ESJ, "Join engine").
-
-    R -> worker 0 -> worker 1 -> ... -> worker m-1 <- S
-         S leaves here                  R leaves here
-
-Each worker stores a share of R and one of S. A stream's tuples enter at its head and move from worker to successor, R
-to the right and S to the left, so that each tuple of R meets each tuple of S somewhere.
-"""
+"""The handshake chain as an operator: its units, its routes, its knobs."""
 
 from __future__ import annotations
 
@@ -16,36 +9,26 @@ import numpy as np
 
 from streamjoin.engine.state import Rewritten, UnitState
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.operators.handshake.counted import OPPOSITE
+from streamjoin.operators.handshake.counted import stored_columns
+from streamjoin.operators.handshake.line import Line
 from streamjoin.operators.handshake.resize import resized
 from streamjoin.operators.handshake.state import requeried
 from streamjoin.operators.handshake.step import ChainStep
 from streamjoin.operators.knobs import Knobs, whole
 from streamjoin.operators.operator import Capabilities, Operator
 from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, UnitSpec
-from streamjoin.operators.unit import UnitStep, Work
+from streamjoin.operators.unit import Step, Work
 from streamjoin.sharing import Plan
-from streamjoin.window import CountWindow, FullHistory, R, S
+from streamjoin.window import FullHistory, R, S
 
 AUTO_BLOCK = "auto"
 _TUPLES_MAX = 1 << 40
 
 
 @dataclass(frozen=True)
-class Handshake(Operator):
-    """A chain of workers.
+class Handshake(Line, Operator):
+    """A chain of workers; see `Line`."""
 
-    Args:
-        workers: m, at least 1.
-        block: tuples that are sent on together; None to take half of a worker's fair share.
-        balance: send on what the successor has less of; without it each worker keeps tuples of a fixed age.
-        threshold: how many tuples more than its successor a worker must have before it sends any on.
-    """
-
-    workers: int
-    block: int | None = None
-    balance: bool = True
-    threshold: int = 0
     name: str = "handshake"
 
     def __post_init__(self) -> None:
@@ -71,24 +54,6 @@ class Handshake(Operator):
     def route(self, side: int, tuples: Tuples) -> list[Route]:
         """Every tuple to its stream's head."""
         return [Route(np.arange(len(tuples), dtype=np.int64), ((self.worker(side, 0), STORE | PROBE),))]
-
-    def position(self, side: int, worker: int) -> int:
-        """How many workers a tuple of `side` has passed when it comes to `worker`."""
-        return worker if side == R else self.workers - 1 - worker
-
-    def worker(self, side: int, position: int) -> int:
-        """The inverse of `position`."""
-        return position if side == R else self.workers - 1 - position
-
-    def successor(self, side: int, worker: int) -> int | None:
-        """Whom `worker` sends tuples of `side` to; None at the end where they leave."""
-        position = self.position(side, worker) + 1
-        return self.worker(side, position) if position < self.workers else None
-
-    def predecessor(self, side: int, worker: int) -> int | None:
-        """Who sends `worker` tuples of `side`; None at the stream's head."""
-        position = self.position(side, worker) - 1
-        return self.worker(side, position) if position >= 0 else None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -119,10 +84,9 @@ class Handshake(Operator):
 
     def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
         """See `Operator`."""
-        names = plan.routed_columns(side)
-        return (*names, OPPOSITE) if isinstance(plan.window, CountWindow) else names
+        return stored_columns(plan, side)
 
-    def step(self, work: Work) -> UnitStep:
+    def step(self, work: Work) -> Step:
         """See `Operator`."""
         return ChainStep(self, work)
 

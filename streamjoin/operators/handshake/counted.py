@@ -13,6 +13,7 @@ import numpy as np
 
 from streamjoin.index.layout import IndexLayout, Probes
 from streamjoin.index.segment import ProbeCounts, Segment
+from streamjoin.sharing import Plan
 from streamjoin.window import CountWindow
 
 OPPOSITE = "__opposite"
@@ -57,6 +58,12 @@ class CountedSegment(Segment):
             keep = self.ranks[probing] >= self.opposite[stored] - self.window_rows
             if keep.any():
                 yield probing[keep], stored[keep]
+
+
+def stored_columns(plan: Plan, side: int) -> tuple[str, ...]:
+    """The columns of a chain's stored tuples, which probe on their way: those that are routed, and the counts."""
+    names = plan.routed_columns(side)
+    return (*names, OPPOSITE) if isinstance(plan.window, CountWindow) else names
 
 
 def open_ended(layout: IndexLayout) -> IndexLayout:

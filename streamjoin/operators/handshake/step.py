@@ -22,33 +22,30 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import QUERIES, TS, Block
-from streamjoin.engine.state import UnitState
-from streamjoin.index.chain import Chain, Open
+from streamjoin.index.chain import Chain
 from streamjoin.index.segment import Segment, SegmentInfo
 from streamjoin.index.view import NUMBER, RANK
 from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.operators.handshake.blocks import automatic_block
-from streamjoin.operators.handshake.counted import OPPOSITE, CountedSegment, open_ended
+from streamjoin.operators.handshake.counted import OPPOSITE, open_ended, stored_columns
 from streamjoin.operators.handshake.forwarding import balancing, idle, outlived
+from streamjoin.operators.handshake.line import Line
+from streamjoin.operators.handshake.passing import Passing
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
-from streamjoin.operators.handshake.started import StartedSegment
 from streamjoin.operators.handshake.state import ChainState
 from streamjoin.operators.handshake.waiting import Run, Waiting
+from streamjoin.operators.joining import Joining
 from streamjoin.operators.operator import drains
 from streamjoin.operators.routing import STORE
-from streamjoin.operators.unit import UnitStep, Work
+from streamjoin.operators.unit import Work
 from streamjoin.ordering import Ordering
 from streamjoin.punctuation import StreamClock
-from streamjoin.window import CountWindow, R, S, Window
-
-if TYPE_CHECKING:
-    from streamjoin.operators.handshake.chain import Handshake
+from streamjoin.window import CountWindow, R, S
 
 
 @dataclass(slots=True)
@@ -87,26 +84,39 @@ class Flow:
         return [self.chain.merged(segments)]
 
 
-class ChainStep(UnitStep):
-    """A worker of the chain; see `UnitStep`."""
+class ChainStep:
+    """A worker of the chain; see `Step`."""
 
-    def __init__(self, operator: Handshake, work: Work) -> None:
+    def __init__(self, line: Line, work: Work) -> None:
         # Blocks arrive in any order; the tuples' own decides where one block ends.
         blocks = sorted(work.given.blocks, key=attrgetter("piece", "first"))
-        self.operator = operator
+        work = replace(work, given=replace(work.given, blocks=blocks))
+        self.line = line
+        self.plan, self.unit, self.before, self.given = work.plan, work.unit, work.before, work.given
+        self.seconds = work.seconds
         self.look = cache(lambda worker: ChainState.of(work.look(worker)))
         self.mine = ChainState.of(work.before)
         self.open_segment = work.open_segment
-        super().__init__(replace(work, given=replace(work.given, blocks=blocks)))
+        self.joining = Joining(work)
+        self.passing = Passing(self.joining)
+        self.report = self.joining.report
+        self.state = work.before
+        self.span = range(self.before.sequence, self.before.sequence + sum(self.joining.arrived))
+        self._chains = {side: self._chain(side) for side in (R, S)}
         self.waiting: Waiting | None = None
         if self.plan.ordering is not Ordering.NONE:
             self.span = range(self.mine.settled, self._settled())
             self.waiting = Waiting(self.mine.waiting, self.span.stop, work.open_segment)
         self.flows = {side: self._flow(side) for side in (R, S)}
 
-    def _attach(self, side: int, open_segment: Open) -> Chain:
+    @property
+    def query(self) -> int:
+        """See `Step`."""
+        return self.joining.query
+
+    def _chain(self, side: int) -> Chain:
         layouts = tuple(open_ended(query.layout(side)) for query in self.plan.queries)
-        return Chain(layouts, self.operator.stored_columns(self.plan, side), self.plan.archive_period, [])
+        return Chain(layouts, stored_columns(self.plan, side), self.plan.archive_period, [])
 
     def _flow(self, side: int) -> Flow:
         chain = self._chains[side]
@@ -120,14 +130,14 @@ class ChainStep(UnitStep):
         return Segment.attach(self.open_segment(info), info, self._chains[side].layouts)
 
     def results(self) -> Iterator[pa.RecordBatch]:
-        """See `UnitStep`."""
+        """See `Step`."""
         yield from self._found() if self.waiting is None else self._in_turn(self.waiting)
         self._finish()
 
     def _in_turn(self, waiting: Waiting) -> Iterator[pa.RecordBatch]:
         """What may leave, of what has waited and of what the batch finds."""
-        left = [0] * len(self._counts)
-        for self.query, rows in waiting.leaving():
+        left = [0] * len(self.plan.queries)
+        for self.joining.query, rows in waiting.leaving():
             left[self.query] += rows.num_rows
             yield rows
         for found in self._found():
@@ -135,7 +145,7 @@ class ChainStep(UnitStep):
             left[self.query] += rows.num_rows
             if rows.num_rows:
                 yield rows
-        for counts, results in zip(self._counts, left, strict=True):
+        for counts, results in zip(self.joining.counts, left, strict=True):
             counts.results = results
 
     def _settled(self) -> int:
@@ -144,7 +154,7 @@ class ChainStep(UnitStep):
         Where tuples are then follows from the states before it: what is on its way arrives. What the batch brings is
         newer than all of them, and has met everything only if there is one worker.
         """
-        workers = self.operator.workers
+        workers = self.line.workers
         oldest = np.full((2, workers), NO_TUPLE)
         for worker in range(workers):
             state = self.look(worker)
@@ -152,9 +162,9 @@ class ChainStep(UnitStep):
                 for info in state.at_rest(side):
                     oldest[side, worker] = min(oldest[side, worker], info.number_min)
                 for info in state.sent[side]:
-                    successor = self.operator.successor(side, worker)
+                    successor = self.line.successor(side, worker)
                     oldest[side, successor] = min(oldest[side, successor], info.number_min)
-        most = self.before.sequence + (sum(self._arrived) if workers == 1 else 0)
+        most = self.before.sequence + (sum(self.joining.arrived) if workers == 1 else 0)
         return settled(oldest[R], oldest[S], most)
 
     def _found(self) -> Iterator[pa.RecordBatch]:
@@ -173,34 +183,17 @@ class ChainStep(UnitStep):
         for block in s_in:
             yield from self._probe(self._chain_over(R, r.at_rest), R, block)
 
+    def _probe(self, chain: Chain, stored: int, block: Block) -> Iterator[pa.RecordBatch]:
+        return self.joining.probe(chain, stored, block, self.passing)
+
     def _chain_over(self, side: int, segments: list[Segment]) -> Chain:
         return replace(self._chains[side], segments=segments)
 
-    def _matches(self, chain: Chain, stored: int, block: Block) -> Iterator[pa.RecordBatch]:
-        window = self.plan.queries[self.query].window
-        if isinstance(window, CountWindow):
-            assert block.positions is not None
-            ranks = block.positions + self.before.clocks[1 - stored].rows
-            counted: list[Segment] = [CountedSegment.over(found, ranks, window.rows) for found in chain.segments]
-            chain = replace(chain, segments=counted)
-        if (bit := self.plan.before_bit(self.query)) is not None:
-            chain = replace(chain, segments=[StartedSegment.over(found, bit, block) for found in chain.segments])
-        yield from super()._matches(chain, stored, block)
-
-    def _numbers(self, side: int, block: Block) -> np.ndarray | None:
-        # They are given where a tuple comes in, and go with it.
-        return None if self.waiting is None else np.asarray(block.rows.column(NUMBER).to_numpy())
-
-    def _probe_coordinates(self, window: Window, side: int, block: Block) -> np.ndarray:
-        if isinstance(window, CountWindow):
-            return np.asarray(block.rows.column(OPPOSITE).to_numpy())
-        return super()._probe_coordinates(window, side, block)
-
     def _come_in(self, side: int) -> list[Block]:
         """Store what comes in, and give it as blocks that probe."""
-        predecessor = self.operator.predecessor(side, self.unit.number)
+        predecessor = self.line.predecessor(side, self.unit.number)
         if predecessor is None:
-            block = self._gather(side, STORE)
+            block = self.joining.gather(side, STORE)
             return [self._take_in(side, block)] if block is not None else []
         infos = self.look(predecessor).sent[side]
         segments = [self._segment(side, info.taken_over(predecessor, self.unit.number)) for info in infos]
@@ -229,11 +222,11 @@ class ChainStep(UnitStep):
     def _take_in(self, side: int, block: Block) -> Block:
         """New tuples at the stream's head, in blocks where there is a successor."""
         if isinstance(self.plan.window, CountWindow):
-            block = block.with_column(OPPOSITE, super()._probe_coordinates(self.plan.window, side, block))
-        if (numbers := super()._numbers(side, block)) is not None:
+            block = block.with_column(OPPOSITE, self.joining.coordinates(self.plan.window, side, block))
+        if (numbers := self.joining.numbers(side, block)) is not None:
             block = block.with_column(NUMBER, numbers)
         flow = self.flows[side]
-        if self.operator.successor(side, self.unit.number) is None:
+        if self.line.successor(side, self.unit.number) is None:
             flow.closed += self._stored(flow.chain, side, block)
             return block
         size = self._block_tuples(side, len(block))
@@ -252,57 +245,48 @@ class ChainStep(UnitStep):
         """A part of a batch as new segments."""
         chain = replace(chain, segments=[])
         if len(block):
-            self._store(chain, side, block)
+            self.joining.store(chain, side, block, self.passing.numbers(side, block))
         return chain.segments
 
     def _block_tuples(self, side: int, arriving: int) -> int:
-        if self.operator.block is not None:
-            return self.operator.block
-        states = [self.look(unit.number) for unit in self.operator.units]
+        if self.line.block is not None:
+            return self.line.block
+        states = [self.look(worker) for worker in range(self.line.workers)]
         live = sum(info.rows for state in states for infos in (state.at_rest(side), state.sent[side]) for info in infos)
-        return automatic_block(live + arriving, self.operator.workers)
+        return automatic_block(live + arriving, self.line.workers)
 
     def _finish(self) -> None:
         begun = self.seconds()
-        clocks = (self._clock(R), self._clock(S))
+        clocks = self.joining.clocks()
         dropped: list[str] = []
         closed: dict[int, tuple[SegmentInfo, ...]] = {}
         kept_open: dict[int, tuple[SegmentInfo, ...]] = {}
         sent: dict[int, tuple[SegmentInfo, ...]] = {}
         for side, flow in self.flows.items():
-            if self.operator.successor(side, self.unit.number) is None:
+            if self.line.successor(side, self.unit.number) is None:
                 self._let_go(side, flow, clocks)
             else:
                 self._send_on(side, flow, clocks)
             dropped += [segment.info.file for segment in flow.dropped if segment.info.file]
-            closed[side] = self._saved(flow.closed)
-            kept_open[side] = self._saved(flow.open)
-            sent[side] = self._saved(flow.leaving)
+            closed[side] = self.joining.saved(flow.closed)
+            kept_open[side] = self.joining.saved(flow.open)
+            sent[side] = self.joining.saved(flow.leaving)
         waiting: tuple[Run, ...] = ()
         if self.waiting is not None:
-            waiting = self.waiting.finish(self.save_segment)
+            waiting = self.waiting.finish(self.joining.save_segment)
             dropped += self.waiting.dropped
-        self.report.marks_us = (clocks[R].mark_us, clocks[S].mark_us)
-        self._count({side: closed[side] + kept_open[side] + sent[side] for side in (R, S)})
         self._count_forwarded(sent)
+        after = self.joining.after(
+            {side: closed[side] + kept_open[side] + sent[side] for side in (R, S)},
+            clocks,
+            {f"forwarded_{name}": value for name, value in self.report.forwarded.items()},
+        )
         self.report.waiting_results = sum(run.rows for run in waiting)
         self.report.stored_bytes += sum(run.info.bytes for run in waiting)
+        settled = self.span.stop if self.waiting is not None else 0
+        mine = ChainState((closed[R], closed[S]), (kept_open[R], kept_open[S]), (sent[R], sent[S]), waiting, settled)
+        self.state = replace(after, tables=mine.tables, values=mine.values, dropped=tuple(dropped))
         self.report.seconds["expire"] += self.seconds() - begun
-        after = ChainState(
-            (closed[R], closed[S]),
-            (kept_open[R], kept_open[S]),
-            (sent[R], sent[S]),
-            waiting,
-            self.span.stop if self.waiting is not None else 0,
-        )
-        self.state = UnitState(
-            self.before.version + 1, after.tables, after.values, clocks, self._totals(), tuple(dropped)
-        )
-
-    def _saved(self, segments: list[Segment]) -> tuple[SegmentInfo, ...]:
-        return tuple(
-            segment.info if segment.info.file else self.save_segment(segment.rows, segment.info) for segment in segments
-        )
 
     def _let_go(self, side: int, flow: Flow, clocks: tuple[StreamClock, StreamClock]) -> None:
         """At the far end: drop what has outlived its window, and merge the rest."""
@@ -320,12 +304,12 @@ class ChainStep(UnitStep):
         for segment in closed:
             (flow.leaving if swept(segment.info) else flow.closed).append(segment)
         flow.leaving += flow.joined([segment for segment in flow.open if swept(segment.info)])
-        if self.operator.balance:
+        if self.line.balance:
             count = balancing(
                 [segment.info.rows for segment in flow.closed],
                 own - rows_of(flow.leaving),
                 self._successor_rows(side, flow) + rows_of(flow.leaving),
-                self.operator.threshold,
+                self.line.threshold,
             )
             flow.leaving += flow.closed[:count]
             flow.closed = flow.closed[count:]
@@ -336,13 +320,13 @@ class ChainStep(UnitStep):
     def _swept(self, side: int, clocks: tuple[StreamClock, StreamClock]) -> Callable[[SegmentInfo], bool]:
         if drains(self.given.punctuations) or idle(clocks, self.given.now_us):
             return lambda info: True
-        parts = self.operator.workers
-        share = parts if self.operator.balance else self.operator.position(side, self.unit.number) + 1
+        parts = self.line.workers
+        share = parts if self.line.balance else self.line.position(side, self.unit.number) + 1
         return outlived(self.plan, side, clocks, share, parts)
 
     def _successor_rows(self, side: int, flow: Flow) -> int:
         """The successor's load: what it has at rest, and what it is taking in during this batch."""
-        successor = self.operator.successor(side, self.unit.number)
+        successor = self.line.successor(side, self.unit.number)
         assert successor is not None
         return sum(info.rows for info in self.look(successor).at_rest(side)) + rows_of(flow.outgoing)
 
@@ -354,11 +338,6 @@ class ChainStep(UnitStep):
             "tuples": sum(info.rows for info in infos),
             "bytes": sum(info.bytes for info in infos),
         }
-
-    def _totals(self) -> dict[str, int]:
-        gained: dict[str, Any] = {f"forwarded_{name}": value for name, value in self.report.forwarded.items()}
-        before = self.before.totals
-        return super()._totals() | {name: before.get(name, 0) + value for name, value in gained.items()}
 
 
 def rows_of(segments: list[Segment]) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streamjoin.engine.state import totals_of
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.state import ChainState
@@ -72,6 +73,15 @@ def test_every_tuple_makes_every_hop_in_blocks_of_its_size(block: int, blocks: i
             forwarded.update(report.forwarded)
     assert forwarded["tuples"] == (47 + 23) * 3
     assert forwarded["blocks"] == blocks * 3
+
+
+def test_what_was_sent_on_is_counted_since_the_start(tmp_path: Path) -> None:
+    given = history(4, r=47, s=23, key_shape="one hot")
+    job = local(tmp_path, Handshake(3, 5), given, "full history")
+    for batch in [*given.cuts(4), *job.drain()]:
+        job.batch(batch)
+    totals = totals_of(StateStore(tmp_path).load(worker, job.version) for worker in range(3))
+    assert (totals["forwarded_tuples"], totals["received_both"]) == ((47 + 23) * 2, 47 + 23)
 
 
 def test_a_block_stays_one_file_until_its_last_worker(tmp_path: Path) -> None:
