@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
-from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import StreamClock
 from streamjoin.sharing import SharedPlan, key_text, named

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
 from streamjoin.expression import TRUE, Expression
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
 from streamjoin.operators import registry
 from streamjoin.operators.costs import BlockSize, Prediction, StreamStatistics
-from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
 from streamjoin.prepare import SHEDS_NOTHING, Bound, shed_rules, with_operator
 from streamjoin.sampling import Look, look

@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamjoin.engine.operator import Operator
 from streamjoin.errors import InputError
 from streamjoin.expression import columns_of
 from streamjoin.intake.shedding import Shedding
-from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
 from streamjoin.schema import SIMPLE_TYPES
 from streamjoin.sharing import Lasting, Plan, SharedPlan

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from streamjoin.engine.operator import Operator, drain_punctuation
+from streamjoin.engine.slot import SlotStep, StageJob, States
+from streamjoin.engine.unit import UnitReport
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
-from streamjoin.operators.operator import Operator, drain_punctuation
-from streamjoin.operators.slot import SlotStep, StageJob, States
-from streamjoin.operators.unit import UnitReport
 from streamjoin.punctuation import Punctuation
 from streamjoin.router import Router
 from streamjoin.sharing import Plan

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import Block
+from streamjoin.engine.operator import Operator, RoutesBy
+from streamjoin.engine.routing import Tuples
 from streamjoin.expression import Columns, evaluate
 from streamjoin.failpoints import failpoint
 from streamjoin.index.kernels import mix
 from streamjoin.index.keys import key_ranges, order_key
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.intake import Intake, Piece, Routed
-from streamjoin.operators.operator import Operator, RoutesBy
-from streamjoin.operators.routing import Tuples
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation
 from streamjoin.window import R

@@ -8,8 +8,8 @@ from zlib import crc32
 import numpy as np
 
 from simulate.biclique.messages import Plan, Role, StreamTuple
+from streamjoin.engine.routing import STORE, Tuples
 from streamjoin.operators.biclique import Biclique
-from streamjoin.operators.routing import STORE, Tuples
 
 
 def routed_by(operator: Biclique) -> Plan:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from streamjoin.engine.operator import Operator
 from streamjoin.operators import registry
 from streamjoin.operators.costs import StreamStatistics, UnitCosts
-from streamjoin.operators.operator import Operator
 
 Sample = tuple[StreamStatistics, StreamStatistics]
 

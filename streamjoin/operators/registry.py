@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from streamjoin.engine.operator import Operator
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.operators import costs, handshake
 from streamjoin.operators.biclique import Biclique, Routing
@@ -14,7 +15,6 @@ from streamjoin.operators.costs.handshake import handshake as chain
 from streamjoin.operators.costs.splitjoin import splitjoin
 from streamjoin.operators.knobs import Knobs, whole
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator
 from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.ordering import Ordering
 from streamjoin.sharing import Plan

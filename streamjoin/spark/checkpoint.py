@@ -23,14 +23,14 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin.coverage import all_stored, check_starts
+from streamjoin.engine.operator import Operator, RoutesBy
+from streamjoin.engine.requery import Requery
 from streamjoin.engine.state import UnitState
 from streamjoin.errors import InputError, StateError
 from streamjoin.index.keys import WideSpace, key_space
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
 from streamjoin.lockfile import locked
-from streamjoin.operators.operator import Operator, RoutesBy
-from streamjoin.operators.requery import Requery
 from streamjoin.ordering import Ordering
 from streamjoin.plan import JoinPlan
 from streamjoin.sharing import Lasting, SharedPlan, key_text

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin.block import to_ipc
-from streamjoin.operators.routing import split
+from streamjoin.engine.routing import split
 from streamjoin.ordering import NEWER, in_order
 from streamjoin.plan import JoinPlan
 from streamjoin.spark.wire import row, rows_of

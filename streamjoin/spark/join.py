@@ -20,10 +20,10 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from streamjoin.engine.operator import Operator
 from streamjoin.intake.shedding import Shedding, ShedRule
 from streamjoin.job import Job
 from streamjoin.operators import registry
-from streamjoin.operators.operator import Operator
 from streamjoin.ordering import Ordering
 from streamjoin.query import RegisteredPredicate, plan_query
 from streamjoin.schema import StreamSchema

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin import rejected
+from streamjoin.engine.operator import drain_punctuation
+from streamjoin.engine.slot import SlotStep, StageJob
 from streamjoin.index import kernels
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.job import Job
-from streamjoin.operators.operator import drain_punctuation
-from streamjoin.operators.slot import SlotStep, StageJob
 from streamjoin.punctuation import Punctuation
 from streamjoin.results.parts import PartWriter
 from streamjoin.router import Router

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamjoin.engine.slot import SlotStep
 from streamjoin.intake.intake import Routed
-from streamjoin.operators.slot import SlotStep
 from streamjoin.punctuation import Punctuation
 
 ROUTED_SCHEMA = "slot int, meta string, block binary"

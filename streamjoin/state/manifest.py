@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamjoin.engine.state import Table, UnitState
+from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.operators.unit import UnitReport
 from streamjoin.punctuation import StreamClock
 
 FORMAT = 2

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from streamjoin.engine.state import UnitState
+from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.operators.unit import UnitReport
 
 _KEPT_VERSIONS = 2
 """The one that a batch reads, which units of a chain read of each other, and the one that it writes."""

@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from streamjoin.engine.operator import Operator
+from streamjoin.engine.requery import Requery
+from streamjoin.engine.routing import UnitSpec
 from streamjoin.engine.state import UnitState
+from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
-from streamjoin.operators.operator import Operator
-from streamjoin.operators.requery import Requery
-from streamjoin.operators.routing import UnitSpec
-from streamjoin.operators.unit import UnitReport
 from streamjoin.state import manifest
 from streamjoin.state.store import StateStore
 

@@ -22,10 +22,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from streamjoin.engine.state import UnitState
+from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.operators.unit import UnitReport
 from streamjoin.state import manifest
 
 _SYNCS = 32

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 
+from streamjoin.engine.operator import Operator
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator
 from streamjoin.operators.reference import Pairs, count_window_join, full_history_join, time_window_join
 from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.plan import JoinPlan

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from streamjoin.engine.operator import Operator
+from streamjoin.engine.requery import Requery
 from streamjoin.engine.state import UnitState
+from streamjoin.engine.unit import UnitReport
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.shedding import Rules
 from streamjoin.loop import Brought, Loop
-from streamjoin.operators.operator import Operator
-from streamjoin.operators.requery import Requery
-from streamjoin.operators.unit import UnitReport
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan, SharedPlan
 from streamjoin.state import rewrite

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamjoin.engine.operator import Operator
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
 from streamjoin.query import plan_query
 from streamjoin.schema import StreamSchema

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamjoin.engine.routing import PROBE, STORE, Route
 from streamjoin.errors import StateError
 from streamjoin.index.chain import Chain
 from streamjoin.index.segment import Segment
@@ -20,7 +21,6 @@ from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.counted import CountedSegment
 from streamjoin.operators.handshake.forwarding import outlived
 from streamjoin.operators.handshake.step import ChainStep, Flow
-from streamjoin.operators.routing import PROBE, STORE, Route
 from streamjoin.punctuation import StreamClock
 from streamjoin.router import Router
 from streamjoin.window import R, S, TimeWindow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin.operators.operator import Operator
+from streamjoin.engine.operator import Operator
 from streamjoin.ordering import Ordering
 from streamjoin.spark.gather import Gathering, run_rows
 from streamjoin.window import CountWindow

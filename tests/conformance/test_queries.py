@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from streamjoin.engine.operator import Operator
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
-from streamjoin.operators.operator import Operator
 from streamjoin.ordering import Ordering
 from streamjoin.query import plan_query
 from streamjoin.sharing import SharedPlan

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin.operators.routing import Turn
+from streamjoin.engine.routing import Turn
 from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.query import plan_query
 from streamjoin.state.store import StateStore, read_manifests

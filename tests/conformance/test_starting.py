@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from streamjoin.coverage import check_starts
-from streamjoin.operators import requery
+from streamjoin.engine import requery
+from streamjoin.engine.operator import Operator
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.started import StartedSegment
-from streamjoin.operators.operator import Operator
 from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.ordering import Ordering, in_order
 from streamjoin.plan import JoinPlan

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from streamjoin.engine.operator import Operator
 from streamjoin.errors import InputError
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator
 from streamjoin.spark.join import Stream, stream_join
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import COLUMNS, History, history

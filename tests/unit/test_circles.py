@@ -22,9 +22,6 @@ Imports = Mapping[str, Mapping[str, int]]
 """By module, which others it imports, and in which line."""
 
 ALLOWED: Mapping[tuple[str, str], str] = {
-    ("streamjoin.operators.handshake.chain", "streamjoin.operators.handshake.step"): (
-        "the operator builds its units' step, which asks the operator for its neighbours; goes with the units' state"
-    ),
     ("streamjoin.__main__", "worker.up"): "`streamjoin up` is a command of the program, and starts the platform",
     ("streamjoin.platform_cli.server", "worker.up"): "as above",
     ("streamjoin.platform_cli.server", "worker.platform"): "`up`, `doctor` and `support-bundle` read its settings",

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin import cli, rejected
+from streamjoin.engine.slot import SlotStep, StageJob
 from streamjoin.engine.state import Table, UnitState
+from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import InputError, RunError
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.operators.biclique import Biclique
-from streamjoin.operators.slot import SlotStep, StageJob
-from streamjoin.operators.unit import UnitReport
 from streamjoin.query import plan_query
 from streamjoin.schema import StreamSchema
 from streamjoin.state.store import StateStore

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.coverage import all_stored, check_starts
+from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
-from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import StreamClock
 from streamjoin.query import plan_query

@@ -19,10 +19,10 @@ from functools import cached_property
 
 import numpy as np
 
+from streamjoin.engine.operator import Capabilities, Operator, RoutesBy
+from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, UnitSpec, even_groups, split
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.index.kernels import mix
-from streamjoin.operators.operator import Capabilities, Operator, RoutesBy
-from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, UnitSpec, even_groups, split
 from streamjoin.window import R, S
 
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamjoin.engine.operator import Capabilities, Operator
+from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, UnitSpec
 from streamjoin.engine.state import Rewritten, UnitState
+from streamjoin.engine.unit import Step, Work
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.operators.handshake.counted import stored_columns
 from streamjoin.operators.handshake.line import Line
@@ -15,9 +18,6 @@ from streamjoin.operators.handshake.resize import resized
 from streamjoin.operators.handshake.state import requeried
 from streamjoin.operators.handshake.step import ChainStep
 from streamjoin.operators.knobs import Knobs, whole
-from streamjoin.operators.operator import Capabilities, Operator
-from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, UnitSpec
-from streamjoin.operators.unit import Step, Work
 from streamjoin.sharing import Plan
 from streamjoin.window import FullHistory, R, S
 

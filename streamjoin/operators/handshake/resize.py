@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from streamjoin.engine.routing import even_groups
 from streamjoin.engine.state import UnitState, totals_of
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.handshake.state import ChainState, Files
-from streamjoin.operators.routing import even_groups
 from streamjoin.window import R, S
 
 

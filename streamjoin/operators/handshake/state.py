@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streamjoin.engine.state import Rewritten, Table, UnitState
+from streamjoin.engine.stored import NAMES
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.handshake.waiting import Run
-from streamjoin.operators.stored import NAMES
 from streamjoin.window import R, S
 
 Infos = tuple[SegmentInfo, ...]

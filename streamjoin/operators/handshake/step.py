@@ -27,6 +27,10 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import QUERIES, TS, Block
+from streamjoin.engine.joining import Joining
+from streamjoin.engine.operator import drains
+from streamjoin.engine.routing import STORE
+from streamjoin.engine.unit import Work
 from streamjoin.index.chain import Chain
 from streamjoin.index.segment import Segment, SegmentInfo
 from streamjoin.index.view import NUMBER, RANK
@@ -39,10 +43,6 @@ from streamjoin.operators.handshake.passing import Passing
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
 from streamjoin.operators.handshake.state import ChainState
 from streamjoin.operators.handshake.waiting import Run, Waiting
-from streamjoin.operators.joining import Joining
-from streamjoin.operators.operator import drains
-from streamjoin.operators.routing import STORE
-from streamjoin.operators.unit import Work
 from streamjoin.ordering import Ordering
 from streamjoin.punctuation import StreamClock
 from streamjoin.window import CountWindow, R, S

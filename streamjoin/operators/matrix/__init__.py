@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamjoin.engine.operator import Operator
+from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, UnitSpec, split
 from streamjoin.errors import InputError
-from streamjoin.operators.operator import Operator
-from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, UnitSpec, split
 from streamjoin.window import R, S
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamjoin.engine.operator import Capabilities, Operator
+from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, Turn, UnitSpec
 from streamjoin.engine.state import UnitState
 from streamjoin.errors import InputError
-from streamjoin.operators.operator import Capabilities, Operator
-from streamjoin.operators.routing import PROBE, STORE, Route, Tuples, Turn, UnitSpec
 from streamjoin.operators.splitjoin.spread import spread
 from streamjoin.window import R, S
 

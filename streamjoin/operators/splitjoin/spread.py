@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streamjoin.engine.state import UnitState, totals_of
+from streamjoin.engine.stored import stored, tables
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.operators.stored import stored, tables
 from streamjoin.window import R, S
 
 

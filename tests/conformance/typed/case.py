@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.engine.operator import Operator
+from streamjoin.engine.routing import Route, Tuples
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator
-from streamjoin.operators.routing import Route, Tuples
 from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.plan import JoinPlan
 from streamjoin.query import plan_query

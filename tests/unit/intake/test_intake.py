@@ -14,15 +14,15 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.block import Block
+from streamjoin.engine.operator import Operator
+from streamjoin.engine.routing import STORE
+from streamjoin.engine.slot import SlotStep, StageJob
 from streamjoin.errors import RunError, StateError
 from streamjoin.intake.deadletter import BAD_VALUE, DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE
 from streamjoin.intake.intake import Intake, Piece, Routed
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator
-from streamjoin.operators.routing import STORE
-from streamjoin.operators.slot import SlotStep, StageJob
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation
 from streamjoin.query import plan_query

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.block import Block
+from streamjoin.engine.operator import Operator
+from streamjoin.engine.routing import STORE
 from streamjoin.errors import InputError
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.intake.shedding import Shedding, ShedRule, kept
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator
-from streamjoin.operators.routing import STORE
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation, StreamClock
 from streamjoin.query import plan_query

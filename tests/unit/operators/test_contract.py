@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import streamjoin
+from streamjoin.engine.operator import Operator, RoutesBy
+from streamjoin.engine.routing import STORE, Tuples
 from streamjoin.errors import UnsupportedError
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator, RoutesBy
-from streamjoin.operators.routing import STORE, Tuples
 from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.window import R, S
 

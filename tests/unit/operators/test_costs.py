@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamjoin.engine.operator import Operator
 from streamjoin.operators import costs
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.costs import StreamStatistics
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator
 from streamjoin.query import plan_query
 from streamjoin.schema import StreamSchema
 from tests.conformance.local import LocalRun

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.compare.prediction import NOT_ROUTED, mean_stored, predicted
+from streamjoin.engine.operator import Operator
 from streamjoin.operators import registry
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.costs import Latency, StreamStatistics, UnitCosts
 from streamjoin.operators.costs.handshake import best_block, handshake, target
 from streamjoin.operators.costs.splitjoin import splitjoin
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator
 from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.query import plan_query
 from streamjoin.schema import StreamSchema

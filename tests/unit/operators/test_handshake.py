@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamjoin.engine.routing import PROBE, STORE, Tuples
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.index.kernels import mix
 from streamjoin.index.segment import SegmentInfo
@@ -16,7 +17,6 @@ from streamjoin.operators.costs.handshake import imbalance
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.blocks import automatic_block
 from streamjoin.operators.handshake.forwarding import balancing, idle
-from streamjoin.operators.routing import PROBE, STORE, Tuples
 from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock
 from streamjoin.window import R, S
 from tests.conformance.check import plan

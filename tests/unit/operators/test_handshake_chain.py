@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streamjoin.engine.operator import Operator
 from streamjoin.engine.state import totals_of
+from streamjoin.engine.unit import UnitReport
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.state import ChainState
-from streamjoin.operators.operator import Operator
-from streamjoin.operators.unit import UnitReport
 from streamjoin.punctuation import IDLE_TIMEOUT_US
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
 from streamjoin.window import R, S, TimeWindow

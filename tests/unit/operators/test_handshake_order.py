@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streamjoin.engine.operator import Operator
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake import step as step_module
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
 from streamjoin.operators.handshake.state import ChainState
-from streamjoin.operators.operator import Operator
 from streamjoin.ordering import Ordering, in_order
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
 from streamjoin.window import TimeWindow

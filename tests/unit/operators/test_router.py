@@ -7,12 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from streamjoin.engine.operator import Operator
+from streamjoin.engine.routing import PROBE, STORE, Tuples
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.index.kernels import mix
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.operators.operator import Operator
-from streamjoin.operators.routing import PROBE, STORE, Tuples
 
 
 def tuples(count: int, keys: np.ndarray | None = None) -> Tuples:

@@ -13,12 +13,12 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from streamjoin.engine.operator import Operator
 from streamjoin.engine.state import UnitState
+from streamjoin.engine.unit import UnitReport
 from streamjoin.job import Job, SourceSpec
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
-from streamjoin.operators.operator import Operator
-from streamjoin.operators.unit import UnitReport
 from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock
 from streamjoin.silence import REST_US
 from streamjoin.spark.source import StreamJoinReader, Task, pack

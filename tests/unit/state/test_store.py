@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.engine.state import Table, UnitState
+from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.index.segment import SegmentInfo, build
-from streamjoin.operators.unit import UnitReport
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import Block
+from streamjoin.engine.emit import Emitter
+from streamjoin.engine.routing import PROBE, STORE
 from streamjoin.engine.state import UnitState
+from streamjoin.engine.unit import Probing, QueryCounts, UnitReport, Work
 from streamjoin.expression import Columns
 from streamjoin.index.chain import Chain
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
-from streamjoin.operators.emit import Emitter
-from streamjoin.operators.routing import PROBE, STORE
-from streamjoin.operators.unit import Probing, QueryCounts, UnitReport, Work
 from streamjoin.ordering import Ordering, places
 from streamjoin.plan import JoinPlan
 from streamjoin.punctuation import Punctuation, StreamClock

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import QUERIES, TS, has_bit
+from streamjoin.engine.operator import Operator
 from streamjoin.engine.state import Rewritten, Table, UnitState
 from streamjoin.expression import conjunction
 from streamjoin.index.chain import Open, Save
@@ -27,7 +28,6 @@ from streamjoin.index.segment import Segment, SegmentInfo, build
 from streamjoin.index.shared import index_columns, view_of
 from streamjoin.index.view import CELL, EMPTY, KEY, NUMBER, RANK, View, column_of, coordinate_column
 from streamjoin.intake.selection import bits_of, select_by
-from streamjoin.operators.operator import Operator
 from streamjoin.plan import JoinPlan
 from streamjoin.predicate import any_null
 from streamjoin.sharing import SharedPlan

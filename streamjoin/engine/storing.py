@@ -14,12 +14,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from streamjoin.block import Block
+from streamjoin.engine.joining import Joining
+from streamjoin.engine.routing import PROBE, STORE
+from streamjoin.engine.stored import stored, tables
+from streamjoin.engine.unit import Work
 from streamjoin.index.chain import Chain
 from streamjoin.index.segment import Segment, SegmentInfo
-from streamjoin.operators.joining import Joining
-from streamjoin.operators.routing import PROBE, STORE
-from streamjoin.operators.stored import stored, tables
-from streamjoin.operators.unit import Work
 from streamjoin.punctuation import StreamClock
 from streamjoin.sharing import Plan
 from streamjoin.window import CountWindow, FullHistory, R, TimeWindow

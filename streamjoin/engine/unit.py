@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.block import Block
+from streamjoin.engine.routing import UnitSpec
 from streamjoin.engine.state import UnitState
 from streamjoin.index.chain import Open, Save
 from streamjoin.index.segment import Segment
-from streamjoin.operators.routing import UnitSpec
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan
 from streamjoin.window import Window

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streamjoin.engine.routing import Route, Tuples, UnitSpec
 from streamjoin.engine.state import Rewritten, UnitState
+from streamjoin.engine.storing import UnitStep
+from streamjoin.engine.unit import Step, Work
 from streamjoin.errors import UnsupportedError
-from streamjoin.operators.routing import Route, Tuples, UnitSpec
-from streamjoin.operators.storing import UnitStep
-from streamjoin.operators.unit import Step, Work
 from streamjoin.punctuation import Punctuation
 from streamjoin.sharing import Plan
 from streamjoin.window import R
