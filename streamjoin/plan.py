@@ -44,7 +44,6 @@ class JoinPlan:
         ordering: what is promised of the order of results; unless none, rows leave the units with the sequence numbers
             of their two tuples.
         main: the conjunct that the user wants as the main one, as text.
-        by_period: snapshots of the results close by punctuation, each complete for its period of event time.
     """
 
     streams: tuple[StreamSchema, StreamSchema]
@@ -59,7 +58,6 @@ class JoinPlan:
     keyed: bool = False
     ordering: Ordering = Ordering.NONE
     main: str | None = None
-    by_period: bool = False
 
     @property
     def queries(self) -> tuple[JoinPlan, ...]:

@@ -211,7 +211,7 @@ def snapshot_policy(file: JoinFile, plan: JoinPlan) -> Policy:
     ordered = plan.ordering is not Ordering.NONE
     if wanted is None:
         return EpochPolicy(whole_batches=ordered)
-    if _closes_by_period(file):
+    if wanted.punctuation:
         if ordered:
             raise UnsupportedError("a punctuation closes a snapshot by event time, and results are ordered by arrival; "
                                    "leave operator.ordering out, or commit by epoch",
@@ -240,11 +240,6 @@ def snapshot_policy(file: JoinFile, plan: JoinPlan) -> Policy:
         delays=wanted.delays or DELAYS,
         whole_batches=ordered,
     )
-
-
-def _closes_by_period(file: JoinFile) -> bool:
-    wanted = file.results.snapshot
-    return wanted is not None and bool(wanted.punctuation)
 
 
 def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = None, *, anew: bool = False) -> Bound:
@@ -334,8 +329,7 @@ def _bind_named(
     """One of several queries; what is wrong with it is said with its name."""
     place = f"queries.{name}"
     try:
-        stopped = file.queries is not None and file.queries[name].stopped
-        return replace(_bind_one(file.of(name), schemas, predicates, stopped=stopped), name=name)
+        return replace(_bind_one(file.of(name), schemas, predicates), name=name)
     except QueryError as wrong:
         wrong.place = f"{place}.query"
         raise
@@ -349,8 +343,6 @@ def _bind_one(
     file: JoinFile,
     schemas: Mapping[str, StreamSchema],
     predicates: Mapping[str, RegisteredPredicate] | None,
-    *,
-    stopped: bool = False,
 ) -> Bound:
     _check_places(file)
     assert file.query is not None
@@ -367,8 +359,7 @@ def _bind_one(
     )
     plan = replace(plan, ordering=Ordering(file.operator.ordering))
     if file.results.store is not None:
-        # A query that is stopped closes no period any more, and can be stopped whatever its rule was.
-        plan = replace(plan, keyed=True, by_period=_closes_by_period(file) and not stopped)
+        plan = replace(plan, keyed=True)
         store_sink(Bound(file, plan, ""))  # so that what is wrong with it shows before anything starts
     name = registry.choose(plan) if file.operator.name == registry.AUTO else file.operator.name
     found = registry.entry(name)

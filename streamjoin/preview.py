@@ -216,7 +216,7 @@ def _numbered(plan: Plan, side: int) -> StreamSchema:
 
 
 def _without_results(query: JoinPlan) -> JoinPlan:
-    return replace(query, select=(), keyed=False, by_period=False, ordering=Ordering.NONE)
+    return replace(query, select=(), keyed=False, ordering=Ordering.NONE)
 
 
 def _query_of_pairs(query: JoinPlan, streams: tuple[StreamSchema, StreamSchema]) -> JoinPlan:

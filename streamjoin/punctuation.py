@@ -137,6 +137,13 @@ class StreamClock:
         )
 
 
+def lowest_mark_us(marks_us: Iterable[int | None]) -> int | None:
+    """How far all have come; None where one of them has not begun, or there is none."""
+    found = list(marks_us)
+    begun = [mark_us for mark_us in found if mark_us is not None]
+    return min(begun) if begun and len(begun) == len(found) else None
+
+
 def last_seen_us(clocks: Iterable[StreamClock]) -> int | None:
     """The clock of the last batch that brought any of these streams something, moved on by stops; None before it."""
     return max((seen_us for clock in clocks for _, seen_us in clock.routers.values()), default=None)

@@ -18,7 +18,7 @@ from streamjoin.index.chain import Chain
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
 from streamjoin.ordering import Ordering, places
 from streamjoin.plan import JoinPlan
-from streamjoin.punctuation import Punctuation, StreamClock
+from streamjoin.punctuation import Punctuation, StreamClock, lowest_mark_us
 from streamjoin.window import CountWindow, FullHistory, R, S, TimeWindow, Window
 
 _ROLE_NAMES = {STORE: "store", PROBE: "probe", STORE | PROBE: "both"}
@@ -170,6 +170,8 @@ class Joining:
             totals: what the operator counts beside the engine.
         """
         self.report.marks_us = (clocks[R].mark_us, clocks[S].mark_us)
+        # Who keeps pairs waiting states a lower one afterwards.
+        self.report.output_mark_us = lowest_mark_us(self.report.marks_us)
         self._count(stored)
         return UnitState(self.before.version + 1, clocks=clocks, totals=self._totals(totals or {}))
 

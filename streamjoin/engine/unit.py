@@ -70,6 +70,8 @@ class UnitReport:
 
     Stored tuples are there with those on their way out, `outbox_rows`; `forwarded` counts blocks, tuples and bytes.
     `queries` has what `QueryCounts` has, by query. `results` counts those that left, `waiting_results` those that wait.
+    The lowest `output_mark_us` of all units is the mark of the output: no later batch has a result whose newer event
+    time is lower, but for those of late tuples; None before both streams have begun.
     """
 
     unit: int
@@ -84,6 +86,7 @@ class UnitReport:
     late: list[int] = field(default_factory=lambda: [0, 0])
     expired_rows: int = 0
     marks_us: tuple[int | None, int | None] = (None, None)
+    output_mark_us: int | None = None
     outbox_rows: tuple[int, int] = (0, 0)
     forwarded: dict[str, int] = field(default_factory=dict)
     waiting_results: int = 0

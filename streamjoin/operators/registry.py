@@ -162,16 +162,6 @@ def _spark_refuses(plan: Plan) -> str | None:
     return None
 
 
-def _handshake_refuses(plan: Plan) -> str | None:
-    if any(query.by_period for query in plan.queries):
-        return (
-            "handshake finds most results batches after both of their tuples came in, when snapshots that close by "
-            "punctuation have long been closed as complete; write results.snapshot: {epoch: 1s} in place of "
-            "punctuation: true, or choose biclique, matrix or splitjoin"
-        )
-    return None
-
-
 def _always(plan: Plan) -> None:
     return None
 
@@ -222,7 +212,7 @@ REGISTRY: dict[str, Entry] = {
             "threshold": "how many tuples more than its successor a worker must have before it sends any on; 0",
         },
         handshake.build,
-        _handshake_refuses,
+        _always,
         _predict_handshake,
     ),
     SPARK: Entry(SPARK, "Spark's own stream-stream join", {}, None, _spark_refuses, None),

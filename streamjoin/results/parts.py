@@ -55,12 +55,14 @@ class BatchDone:
         clock_us: when it began, as logged.
         marks_us: how far R and S have come with it; None for a stream that has not begun.
         shed: tuples that load shedding dropped in it.
+        output_mark_us: how far the results have come with it; see `UnitReport`.
     """
 
     number: int
     clock_us: int = 0
     marks_us: tuple[int | None, int | None] = (None, None)
     shed: int = 0
+    output_mark_us: int | None = None
 
 
 class Sink(Protocol):

@@ -3,7 +3,7 @@
 Epoch commit: an epoch is a span of the collecting clock (the batch's start, as logged) or a number of batches. At its
 end what was collected since the last commit becomes a snapshot. *Immediate* commit does not wait for the end once
 enough has come together; *delayed* commit waits on while there is little. Punctuation commit: a snapshot closes when
-both streams' punctuations of a period of event time have met. Source: ESJ, section 3.2.
+both streams' punctuations of a period of event time have met, and all pairs of it. Source: ESJ, section 3.2.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Collected:
         marks_us: how far R and S have come with it; None for a stream that has not begun.
         blocks: in the order of (unit, number).
         shed: tuples that load shedding dropped in the batch.
+        output_mark_us: no later batch has a result of an earlier time, but for those of late tuples; None before both
+            streams have begun.
     """
 
     batch: int
@@ -39,6 +41,7 @@ class Collected:
     marks_us: tuple[int | None, int | None]
     blocks: Sequence[BlockRef]
     shed: int = 0
+    output_mark_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +214,9 @@ class PunctuationPolicy:
     """Snapshots by pairs of punctuations: each stream has one at every multiple of `every_us` of its event time.
 
     A stream's punctuation stands where its mark has passed the end of a period: nothing inside the allowed delay can be
-    older. When both streams' have come, the results of that period are complete and become a snapshot. A result of a
-    late tuple goes into the next pair's snapshot. Periods that have no results share the snapshot of the last of them.
+    older. When both streams' have come, and the mark of the results with them, which pairs that have not met yet hold
+    back, the results of that period are complete and become a snapshot. A result of a late tuple goes into the next
+    pair's snapshot. Periods that have no results share the snapshot of the last of them.
     """
 
     every_us: int
@@ -230,10 +234,9 @@ class PunctuationPolicy:
     def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
         """See `Policy`."""
         out = Outcome(state, [*waiting, *collected.blocks])
-        r_us, s_us = collected.marks_us
-        if r_us is None or s_us is None:
+        if collected.output_mark_us is None:
             return out
-        first_open = min(r_us, s_us) // self.every_us
+        first_open = collected.output_mark_us // self.every_us
         if state.epoch is not None and first_open <= state.epoch:
             return out
         by_period: dict[int, list[BlockRef]] = {first_open - 1: []}

@@ -213,7 +213,9 @@ class StoreSink:
         refs = [ref for part in parts for ref in _refs(part["refs"])]
         refs.sort(key=lambda ref: (ref.key.unit, ref.key.number))
         self.retries += sum(part["retries"] for part in parts)
-        self.ledger.commit(Collected(batch.number, batch.clock_us, batch.marks_us, refs, batch.shed))
+        self.ledger.commit(
+            Collected(batch.number, batch.clock_us, batch.marks_us, refs, batch.shed, batch.output_mark_us)
+        )
 
     def finish(self, *, for_good: bool = False) -> None:
         """What waits becomes visible, if the policy says so, or for good."""

@@ -23,6 +23,7 @@ from streamjoin.errors import RunError, StreamJoinError, UnsupportedError
 from streamjoin.failpoints import failpoint
 from streamjoin.intake.intake import KEPT, REJECTED
 from streamjoin.job import Job
+from streamjoin.punctuation import lowest_mark_us
 from streamjoin.results.parts import BatchDone, Sink
 from streamjoin.sharing import SharedPlan
 from streamjoin.spark import checkpoint
@@ -418,9 +419,12 @@ def _epoch_s(timestamp: str) -> float:
 
 def _batch_done(batch: int, slots: Sequence[dict[str, Any]]) -> BatchDone:
     # Every unit sees every punctuation, so any one's marks are the job's.
-    marks: list[int | None] = next((unit["marks_us"] for slot in slots for unit in slot["units"]), [None, None])
+    units = [unit for slot in slots for unit in slot["units"]]
+    marks: list[int | None] = units[0]["marks_us"] if units else [None, None]
     shed = sum(item["shed"] for slot in slots for item in slot["intake"])
-    return BatchDone(batch, max((slot["clock_us"] for slot in slots), default=0), (marks[0], marks[1]), shed)
+    clock_us = max((slot["clock_us"] for slot in slots), default=0)
+    output_mark_us = lowest_mark_us(unit["output_mark_us"] for unit in units)
+    return BatchDone(batch, clock_us, (marks[0], marks[1]), shed, output_mark_us)
 
 
 def _batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gather_s: Sequence[float]) -> BatchReport:

@@ -100,7 +100,9 @@ class Committer:
         for batch, some in ((2 * self.commits, content), (2 * self.commits + 1, content.slice(0, 0))):
             with self.writer.part(batch, 0, SCHEMA) as part:
                 part.write(some, 0)
-            self.sink.commit(BatchDone(batch, time.time_ns() // 1000, (mark, mark)), [part.summary()])
+            self.sink.commit(
+                BatchDone(batch, time.time_ns() // 1000, (mark, mark), output_mark_us=mark), [part.summary()]
+            )
         self.numbers += content.column("n").to_pylist()
         self.commits += 1
         return str(self.sink.ledger.head.state.last)

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin.operators import registry
 from streamjoin.operators.handshake import Handshake
+from streamjoin.ordering import Ordering
 from streamjoin.plan import RESULT_TIME
+from streamjoin.punctuation import lowest_mark_us
 from streamjoin.results.block import BlockRef
 from streamjoin.results.policy import Collected, Cut, EpochPolicy, Open, Policy, PunctuationPolicy
 from streamjoin.results.stores.store import BlockKey
 
 from .check import KEYED, NAMES, OPERATORS, expected, plan
 from .histories import History, history
-from .local import LocalRun
+from .local import Batch, LocalRun
 
 BATCHES = 8
 POLICIES: dict[str, Policy] = {
@@ -47,7 +48,9 @@ def closed(operator: str, window: str, folder: Path) -> tuple[int, dict[str, tup
         blocks = [
             BlockRef(BlockKey(0, 0, 1, number, 0, n), 1, 10, 0, time, time, 0, 0, 0) for n, time in enumerate(times)
         ]
-        batches.append(Collected(number, 1_000_000 * number, run.reports[-1][0].marks_us, blocks))
+        reports = run.reports[-1]
+        mark_us = lowest_mark_us(report.output_mark_us for report in reports)
+        batches.append(Collected(number, 1_000_000 * number, reports[0].marks_us, blocks, output_mark_us=mark_us))
     counts = {name: _counts(policy, batches) for name, policy in POLICIES.items()}
     return len(expected(given, condition, wanted, BATCHES)), counts
 
@@ -64,24 +67,62 @@ def _counts(policy: Policy, batches: Sequence[Collected]) -> tuple[int, int]:
     return sum(block.rows for cut in cuts for block in cut.blocks), behind
 
 
-def is_refused(operator: str, policy: str) -> bool:
-    by_period = isinstance(POLICIES[policy], PunctuationPolicy)
-    asked = replace(plan(history(4), "equality", "20 us"), keyed=True, by_period=by_period)
-    return registry.REGISTRY[OPERATORS[operator].name].refuses(asked) is not None
-
-
 @pytest.mark.parametrize("operator", NAMES)
-def test_a_period_is_complete_when_it_is_closed_or_the_rule_is_refused(operator: str, tmp_path: Path) -> None:
+def test_a_period_is_complete_when_it_is_closed(operator: str, tmp_path: Path) -> None:
     for window in ("20 us", "7 rows"):
         wanted, counts = closed(operator, window, tmp_path / window)
         assert wanted > 30
         for policy, (rows, behind) in counts.items():
             assert rows == wanted, (window, policy)
-            assert behind == 0 or is_refused(operator, policy), f"{behind} of {wanted} behind {policy}, {window}"
+            assert behind == 0, f"{behind} of {wanted} behind {policy}, {window}"
 
 
-def test_a_chain_is_refused_for_a_reason_and_nothing_else_is(tmp_path: Path) -> None:
-    wanted, counts = closed("handshake 3", "20 us", tmp_path)
-    assert counts["punctuation"][1] > wanted / 2
-    refused = {(name, policy) for name in OPERATORS for policy in POLICIES if is_refused(name, policy)}
-    assert refused == {(name, "punctuation") for name, operator in OPERATORS.items() if isinstance(operator, Handshake)}
+@pytest.mark.parametrize("ordering", [Ordering.NONE, Ordering.TOTAL])
+@pytest.mark.parametrize("operator", NAMES)
+def test_no_result_is_earlier_than_the_mark_of_the_output_before_it(
+    operator: str, ordering: Ordering, tmp_path: Path
+) -> None:
+    given, condition = given_of(operator)
+    wanted = replace(plan(given, condition, "20 us"), keyed=True, ordering=ordering)
+    run = LocalRun(wanted, OPERATORS[operator], tmp_path)
+    assert _behind(run, [*given.cuts(BATCHES), *run.drain()])[0] == 0
+
+
+@pytest.mark.parametrize(("before", "after"), [(4, 2), (4, 1), (2, 5)])
+def test_a_chain_of_another_length_holds_the_mark_of_its_output_too(before: int, after: int, tmp_path: Path) -> None:
+    given, condition = given_of("handshake 3")
+    wanted = replace(plan(given, condition, "20 us"), keyed=True)
+    run = LocalRun(wanted, Handshake(before), tmp_path)
+    cuts = list(given.cuts(BATCHES))
+    first = _behind(run, cuts[:4])
+    operator = Handshake(after)
+    run.resize(operator)
+    second = _behind(run, [*cuts[4:], *run.drain()], first[1])
+    assert (first[0], second[0]) == (0, 0)
+    assert first[2] + second[2] == len(expected(given, condition, wanted, BATCHES))
+    # It does not wait for ever: in the end it is where the marks of the streams are.
+    assert second[1] == lowest_mark_us(run.reports[-1][0].marks_us)
+
+
+def test_the_streams_marks_alone_would_close_periods_of_a_chain_too_soon(tmp_path: Path) -> None:
+    given, condition = given_of("handshake 3")
+    run = LocalRun(replace(plan(given, condition, "20 us"), keyed=True), OPERATORS["handshake 3"], tmp_path)
+    behind, mark_us = 0, None
+    for batch in [*given.cuts(BATCHES), *run.drain()]:
+        times = [time for found in run.batch(batch) for time in found.column(RESULT_TIME).to_pylist()]
+        behind += sum(mark_us is not None and time < mark_us for time in times)
+        mark_us = lowest_mark_us(run.reports[-1][0].marks_us)
+    assert behind > 30
+
+
+def _behind(run: LocalRun, batches: Sequence[Batch], mark_us: int | None = None) -> tuple[int, int | None, int]:
+    """How many results were earlier than the mark before them, the mark at the end, and how many there were."""
+    behind = rows = 0
+    for batch in batches:
+        times = [time for found in run.batch(batch) for time in found.column(RESULT_TIME).to_pylist()]
+        rows += len(times)
+        behind += sum(mark_us is not None and time < mark_us for time in times)
+        now_us = lowest_mark_us(report.output_mark_us for report in run.reports[-1])
+        assert mark_us is None or (now_us is not None and now_us >= mark_us), "the mark of the output goes back"
+        mark_us = now_us
+    return behind, mark_us, rows

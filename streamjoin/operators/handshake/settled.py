@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 NO_TUPLE = np.iinfo(np.int64).max
-"""In place of a worker's oldest sequence number, where it has no tuple."""
+"""In place of a worker's lowest number, where it has no tuple."""
 
 
 def settled(oldest_r: np.ndarray, oldest_s: np.ndarray, most: int) -> int:
-    """The least sequence number that the newer tuple of a pair can have that has not met; at most `most`.
+    """The least number that the newer tuple of a pair can have that has not met; at most `most`.
 
     Args:
         oldest_r, oldest_s: the lowest number of R's and of S's tuples in each worker, left to right; int64 of shape
-            (m,).
+            (m,). Sequence numbers, or event times.
     """
     left_of = np.minimum.accumulate(oldest_r)[:-1]
     right_of = np.minimum.accumulate(oldest_s[::-1])[::-1][1:]

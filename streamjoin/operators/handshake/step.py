@@ -18,7 +18,7 @@ Where results have an order, those wait whose newer tuple is newer than that of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import attrgetter
@@ -44,7 +44,7 @@ from streamjoin.operators.handshake.settled import NO_TUPLE, settled
 from streamjoin.operators.handshake.state import ChainState
 from streamjoin.operators.handshake.waiting import Run, Waiting
 from streamjoin.ordering import Ordering
-from streamjoin.punctuation import StreamClock
+from streamjoin.punctuation import StreamClock, lowest_mark_us
 from streamjoin.window import CountWindow, R, S
 
 
@@ -154,18 +154,36 @@ class ChainStep:
         Where tuples are then follows from the states before it: what is on its way arrives. What the batch brings is
         newer than all of them, and has met everything only if there is one worker.
         """
-        workers = self.line.workers
-        oldest = np.full((2, workers), NO_TUPLE)
-        for worker in range(workers):
+        most = self.before.sequence + (sum(self.joining.arrived) if self.line.workers == 1 else 0)
+        return settled(*self._oldest(lambda info: info.number_min), most)
+
+    def _oldest(self, of: Callable[[SegmentInfo], int]) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest number of R's and of S's earlier tuples in each worker once the batch is over, left to right."""
+        oldest = np.full((2, self.line.workers), NO_TUPLE)
+        for worker in range(self.line.workers):
             state = self.look(worker)
             for side in (R, S):
                 for info in state.at_rest(side):
-                    oldest[side, worker] = min(oldest[side, worker], info.number_min)
+                    oldest[side, worker] = min(oldest[side, worker], of(info))
                 for info in state.sent[side]:
                     successor = self.line.successor(side, worker)
-                    oldest[side, successor] = min(oldest[side, successor], info.number_min)
-        most = self.before.sequence + (sum(self.joining.arrived) if workers == 1 else 0)
-        return settled(oldest[R], oldest[S], most)
+                    oldest[side, successor] = min(oldest[side, successor], of(info))
+        return oldest[R], oldest[S]
+
+    def _output_mark_us(self, waiting: Sequence[Run]) -> int | None:
+        """How far the output has come: up to the newer tuple of any pair that has not met, and of results that wait.
+
+        Like `_settled`, by event times: what the batch brings is not older than the marks before it.
+        """
+        if self.line.workers == 1:
+            met_us = lowest_mark_us(self.report.marks_us)
+        else:
+            most_us = lowest_mark_us(clock.mark_us for clock in self.before.clocks)
+            met_us = None if most_us is None else settled(*self._oldest(lambda info: info.ts_min_us), most_us)
+        if not waiting:
+            return met_us
+        keyed = all(query.keyed for query in self.plan.queries)  # else results have no times
+        return lowest_mark_us((met_us, *(run.info.ts_min_us for run in waiting))) if keyed else None
 
     def _found(self) -> Iterator[pa.RecordBatch]:
         """All results of the batch, as tuples meet."""
@@ -281,6 +299,7 @@ class ChainStep:
             clocks,
             {f"forwarded_{name}": value for name, value in self.report.forwarded.items()},
         )
+        self.report.output_mark_us = self._output_mark_us(waiting)
         self.report.waiting_results = sum(run.rows for run in waiting)
         self.report.stored_bytes += sum(run.info.bytes for run in waiting)
         settled = self.span.stop if self.waiting is not None else 0

@@ -18,6 +18,7 @@ from streamjoin.index.chain import MERGED_BYTES_MAX, MERGED_ROWS_MAX, Open, Save
 from streamjoin.index.kernels import radix_order
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.ordering import NEWER, ROWS_A_BATCH
+from streamjoin.plan import RESULT_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Run:
     Args:
         query: its number in the job.
         left: how many of the first rows have left already.
-        info: the file; `number_min` is of the newer tuples.
+        info: the file; `number_min` and event times are of the newer tuples, times only where results are kept by time.
     """
 
     query: int
@@ -127,5 +128,7 @@ def _saved(query: int, rows: pa.RecordBatch, save: Save) -> Run:
     newer = rows.column(NEWER).to_numpy()
     order = radix_order(newer, np.arange(newer.size, dtype=np.int64))
     rows = rows.take(pa.array(order))
-    info = SegmentInfo("", rows.num_rows, rows.nbytes, 0, 0, 0, number_min=int(newer[order[0]]))
+    times = rows.column(RESULT_TIME).to_numpy() if RESULT_TIME in rows.schema.names else np.zeros(1, np.int64)
+    earliest_us, latest_us = int(times.min()), int(times.max())
+    info = SegmentInfo("", rows.num_rows, rows.nbytes, earliest_us, latest_us, 0, number_min=int(newer[order[0]]))
     return Run(query, 0, save(rows, info))

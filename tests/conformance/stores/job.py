@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.punctuation import lowest_mark_us
 from streamjoin.results.block import BlockRef, KeyCode, cut, decode
 from streamjoin.results.ledger import Description
 from streamjoin.results.parts import BatchDone, PartWriter
@@ -97,7 +98,7 @@ def done(batch: int) -> BatchDone:
     """What the driver knows of a batch besides its rows; the streams begin one after the other."""
     mark = batch * PERIOD_US * 2 // 3
     marks = (mark, mark - 300 if batch > 1 else None) if batch else (None, None)
-    return BatchDone(batch, 1_000_000 + batch * 250_000, marks)
+    return BatchDone(batch, 1_000_000 + batch * 250_000, marks, output_mark_us=lowest_mark_us(marks))
 
 
 class CommitLog:
@@ -203,7 +204,7 @@ class Undisturbed:
             self.batch += 1
             told = done(self.batch)
             blocks = list(self._cut(self.batch))
-            collected = Collected(self.batch, told.clock_us, told.marks_us, blocks)
+            collected = Collected(self.batch, told.clock_us, told.marks_us, blocks, output_mark_us=told.output_mark_us)
             self._take(self.case.policy.collect(self._state, self.waiting, collected))
 
     def finish(self) -> None:

@@ -410,32 +410,15 @@ PUNCTUATED: Changes = {f"streams/{name}/punctuate": {"every": "1s"} for name in 
 CHAIN: Changes = {**PUNCTUATED, **operator(name="handshake")}
 
 
-def test_a_chain_closes_no_period_as_complete_and_says_what_to_write(validate: Try) -> None:
-    for changes in (
-        {"results": BY_PERIOD},
-        {**SEVERAL, "queries": {"all": {"query": BY_ID, "results": BY_PERIOD}, "equal": {"query": BY_ID}}},
-    ):
-        with pytest.raises(UnsupportedError, match=r"write results\.snapshot: \{epoch: 1s\} in place") as refused:
-            validate({**CHAIN, **changes})
-        assert refused.value.field == "operator.name"
-        assert str(refused.value).count("\n") == 0
-        validate({**PUNCTUATED, **changes})
-    validate({**CHAIN, "results": {**KEPT, "snapshot": {"epoch": "1s"}}})
-    validate({**CHAIN, "results": {**KEPT, "snapshot": {"punctuation": False}}})
-
-
-def test_a_query_of_a_chain_that_closed_periods_can_still_be_stopped(validate: Try) -> None:
-    stopped = {"query": BY_ID, "results": BY_PERIOD, "stopped": True}
-    bound = validate({**CHAIN, **SEVERAL, "queries": {"all": stopped, "equal": {"query": BY_ID}}})
+def test_a_chain_keeps_results_by_period_as_every_operator_does(validate: Try) -> None:
+    validate({**CHAIN, "results": BY_PERIOD})
+    several = {"all": {"query": BY_ID, "results": BY_PERIOD}, "equal": {"query": BY_ID}}
+    validate({**CHAIN, **SEVERAL, "queries": several})
+    stopped = {**several, "all": {**several["all"], "stopped": True}}
+    bound = validate({**CHAIN, **SEVERAL, "queries": stopped})
     assert [query.name for query in bound.stopped] == ["all"]
-
-
-def test_explain_offers_no_chain_to_results_by_period(validate: Try) -> None:
-    options = {
-        option.name: option.refusal for option in explain(validate({**PUNCTUATED, "results": BY_PERIOD})).options
-    }
-    assert "closed as complete" in str(options["handshake"])
-    assert [name for name, refusal in options.items() if refusal] == ["handshake"]
+    options = explain(validate({**PUNCTUATED, "results": BY_PERIOD})).options
+    assert [option.name for option in options if option.refusal] == []
 
 
 def test_spark_needs_an_equality_and_says_so_before_it_starts(validate: Try) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.punctuation import lowest_mark_us
 from streamjoin.results.block import BlockRef, KeyCode, cut, decode, hash_sum, key_code
 from streamjoin.results.ledger import Description, Ledger
 from streamjoin.results.patience import Patience
@@ -94,7 +95,7 @@ class Job:
         """A whole batch."""
         refs = self.put(number, content)
         clock = number * 1_000_000 if clock_us is None else clock_us
-        return self.ledger.commit(Collected(number, clock, marks_us, refs, shed))
+        return self.ledger.commit(Collected(number, clock, marks_us, refs, shed, lowest_mark_us(marks_us)))
 
 
 def table(*batches: pa.RecordBatch) -> pa.Table:

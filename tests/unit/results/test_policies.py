@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamjoin.punctuation import lowest_mark_us
 from streamjoin.results.block import BlockRef
 from streamjoin.results.policy import (
     BLOCKS_A_SNAPSHOT_MAX,
@@ -52,7 +53,11 @@ class Run:
         marks_us: tuple[int | None, int | None] = (None, None),
     ) -> list[tuple[str, int]]:
         """A batch: id and rows of each snapshot that closed."""
-        out = self.policy.collect(self.state, self.waiting, Collected(self.next, clock_us, marks_us, blocks))
+        out = self.policy.collect(
+            self.state,
+            self.waiting,
+            Collected(self.next, clock_us, marks_us, blocks, output_mark_us=lowest_mark_us(marks_us)),
+        )
         self.next += 1
         return self.keep(out)
 

@@ -1,5 +1,5 @@
 /** The sections of settings of a new join, with their fields. */
-import { knobsOf, RESULT_FIELDS, RUN_FIELDS, snapshotFieldsOf, type Field } from '../job/change/fields';
+import { knobsOf, RESULT_FIELDS, RUN_FIELDS, SNAPSHOT_FIELDS, type Field } from '../job/change/fields';
 import { operatorOf, type JoinDraft } from './draft';
 
 /** A job stays with its store, so that only a new one has a choice. */
@@ -25,7 +25,7 @@ export function sectionsOf(draft: JoinDraft): Section[] {
     { title: 'Results: store, retention, and which are kept', fields: [STORE, ...RESULT_FIELDS] },
     {
       title: 'Order of results, and when a snapshot closes',
-      fields: [...knobs.filter(isOrdering), ...snapshotFieldsOf(operator, draft.fields)],
+      fields: [...knobs.filter(isOrdering), ...SNAPSHOT_FIELDS],
     },
     { title: 'Slots, batches, and running until the end', fields: RUN_FIELDS },
     { title: 'Knobs of the operator', fields: knobs.filter((field) => !isOrdering(field)) },

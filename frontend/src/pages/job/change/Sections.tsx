@@ -11,7 +11,7 @@ import {
   OPERATOR_NAME,
   RESULT_FIELDS,
   RUN_FIELDS,
-  snapshotFieldsOf,
+  SNAPSHOT_FIELDS,
   type Field,
 } from './fields';
 import type { Section } from './definition';
@@ -31,7 +31,7 @@ export function shownFields(form: Form): Record<Section | 'snapshot', Field[]> {
     operator: [...knobsOf(operatorOfForm(form)), ...others('operator')],
     run: [...RUN_FIELDS, ...others('run')],
     results: [...RESULT_FIELDS, ...others('results')],
-    snapshot: snapshotFieldsOf(operatorOfForm(form), form.fields),
+    snapshot: SNAPSHOT_FIELDS,
   };
 }
 

@@ -99,9 +99,7 @@ export const RESULT_FIELDS: Field[] = [
   field('results.retain', 'Kept for', 'text', 'a span, such as 30d', 'for ever'),
 ];
 
-const PUNCTUATION = field('results.snapshot.punctuation', 'Punctuation', 'flag', 'in place of all others', 'false');
-
-const SNAPSHOT_FIELDS: Field[] = [
+export const SNAPSHOT_FIELDS: Field[] = [
   field('results.snapshot.epoch', 'Epoch', 'text', 'a span of the clock', '1s'),
   field('results.snapshot.batches', 'Batches an epoch', 'number', 'in place of a span', 'none'),
   field('results.snapshot.threshold_rows', 'Threshold in rows', 'number', 'a snapshot closes with so many', '100000'),
@@ -109,14 +107,8 @@ const SNAPSHOT_FIELDS: Field[] = [
   field('results.snapshot.immediate', 'Immediate', 'flag', 'at the threshold, before the epoch ends', 'true'),
   field('results.snapshot.delayed', 'Delayed', 'number', 'with less than this part of it, wait on', 'do not wait'),
   field('results.snapshot.delays', 'Delays', 'number', 'so many epochs at most', '3'),
-  PUNCTUATION,
+  field('results.snapshot.punctuation', 'Punctuation', 'flag', 'in place of all others', 'false'),
 ];
-
-/** A chain finds results after their period was closed; where it was asked for all the same, the API says why not. */
-export const snapshotFieldsOf = (operator: string, texts: Record<string, string>): Field[] =>
-  operator === 'handshake' && (texts[PUNCTUATION.path] ?? '') === ''
-    ? SNAPSHOT_FIELDS.filter((one) => one !== PUNCTUATION)
-    : SNAPSHOT_FIELDS;
 
 export const RUN_FIELDS: Field[] = [
   field('run.slots', 'Slots', 'number', 'parts of the join that run side by side', 'as the platform is set'),

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Job } from '../../../api/types';
 import { changesBetween } from './definition';
-import { snapshotFieldsOf } from './fields';
 import { changeOf, contested, draftOf, formOf, rebased, type Form } from './form';
 
 const job = (given: Partial<Job>): Job =>
@@ -50,15 +49,6 @@ test('knobs of another operator are not sent, and are not forgotten', () => {
   const form = typed({ 'operator.name': 'matrix', 'operator.rows': '3' });
   expect(changeOf(BASE, form).operator).toEqual({ name: 'matrix', rows: 3, archive_period: '1s' });
   expect(form.fields['operator.routing']).toBe('hash');
-});
-
-test('snapshots by punctuation are not offered for a chain, and shown where they were asked for', () => {
-  const path = 'results.snapshot.punctuation';
-  const offers = (operator: string, fields: Record<string, string>): boolean =>
-    snapshotFieldsOf(operator, fields).some((one) => one.path === path);
-  expect(offers('biclique', {})).toBe(true);
-  expect(offers('handshake', {})).toBe(false);
-  expect(offers('handshake', { [path]: 'true' })).toBe(true);
 });
 
 test('over a job that was changed meanwhile, what was touched stays and all else is theirs', () => {
