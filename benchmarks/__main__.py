@@ -3,6 +3,10 @@
     python -m benchmarks                    everything that is not done yet, then docs/benchmarks.md
     python -m benchmarks --only band,index  these parts anew; the others' results stay
     python -m benchmarks --quick            toy sizes, in minutes; shows that it works, measures nothing
+    python -m benchmarks --page             the page and its plots anew, from docs/benchmarks.json; measures nothing
+
+Nothing is measured for docs/ from a tree that differs from its commit, or while others use more than a tenth of the
+processors' time for half a minute. With --docs FOLDER it is, and the page says so.
 
 Each part leaves a file in benchmarks/out/, so a run that was interrupted goes on where it stopped. A part that fails
 leaves its error there, the others go on, and the exit status is 1.
@@ -21,11 +25,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks import machine, provenance, quiet
 from benchmarks.baselines.termination import exit_on_terminate
 from benchmarks.parts import PARTS
+from benchmarks.provenance import DirtyError
+from benchmarks.quiet import BusyError
 from benchmarks.scale import ROOT, OutOfTimeError, Scale
-from benchmarks.summary import write_summary
+from benchmarks.summary import publishable, write_page, write_summary
 from benchmarks.systems import without_paths
 
 OUT = ROOT / "benchmarks" / "out"
@@ -40,6 +46,10 @@ def main() -> int:
     out = arguments.out or (OUT / "quick" if arguments.quick else OUT)
     # Toy numbers must not replace real ones.
     docs = arguments.docs or (out / "docs" if arguments.quick else DOCS)
+    if arguments.page:
+        write_page(docs)
+        return 0
+    published = docs.resolve() == DOCS
     scale = Scale(
         quick=arguments.quick,
         ends_s=time.monotonic() + arguments.budget_min * 60,
@@ -50,15 +60,19 @@ def main() -> int:
     failed = []
     for name in PARTS:
         path = out / f"{name}.json"
-        if not wanted(name, path, arguments):
+        if not wanted(name, path, arguments, published):
             continue
-        result = run_part(name, scale)
+        try:
+            result = run_part(name, scale, published)
+        except (DirtyError, BusyError) as refused:
+            scale.show(f"{name} was not measured: {refused}, or measure for yourself with --docs FOLDER")
+            return 1
         out.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(result, indent=1) + "\n")
-        write_summary(out, docs)  # After each part: an interrupted run has its page, too.
+        write_summary(out, docs, published)  # After each part: an interrupted run has its page, too.
         if result.get("error"):
             failed.append(name)
-    write_summary(out, docs)
+    write_summary(out, docs, published)
     if not arguments.keep:
         shutil.rmtree(scale.work, ignore_errors=True)
     scale.show(f"the page is {_short(docs / 'benchmarks.md')}")
@@ -72,6 +86,7 @@ def parse_arguments() -> argparse.Namespace:
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="toy sizes")
+    parser.add_argument("--page", action="store_true", help="measure nothing")
     parser.add_argument("--only", type=_names, help=f"parts to run anew, of {','.join(PARTS)}")
     parser.add_argument("--again", action="store_true", help="run finished parts anew, too")
     parser.add_argument("--budget-min", type=float, default=BUDGET_MIN, help="minutes for all parts together")
@@ -80,7 +95,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="where each part's results are kept")
     parser.add_argument("--docs", type=Path, help="where the page goes")
     parser.add_argument("--keep", action="store_true", help="keep logs and join files of the runs")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.quick and arguments.docs and arguments.docs.resolve() == DOCS:
+        parser.error("toy sizes do not go into docs/: leave out --docs, or name another folder")
+    return arguments
 
 
 def _names(text: str) -> list[str]:
@@ -90,33 +108,40 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def wanted(name: str, path: Path, arguments: argparse.Namespace) -> bool:
+def wanted(name: str, path: Path, arguments: argparse.Namespace, published: bool) -> bool:
     """Whether a part is to run."""
     if arguments.only is not None:
         return name in arguments.only
     if arguments.again or not path.exists():
         return True
     try:
-        return bool(json.loads(path.read_text()).get("error"))
+        found = json.loads(path.read_text())
+        return bool(found.get("error")) or (published and not publishable(found))
     except ValueError:  # The run before was interrupted while it wrote.
         return True
 
 
-def run_part(name: str, scale: Scale) -> dict[str, Any]:
-    """What the part found, with the machine, what else ran before it, and the error if there was one."""
-    busy = machine.busy_share()
+def run_part(name: str, scale: Scale, published: bool) -> dict[str, Any]:
+    """What the part found, with the machine, what else ran before it, and the error if there was one.
+
+    Raises:
+        DirtyError, BusyError: it is for docs/, and would not say what a commit does by itself.
+    """
+    if published:
+        provenance.require_clean()
+    others = quiet.wait_until_quiet() if published else quiet.look()
+    busy = others.share
     expected = f"about {PARTS[name].EXPECTED_S // 60 or 1} minutes" if not scale.quick else "toy sizes"
     scale.show(f"{name}: {expected}, {busy:.0%} of the cores are busy with other work")
-    quiet = busy <= machine.BUSY_QUIET_MAX
-    if not quiet:
-        scale.show("  warning: the machine is not idle; numbers will be too low")
+    if not others.quiet:
+        scale.show(f"  warning: {others}; numbers will be too low")
     begun_s = time.monotonic()
-    described = {
+    described: dict[str, Any] = {
         "part": name,
         "quick": scale.quick,
         "begun": datetime.now(UTC).isoformat(timespec="seconds"),
         "busy_before": busy,
-        "quiet": quiet,
+        "quiet": others.quiet,
         "machine": machine.describe(),
     }
     try:
@@ -127,6 +152,9 @@ def run_part(name: str, scale: Scale) -> dict[str, Any]:
     except Exception as failure:
         found = {"error": without_paths(f"{type(failure).__name__}: {failure}")[:2000]}
         traceback.print_exc(file=sys.stderr)
+    if provenance.commit() != described["machine"]["commit"]:
+        found["error"] = "the code was changed while it was measured"
+        described["machine"]["commit"] = ""
     return {**described, "seconds": time.monotonic() - begun_s, **found}
 
 

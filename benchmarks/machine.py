@@ -11,12 +11,11 @@ from typing import Any
 
 import psutil
 
+from benchmarks import provenance
 from benchmarks.baselines.flink_join import FLINK_VERSION
-from benchmarks.scale import ROOT, SLOTS
+from benchmarks.scale import SLOTS
 
 PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "duckdb", "pandas")
-BUSY_QUIET_MAX = 0.1
-BUSY_OVER_S = 5.0
 
 
 def describe() -> dict[str, Any]:
@@ -31,16 +30,8 @@ def describe() -> dict[str, Any]:
         "java": _java(),
         "flink": FLINK_VERSION,
         **{package: metadata.version(package) for package in PACKAGES},
-        "commit": _commit(),
+        "commit": provenance.commit(),
     }
-
-
-def busy_share() -> float:
-    """The share of all cores' time that others use just now.
-
-    Not the load average: that remembers for minutes the part of the benchmarks that ended a moment ago.
-    """
-    return psutil.cpu_percent(interval=BUSY_OVER_S) / 100
 
 
 def _model() -> str:
@@ -56,11 +47,3 @@ def _java() -> str:
         return answer.stderr.split('"')[1]
     except (OSError, IndexError, subprocess.TimeoutExpired):
         return "unknown"
-
-
-def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    try:
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    except OSError:
-        return ""

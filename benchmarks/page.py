@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-Results = Mapping[str, Mapping[str, Any]]
-Part = Mapping[str, Any]
+from benchmarks.head import Part, Results, machine, measured, one_line, warnings
 
 INTRODUCTION = """\
 # Benchmarks
 
-Every number below is from one run on one machine, with all systems side by side on it. Ratios between systems carry
-over to other machines better than rates do. Written by `python -m benchmarks`; do not edit.
+Every section's numbers are from one run on one machine, with all systems side by side on it; the section says when and
+at which commit. Ratios between systems carry over to other machines better than rates do. Written by
+`python -m benchmarks`; do not edit.
 
 To reproduce: `make bench`, on a machine that does nothing else. It takes about two hours, needs 16 GB of memory, 20 GB
 of disk, Java 17 or later and, for Flink and Kafka, Maven and the network once. `python -m benchmarks --help` tells how
@@ -43,7 +42,7 @@ CAVEATS = """\
 
 def page(results: Results, plots: Mapping[str, str]) -> str:
     """The page in Markdown, with a section for each part that ran."""
-    parts = [INTRODUCTION, _machine(results)]
+    parts = [INTRODUCTION, machine(results)]
     for name, section in SECTIONS.items():
         if name not in results:
             continue
@@ -54,45 +53,8 @@ def page(results: Results, plots: Mapping[str, str]) -> str:
             text = f"## {name}\n\nNo figures."
         title, _, rest = text.partition("\n")
         picture = f"\n![{title.lstrip('# ')}](benchmarks/{plots[name]})\n" if name in plots else ""
-        parts.append(f"{title}\n{_warnings(part)}{picture}{rest.rstrip()}\n")
+        parts.append(f"{title}\n\n{measured(part, results)}\n{warnings(part)}{picture}{rest.rstrip()}\n")
     return "\n".join([*parts, CAVEATS])
-
-
-def _machine(results: Results) -> str:
-    if not results:
-        return "Nothing has been measured yet.\n"
-    newest = max(results.values(), key=lambda part: part["begun"])
-    machine = newest["machine"]
-    versions = ", ".join(
-        f"{name} {machine[key]}"
-        for name, key in (
-            ("Spark", "pyspark"), ("Flink", "flink"), ("Java", "java"), ("Python", "python"), ("PyArrow", "pyarrow"),
-            ("Numba", "numba"), ("DuckDB", "duckdb"),
-        )
-    )  # fmt: skip
-    busy = ", ".join(f"{name} {part['busy_before']:.0%}" for name, part in results.items())
-    toy = "**Toy sizes: these numbers show that the programs work, and nothing else.**\n\n" if newest["quick"] else ""
-    return (
-        f"{toy}{machine['cores']} cores ({machine['model']}), {machine['memory_bytes'] / 2**30:.0f} GiB, "
-        f"{machine['system']}. {versions}. {newest['begun'][:10]}, commit {machine['commit'] or 'unknown'}. "
-        f"Every system has {machine['slots']} task slots. Time of the cores used by others before each part: {busy}.\n"
-    )
-
-
-def _warnings(part: Part) -> str:
-    lines = []
-    if not part["quiet"]:
-        lines.append(
-            f"\nThe machine was not idle before this part ({part['busy_before']:.0%} of the cores' time): "
-            "read it with care.\n"
-        )
-    if part.get("error"):
-        lines.append(f"\nIncomplete: {_one_line(part['error'])}\n")
-    return "".join(lines)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(str(text).split())[:300]
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -193,19 +155,15 @@ def _band(part: Part) -> str:
         for name, run in part["runs"].items()
     ]  # fmt: skip
     header = [
-        "operator",
-        "tuples/s, windows full",
-        "whole run",
-        "/ paper",
-        "comparisons",
-        "results",
-        "peak memory, MiB",
-    ]
+        "operator", "tuples/s, windows full", "whole run", "/ paper", "comparisons", "results", "peak memory, MiB",
+    ]  # fmt: skip
+    orderings = any(name.startswith("splitjoin-") for name in part["runs"])
+    aim = "was the aim" + (", with each ordering of SplitJoin's results" if orderings else "")
     return f"""## SplitJoin's band join
 
 {_table(header, rows)}
 
-- {part["target_tuples_per_second"]:,.0f} tuples/s was the aim, with each ordering of SplitJoin's results. SplitJoin
+- {part["target_tuples_per_second"]:,.0f} tuples/s {aim}. SplitJoin
   (USENIX ATC 2016, evaluation) reports {part["paper_tuples_per_second"]:,.0f} tuples/s on 28 cores; it compares each
   tuple with the whole opposite window, and a grid index does not.
 - The operators agree on the number of results: {"yes" if part["results_agree"] else "NO"}.
@@ -247,7 +205,7 @@ def _memory(part: Part) -> str:
         ["resident set size, shared pages counted for each process", _mib(memory["rss_bytes"])],
     ]
     if "skipped" in inside:
-        second = f"The run below a limit was left out: {_one_line(inside['skipped'])}."
+        second = f"The run below a limit was left out: {one_line(inside['skipped'])}."
     else:
         second = (
             f"Below a limit of {_mib(part['limit_bytes'])} MiB for all processes and the file pages they touch (memory "

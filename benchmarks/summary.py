@@ -9,7 +9,9 @@ from typing import Any
 from benchmarks.page import page
 from benchmarks.parts import PARTS
 from benchmarks.plots import draw
+from benchmarks.provenance import DIRTY
 
+FIGURES = "benchmarks.json"
 Results = dict[str, dict[str, Any]]
 
 
@@ -25,13 +27,46 @@ def load_results(out: Path) -> Results:
     return found
 
 
-def write_summary(out: Path, docs: Path) -> None:
-    """`docs`/benchmarks.json, benchmarks.md and the plots in benchmarks/, from what is in `out`."""
+def publishable(result: dict[str, Any]) -> bool:
+    """Whether what a part left is of a commit alone, and of a machine that did nothing else."""
+    commit = result["machine"]["commit"]
+    return bool(commit) and not commit.endswith(DIRTY) and result["quiet"] and not result["quick"]
+
+
+def write_summary(out: Path, docs: Path, published: bool = False) -> None:
+    """`docs`/benchmarks.json, benchmarks.md and the plots in benchmarks/, from what is in `out`.
+
+    Args:
+        published: parts that are not `publishable` are left out; those that `docs` has already stay unless there is a
+            newer one.
+    """
     results = load_results(out)
+    if published:
+        before = _read(docs)
+        new = {name: part for name, part in results.items() if publishable(part)}
+        results = {
+            name: max((each[name] for each in (before, new) if name in each), key=lambda part: part["begun"])
+            for name in PARTS
+            if name in before or name in new
+        }
+    docs.mkdir(parents=True, exist_ok=True)
+    (docs / FIGURES).write_text(json.dumps(_shortened(results), indent=1) + "\n")
+    write_page(docs)
+
+
+def write_page(docs: Path) -> None:
+    """benchmarks.md and the plots in benchmarks/, from benchmarks.json and nothing else."""
+    results = _read(docs)
     (docs / "benchmarks").mkdir(parents=True, exist_ok=True)
-    (docs / "benchmarks.json").write_text(json.dumps(_shortened(results), indent=1) + "\n")
-    plots = draw(results, docs / "benchmarks")
-    (docs / "benchmarks.md").write_text(page(results, plots))
+    (docs / "benchmarks.md").write_text(page(results, draw(results, docs / "benchmarks")))
+
+
+def _read(docs: Path) -> Results:
+    try:
+        found: Results = json.loads((docs / FIGURES).read_text())
+    except FileNotFoundError:
+        return {}
+    return found
 
 
 def _shortened(value: Any) -> Any:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks import machine, provenance, quiet
 from benchmarks.curves import handshake, page, splitjoin, units
 from benchmarks.curves.units import Measured
 from benchmarks.scale import ROOT
@@ -36,7 +37,18 @@ def main() -> int:
     docs = arguments.docs or (ROOT / "benchmarks" / "out" / "quick" / "evaluation" if arguments.quick else DOCS)
     docs.mkdir(parents=True, exist_ok=True)
     if not arguments.page:
-        (docs / FIGURES).write_text(json.dumps(rounded(run(arguments.quick)), indent=1) + "\n")
+        if docs.resolve() == DOCS:
+            if arguments.quick:
+                parser.error("toy sizes do not go into docs/evaluation: leave out --docs, or name another folder")
+            try:
+                provenance.require_clean()
+                quiet.wait_until_quiet()
+            except (provenance.DirtyError, quiet.BusyError) as refused:
+                parser.exit(1, f"nothing was measured: {refused}, or measure for yourself with --docs FOLDER\n")
+        results = rounded(run(arguments.quick))
+        if provenance.commit() != results["commit"]:
+            parser.exit(1, "nothing was written: the code was changed while it was measured\n")
+        (docs / FIGURES).write_text(json.dumps(results, indent=1) + "\n")
     write(docs)
     return 0
 
@@ -47,11 +59,14 @@ def run(quick: bool = False, costs: Measured | None = None) -> dict[str, Any]:
     Args:
         costs: of the units of work; they are measured if none are given.
     """
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
     described = machine.describe()
     costs = costs or units.measure(quick)
     return {
         "quick": quick,
-        "busy_before": 0.0 if quick else machine.busy_share(),
+        "begun": begun,
+        "commit": described["commit"],
+        "busy_before": 0.0 if quick else quiet.look().share,
         "machine": {key: described[key] for key in MACHINE},
         "units": asdict(costs),
         "numpy_compare": units.compare_numpy_ns(1 << (12 if quick else 16)),

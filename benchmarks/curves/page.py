@@ -9,7 +9,8 @@ from typing import Any
 
 from benchmarks.curves import paper
 from benchmarks.curves.model import FAN
-from benchmarks.machine import BUSY_QUIET_MAX
+from benchmarks.provenance import said
+from benchmarks.quiet import BUSY_SHARE_MAX
 
 Part = Mapping[str, Any]
 
@@ -53,12 +54,13 @@ def _machine(results: Part) -> str:
     busy = results["busy_before"]
     noisy = (
         f" Other programs used {busy:.0%} of the cores' time just before: units that are timed can be too slow."
-        if busy > BUSY_QUIET_MAX
+        if busy > BUSY_SHARE_MAX
         else ""
     )
     return (
         f"{toy}{machine['cores']} cores ({machine['model']}), {machine['system']}, Python {machine['python']}, "
-        f"NumPy {machine['numpy']}, Numba {machine['numba']}.{noisy}"
+        f"NumPy {machine['numpy']}, Numba {machine['numba']}. "
+        f"{said(results.get('begun'), results.get('commit'))}{noisy}"
     )
 
 
