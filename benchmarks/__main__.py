@@ -3,6 +3,7 @@
     python -m benchmarks                    everything that is not done yet, then docs/benchmarks.md
     python -m benchmarks --only band,index  these parts anew; the others' results stay
     python -m benchmarks --quick            toy sizes, in minutes; shows that it works, measures nothing
+    python -m benchmarks --own --against COMMIT   is this commit as fast as that one? our rows alone, in turn; no page
     python -m benchmarks --page             the page and its plots anew, from docs/benchmarks.json; measures nothing
 
 Nothing is measured for docs/ from a tree that differs from its commit, or while others use more than a tenth of the
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import shutil
 import sys
 import time
@@ -25,8 +27,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, provenance, quiet
+from benchmarks import against, machine, provenance, quiet
 from benchmarks.baselines.termination import exit_on_terminate
+from benchmarks.checkouts import NoCommitError
 from benchmarks.parts import PARTS
 from benchmarks.provenance import DirtyError
 from benchmarks.quiet import BusyError
@@ -49,10 +52,12 @@ def main() -> int:
     if arguments.page:
         write_page(docs)
         return 0
+    if arguments.own:
+        return run_own(arguments, out)
     published = docs.resolve() == DOCS
     scale = Scale(
         quick=arguments.quick,
-        ends_s=time.monotonic() + arguments.budget_min * 60,
+        ends_s=time.monotonic() + (arguments.budget_min or BUDGET_MIN) * 60,
         data=arguments.data / "quick" if arguments.quick else arguments.data,
         work=out / "work",
         cgroup=arguments.cgroup,
@@ -89,7 +94,16 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--page", action="store_true", help="measure nothing")
     parser.add_argument("--only", type=_names, help=f"parts to run anew, of {','.join(PARTS)}")
     parser.add_argument("--again", action="store_true", help="run finished parts anew, too")
-    parser.add_argument("--budget-min", type=float, default=BUDGET_MIN, help="minutes for all parts together")
+    parser.add_argument(
+        "--budget-min",
+        type=float,
+        help=f"minutes for all parts together: {BUDGET_MIN:g}, with --own as many as it takes",
+    )
+    parser.add_argument("--own", action="store_true", help="our rows alone, without Spark's own join and Flink")
+    parser.add_argument("--against", metavar="COMMIT", help="with --own: the commit to compare this one with")
+    parser.add_argument(
+        "--pairs", type=_positive, default=against.PAIRS, help="with --own: turns of each commit (%(default)s)"
+    )
     parser.add_argument("--cgroup", type=Path, help="memory cgroup in which `memory` may make another; see limited.py")
     parser.add_argument("--data", type=Path, default=DATA, help="where inputs are kept, about 8 GB")
     parser.add_argument("--out", type=Path, help="where each part's results are kept")
@@ -98,7 +112,40 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.quick and arguments.docs and arguments.docs.resolve() == DOCS:
         parser.error("toy sizes do not go into docs/: leave out --docs, or name another folder")
+    if arguments.own != (arguments.against is not None):
+        parser.error("--own and --against COMMIT go together")
+    if arguments.own and (unknown := [name for name in arguments.only or () if name not in against.OWN]):
+        parser.error(f"--own has no part {', '.join(unknown)}; it has {', '.join(against.OWN)}")
     return arguments
+
+
+def run_own(arguments: argparse.Namespace, out: Path) -> int:
+    """Compare HEAD with the commit named by --against; the exit status."""
+    limit_s = math.inf if arguments.budget_min is None else arguments.budget_min * 60
+    work = out / "own"
+    data = arguments.data / "quick" if arguments.quick else arguments.data
+    scale = Scale(
+        quick=arguments.quick, ends_s=time.monotonic() + limit_s, data=data.absolute(), work=work.absolute()
+    )  # fmt: skip
+    try:
+        provenance.require_clean()  # What is measured is HEAD, and a reader would think it is what the files say.
+        return against.run_against(arguments.against, arguments.only or list(against.OWN), arguments.pairs, scale)
+    except (DirtyError, BusyError, NoCommitError, against.WrongCodeError) as refused:
+        scale.show(f"nothing can be compared: {refused}")
+        return 1
+    except KeyboardInterrupt:
+        scale.show("stopped; the worktrees are removed")
+        return 130
+    finally:
+        if not arguments.keep:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("there must be at least one")
+    return number
 
 
 def _names(text: str) -> list[str]:

@@ -6,12 +6,16 @@ SplitJoin runs once with each ordering of its results. All operators must give a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from benchmarks import systems
 from benchmarks.data import make_band
 from benchmarks.rates import rate_after
 from benchmarks.scale import Scale
+from benchmarks.systems import Rates, Report
 from streamjoin.ordering import Ordering
 
 PAPER_TUPLES_A_SECOND = 5200.0
@@ -31,22 +35,8 @@ OPERATORS = {
 
 def run(scale: Scale) -> dict[str, Any]:
     """`runs` by operator with `rate_full_window`, tuples of both streams a second once both windows are full."""
-    rows_per_file = scale.pick(1 << 18, 1 << 13)
-    files_a_window = scale.pick(8, 2)
-    files = scale.pick(16, 5)
-    window_rows = rows_per_file * files_a_window
-    work = systems.folder(scale, "band")
-    data = scale.data / f"band-{rows_per_file}x{files}"
-    make_band(data, files=files, rows_per_file=rows_per_file, span_ms_per_file=rows_per_file, seed=1)
-    runs = {}
-    names = scale.pick(tuple(OPERATORS), ("biclique", "matrix", "splitjoin-total"))
-    for name in names:
-        operator = OPERATORS[name]
-        query = QUERY.format(rows=window_rows)
-        join = systems.join_file(work, name, systems.parquet_streams(data, delay="0s"), query, operator)
-        report = systems.own(scale, work, name, [join], limit_s=scale.pick(400, 180))[0]
-        report["rate_full_window"] = rate_after(report, 2 * window_rows)
-        runs[name] = report
+    rows_per_file, files, window_rows = _size(scale)
+    runs = _runs(scale, _data(scale))
     answer: dict[str, Any] = {
         "window_rows": window_rows, "rows_per_batch": 2 * rows_per_file, "runs": runs,
         "paper_tuples_per_second": PAPER_TUPLES_A_SECOND, "target_tuples_per_second": TARGET_TUPLES_A_SECOND,
@@ -58,3 +48,36 @@ def run(scale: Scale) -> dict[str, Any]:
     elif len(counts) > 1:
         answer["error"] = f"operators disagree on the number of results: {sorted(map(str, counts))}"
     return answer
+
+
+@contextmanager
+def own(scale: Scale) -> Iterator[Callable[[Scale], Rates]]:
+    """All operators, as often as wanted: tuples of both streams a second once both windows are full."""
+    data = _data(scale)
+    yield lambda scale: systems.rates(_runs(scale, data), "rate_full_window")
+
+
+def _size(scale: Scale) -> tuple[int, int, int]:
+    """Rows a file, files, rows of a window."""
+    rows_per_file = scale.pick(1 << 18, 1 << 13)
+    return rows_per_file, scale.pick(16, 5), rows_per_file * scale.pick(8, 2)
+
+
+def _data(scale: Scale) -> Path:
+    rows_per_file, files, _ = _size(scale)
+    data = scale.data / f"band-{rows_per_file}x{files}"
+    make_band(data, files=files, rows_per_file=rows_per_file, span_ms_per_file=rows_per_file, seed=1)
+    return data
+
+
+def _runs(scale: Scale, data: Path) -> dict[str, Report]:
+    _, _, window_rows = _size(scale)
+    work = systems.folder(scale, "band")
+    runs = {}
+    for name in scale.pick(tuple(OPERATORS), ("biclique", "matrix", "splitjoin-total")):
+        query = QUERY.format(rows=window_rows)
+        join = systems.join_file(work, name, systems.parquet_streams(data, delay="0s"), query, OPERATORS[name])
+        report = systems.own(scale, work, name, [join], limit_s=scale.pick(400, 180))[0]
+        report["rate_full_window"] = rate_after(report, 2 * window_rows)
+        runs[name] = report
+    return runs

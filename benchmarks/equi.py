@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,15 @@ from benchmarks.baselines.duckdb_join import count_and_hash
 from benchmarks.data import make_equi
 from benchmarks.rates import median_ms_after, rate_after, ratio
 from benchmarks.scale import OutOfTimeError, Scale
-from benchmarks.systems import SESSION_SETTINGS, Report
+from benchmarks.systems import SESSION_SETTINGS, Rates, Report
 
 QUERY = (
     "SELECT ONLINE r.ts AS r_ts, r.key AS r_key, r.val AS r_val, s.ts AS s_ts, s.key AS s_key, s.val AS s_val "
     "FROM r, s WHERE r.key = s.key WITHIN {window_s} SECONDS"
 )
 OPERATOR = {"name": "biclique", "routing": "hash"}
-OURS = ("streamjoin-driver", "streamjoin-dataframe")
+OURS = {"streamjoin-driver": "driver", "streamjoin-dataframe": "dataframe"}
+"""Row -> see `own_join`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +101,33 @@ def run_workload(scale: Scale, part: str, workload: Workload) -> dict[str, Any]:
     return answer
 
 
+@contextmanager
+def own_rows(scale: Scale, part: str, workload: Workload) -> Iterator[Callable[[Scale], Rates]]:
+    """StreamJoin alone, as often as wanted: tuples of both streams a second after the warm-up."""
+    data = workload.make(scale.data)
+
+    def turn(scale: Scale) -> Rates:
+        work = systems.folder(scale, part)
+        reports = {name: _own(scale, work, data, workload, name) for name in OURS}
+        for report in reports.values():
+            _rate(report, workload)
+        return systems.rates(reports, "rate_measured")
+
+    yield turn
+
+
+def _own(scale: Scale, work: Path, data: Path, workload: Workload, name: str) -> Report:
+    query = QUERY.format(window_s=workload.window_s)
+    join = systems.join_file(work, name, systems.parquet_streams(data), query, OPERATOR)
+    return systems.own(scale, work, name, [join], limit_s=workload.limit_s, via=OURS[name])[0]
+
+
 def _systems(scale: Scale, work: Path, data: Path, workload: Workload) -> dict[str, Callable[[], Report]]:
     """Every system, as a call that runs it."""
     limit_s, window_s, memory_mb = workload.limit_s, workload.window_s, workload.memory_mb
 
-    def own(way: str) -> Callable[[], Report]:
-        def call() -> Report:
-            name = f"streamjoin-{way}"
-            query = QUERY.format(window_s=window_s)
-            join = systems.join_file(work, name, systems.parquet_streams(data), query, OPERATOR)
-            return systems.own(scale, work, name, [join], limit_s=limit_s, via=way)[0]
-
-        return call
+    def own(name: str) -> Callable[[], Report]:
+        return lambda: _own(scale, work, data, workload, name)
 
     def spark(state: str, settings: dict[str, str] | None = None) -> Callable[[], Report]:
         name = f"spark-{state}" + ("-same-settings" if settings else "")
@@ -126,8 +143,8 @@ def _systems(scale: Scale, work: Path, data: Path, workload: Workload) -> dict[s
         )  # fmt: skip
 
     calls = {
-        "streamjoin-driver": own("driver"),
-        "streamjoin-dataframe": own("dataframe"),
+        "streamjoin-driver": own("streamjoin-driver"),
+        "streamjoin-dataframe": own("streamjoin-dataframe"),
         "spark-default": spark("default"),
         "spark-default-same-settings": spark("default", SESSION_SETTINGS),
         "flink-heap-1s": flink(1),

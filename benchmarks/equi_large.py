@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
-from benchmarks.equi import Workload, run_workload
+from benchmarks.equi import Workload, own_rows, run_workload
 from benchmarks.scale import Scale
+from benchmarks.systems import Rates
 
 TARGETS = {"spark-default": 10.0, "flink-heap-1s": 8.0}
 EXPECTED_S = 1800
@@ -22,3 +25,8 @@ QUICK = Workload(
 def run(scale: Scale) -> dict[str, Any]:
     """See `run_workload`. One batch is a file of each stream; the warm-up is the first one."""
     return run_workload(scale, "equi_large", scale.pick(FULL, QUICK))
+
+
+def own(scale: Scale) -> AbstractContextManager[Callable[[Scale], Rates]]:
+    """See `own_rows`."""
+    return own_rows(scale, "equi_large", scale.pick(FULL, QUICK))

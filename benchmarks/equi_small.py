@@ -7,10 +7,13 @@ batch, so it is in `equi_large` only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
-from benchmarks.equi import Workload, run_workload
+from benchmarks.equi import Workload, own_rows, run_workload
 from benchmarks.scale import Scale
+from benchmarks.systems import Rates
 
 TARGETS = {"spark-default": 4.0}
 EXPECTED_S = 1000
@@ -27,3 +30,8 @@ QUICK = Workload(
 def run(scale: Scale) -> dict[str, Any]:
     """See `run_workload`."""
     return run_workload(scale, "equi_small", scale.pick(FULL, QUICK))
+
+
+def own(scale: Scale) -> AbstractContextManager[Callable[[Scale], Rates]]:
+    """See `own_rows`."""
+    return own_rows(scale, "equi_small", scale.pick(FULL, QUICK))

@@ -45,31 +45,36 @@ class Ended:
         return self.log.read_text(errors="replace")[-LOG_TAIL_CHARACTERS:]
 
 
-def start(command: Sequence[str], log: Path, cgroup: Cgroup | None = None) -> subprocess.Popen[bytes]:
-    """Start a program of this project; its output goes to `log`. It begins a session of its own."""
+def start(
+    command: Sequence[str], log: Path, cgroup: Cgroup | None = None, code: Path = ROOT
+) -> subprocess.Popen[bytes]:
+    """Start a program of the project, as it is in `code`; its output goes to `log`. It begins a session of its own."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    paths = [str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    paths = [str(code), *(path for path in given if Path(path).resolve() != ROOT)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)), "PYTHONUNBUFFERED": "1"}
     if cgroup is not None:
         # The shell enters the group, then becomes the program: every process it starts is inside from the first page.
         command = ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(cgroup.processes), *command]
     with log.open("wb") as out:
         return subprocess.Popen(
-            list(command), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+            list(command), cwd=code, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
             env=environment, start_new_session=True,
         )  # fmt: skip
 
 
 def run(
-    command: Sequence[str], *, limit_s: float, log: Path, cgroup: Cgroup | None = None, watched: Path | None = None
-) -> Ended:
+    command: Sequence[str], *, limit_s: float, log: Path, cgroup: Cgroup | None = None, watched: Path | None = None,
+    code: Path = ROOT,
+) -> Ended:  # fmt: skip
     """Run a program to its end, or for `limit_s`; then it is asked to stop, and killed if it does not.
 
     Args:
         watched: see `Footprint`.
+        code: the checkout that it is a program of.
     """
     begun = time.monotonic()
-    process = start(command, log, cgroup)
+    process = start(command, log, cgroup, code)
     cut_off = False
     try:
         with Footprint(process.pid, watched) as footprint:

@@ -31,6 +31,7 @@ class Scale:
         data: where inputs are kept from run to run.
         work: for checkpoints and logs; a part removes its own when it begins.
         cgroup: a folder of a memory cgroup in which another may be made; None to do without.
+        code: the checkout whose StreamJoin is measured.
     """
 
     quick: bool
@@ -38,6 +39,7 @@ class Scale:
     data: Path
     work: Path
     cgroup: Path | None = None
+    code: Path = ROOT
 
     def pick(self, full: T, quick: T) -> T:
         """`full`, or `quick` at toy scale."""

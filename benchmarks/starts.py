@@ -17,7 +17,6 @@ import argparse
 import os
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +27,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.checkouts import checkout
 from benchmarks.footprint import sums_of
 from benchmarks.live import BUSY, DEMO, IDLE, answers, start_job, wait_until
 from streamjoin.client import Client
@@ -68,23 +68,6 @@ def main() -> int:
     for name, times in found.items():
         print(f"  {name:<38} {statistics.median(times):7.2f}")
     return 0
-
-
-@contextmanager
-def checkout(commit: str | None) -> Iterator[Path]:
-    """The folder with the code of a commit; ours if none is named."""
-    ours = Path(__file__).resolve().parents[1]
-    if commit is None:
-        yield ours
-        return
-    with tempfile.TemporaryDirectory() as place:
-        theirs = Path(place) / "code"
-        git = ["git", "-C", str(ours), "worktree"]
-        subprocess.run([*git, "add", "--quiet", "--detach", str(theirs), commit], check=True)
-        try:
-            yield theirs
-        finally:
-            subprocess.run([*git, "remove", "--force", str(theirs)], check=True)
 
 
 @contextmanager

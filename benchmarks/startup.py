@@ -11,14 +11,15 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks import padded, systems
 from benchmarks.processes import kill, start
-from benchmarks.scale import Scale
+from benchmarks.scale import ROOT, Scale
+from benchmarks.systems import Rates
 from streamjoin.state.store import read_manifests
 
 EXPECTED_S = 240
@@ -75,11 +76,11 @@ def _round(scale: Scale, file: Path, checkpoint: Path, kill_after: int) -> dict[
 class _Job:
     """A running command."""
 
-    def __init__(self, file: Path, log: Path) -> None:
+    def __init__(self, file: Path, log: Path, code: Path) -> None:
         self.begun_s = time.monotonic()
         self.log = log
         command = [sys.executable, "-m", "streamjoin.cli", "run", str(file), "--until-end", "--quiet"]
-        self.process = start(command, log)
+        self.process = start(command, log, code=code)
 
     def committed(self, checkpoint: Path, batch: int, limit_s: float) -> float:
         """Wait for a batch's commit; seconds since the command.
@@ -99,9 +100,9 @@ class _Job:
 
 
 @contextmanager
-def _job(file: Path, log: Path) -> Iterator[_Job]:
+def _job(file: Path, log: Path, code: Path = ROOT) -> Iterator[_Job]:
     """A command that is killed when the block is left."""
-    job = _Job(file, log)
+    job = _Job(file, log, code)
     try:
         yield job
     finally:
@@ -111,3 +112,31 @@ def _job(file: Path, log: Path) -> Iterator[_Job]:
 def _last_commit(checkpoint: Path) -> int:
     entries = (checkpoint / "offsets" / "commits").iterdir()
     return max(int(entry.name) for entry in entries if entry.name.isdigit())
+
+
+@contextmanager
+def own(scale: Scale) -> Iterator[Callable[[Scale], Rates]]:
+    """One start and one recovery with either state, as often as wanted: how many of them there could be in a second."""
+    yield lambda scale: {
+        **_turn(scale, "small", scale.pick(32 << 20, 4 << 20), 4),
+        **_turn(scale, "large", scale.pick(5 << 28, 8 << 20), scale.pick(19, 5)),
+    }
+
+
+def _turn(scale: Scale, name: str, state_bytes: int, kill_after: int) -> Rates:
+    """As `_round`, but nothing is read from the state: another commit may write it otherwise."""
+    files = scale.pick(FILES, FILES_QUICK)
+    work = systems.folder(scale, f"startup-{name}")
+    join = padded.make(scale, state_bytes, files, files).join(work, name)
+    file = work / f"{name}.yaml"
+    file.write_text(json.dumps(join, indent=1))
+    checkpoint = Path(join["run"]["checkpoint"])
+    limit_s = scale.seconds(scale.pick(300.0, 240.0))
+    with _job(file, file.with_suffix(".first.log"), scale.code) as job:
+        first_s = job.committed(checkpoint, 0, limit_s)
+        batch_s = (job.committed(checkpoint, kill_after - 1, limit_s) - first_s) / (kill_after - 1)
+    reached = _last_commit(checkpoint)
+    with _job(file, file.with_suffix(".second.log"), scale.code) as job:
+        recovery_s = job.committed(checkpoint, reached + 1, limit_s)
+    shutil.rmtree(checkpoint)
+    return {f"{name}, first batch": 1 / first_s, f"{name}, recovery": 1 / recovery_s, f"{name}, batch": 1 / batch_s}

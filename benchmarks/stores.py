@@ -6,10 +6,12 @@ Two processes write blocks as two slots do, and one commits, through the same co
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import shutil
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import systems
+from benchmarks.processes import run as run_program
 from benchmarks.scale import SLOTS, Scale
+from benchmarks.systems import FailedRowError, Rates
 from streamjoin.plan import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import key_code
 from streamjoin.results.ledger import Description
@@ -41,6 +45,7 @@ DAY_US = 86_400_000_000
 KEYS = 4_000_000
 REST_S = 40
 """Between writing and asking: a store that has just taken gigabytes still puts them in order."""
+TURN_S_MAX = 1800.0
 SCHEMA = pa.schema(
     [
         ("r_id", pa.int64()),
@@ -217,3 +222,38 @@ def _visible(spec: StoreSpec | None, commits: int, work: Path) -> dict[str, floa
         milliseconds.append((time.perf_counter() - begun_s) * 1000)
         assert rows == VISIBLE_ROWS
     return {"p50_ms": float(np.percentile(milliseconds, 50)), "p95_ms": float(np.percentile(milliseconds, 95))}
+
+
+@contextlib.contextmanager
+def own(scale: Scale) -> Iterator[Callable[[Scale], Rates]]:
+    """This part as often as wanted: rows a second into each store, and how many questions it answers in a second."""
+    yield _turn
+
+
+def _turn(scale: Scale) -> Rates:
+    """The part as the checkout has it, in a process of its own: it works on the library's inside, not on a command."""
+    work = systems.folder(scale, "stores")
+    command = [
+        sys.executable, "-m", "benchmarks", "--only", "stores", "--out", str(work / "out"), "--docs",
+        str(work / "docs"), "--data", str(work / "data"), *(["--quick"] if scale.quick else []),
+    ]  # fmt: skip
+    ended = run_program(command, limit_s=scale.seconds(TURN_S_MAX), log=work / "log", code=scale.code)
+    result = work / "out" / "stores.json"
+    found: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {"error": ended.tail}
+    if found.get("error"):
+        raise FailedRowError(f"stores: {found['error']}")
+    return rates_of(found["stores"])
+
+
+def rates_of(found: dict[str, Any]) -> Rates:
+    """What `run` found of each store that was there, as rates."""
+    there = {name: store for name, store in found.items() if "skipped" not in store}
+    return {
+        row: rate
+        for name, store in there.items()
+        for row, rate in (
+            (f"{name}, rows in", store["rows_per_second"]),
+            (f"{name}, a key", 1000 / store["key"]["p50_ms"]),
+            (f"{name}, one second", 1000 / store["time"]["p50_ms"]),
+        )
+    }

@@ -31,6 +31,12 @@ SESSION_SETTINGS = {
 """Those settings of StreamJoin's session that make any streaming query cheaper, to give them to Spark's own join."""
 
 Report = dict[str, Any]
+Rates = Mapping[str, float]
+"""By row of a part; more is better."""
+
+
+class FailedRowError(Exception):
+    """A run gave no rate."""
 
 
 def folder(scale: Scale, part: str) -> Path:
@@ -99,7 +105,7 @@ def own(
     scale.show(f"  {name}: at most {limit_s:,.0f} s" + (f" for each of {len(files)} joins" if len(files) > 1 else ""))
     total_s = scale.seconds(limit_s * len(files) + START_AND_END_S)
     watched = Path(joins[0]["run"]["checkpoint"]) if watch else None
-    ended = run(command, limit_s=total_s, log=work / f"{name}.log", cgroup=cgroup, watched=watched)
+    ended = run(command, limit_s=total_s, log=work / f"{name}.log", cgroup=cgroup, watched=watched, code=scale.code)
     reports = _read_list(out)
     if len(reports) < len(files):
         why = "stopped, its time was over" if ended.cut_off else f"ended with status {ended.status}: {ended.tail}"
@@ -109,6 +115,18 @@ def own(
     further = {"memory": ended.memory, "seconds_wall": ended.seconds}
     names = [name] if len(files) == 1 else [f"{name}, {Path(one['run']['checkpoint']).stem}" for one in joins]
     return [_told(scale, told, {**report, **further}) for told, report in zip(names, reports, strict=True)]
+
+
+def rates(reports: Mapping[str, Report], key: str) -> Rates:
+    """One figure of each report.
+
+    Raises:
+        FailedRowError: a run failed, or was too short for a rate.
+    """
+    for name, report in reports.items():
+        if report.get("error") or not report.get(key):
+            raise FailedRowError(f"{name}: {report.get('error') or f'no {key}, the run was cut off'}")
+    return {name: report[key] for name, report in reports.items()}
 
 
 def join_file(
