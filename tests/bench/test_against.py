@@ -370,7 +370,8 @@ def test_starts_and_recoveries_are_of_the_code_of_the_checkout(tmp_path: Path, m
     assert list(rates) == [
         f"{size}, {what}" for size in ("small", "large") for what in ("first batch", "recovery", "batch")
     ]
-    assert all(0 < rate <= 50 for rate in rates.values())
+    # A batch takes 20 ms and is looked for every 10; one that was there before the start would be found in no time.
+    assert all(0 < rate < 1000 for rate in rates.values())
     assert used == [toy.code] * 4
 
 
