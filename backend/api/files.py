@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
-from backend.api.shapes import LIMIT_MAX, Limit
+from backend.api.shapes import LIMIT_MAX, Limit, link_next
 from backend.auth.actor import Operator
 from backend.auth.folders import Folders
 from backend.context import InContext
@@ -58,8 +58,7 @@ def list_files(
     rest = listing.entries if starting_after is None else after(listing.entries, starting_after)
     data = [FileOut(name=entry.name, path=entry.path, kind=entry.kind, format=entry.format, bytes=entry.bytes)
             for entry in rest[:limit]]  # fmt: skip
-    if len(rest) > limit:
-        url = request.url.include_query_params(starting_after=data[-1].name)
-        response.headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
-    return Files(path=listing.path, parent=listing.parent, data=data, has_more=len(rest) > limit,
-                 is_cut=listing.is_cut)  # fmt: skip
+    found = Files(path=listing.path, parent=listing.parent, data=data, has_more=len(rest) > limit,
+                  is_cut=listing.is_cut)  # fmt: skip
+    link_next(request, response, found.has_more, [entry.name for entry in data])
+    return found
