@@ -175,11 +175,9 @@ class ChainStep:
 
         Like `_settled`, by event times: what the batch brings is not older than the marks before it.
         """
-        if self.line.workers == 1:
-            met_us = lowest_mark_us(self.report.marks_us)
-        else:
-            most_us = lowest_mark_us(clock.mark_us for clock in self.before.clocks)
-            met_us = None if most_us is None else settled(*self._oldest(lambda info: info.ts_min_us), most_us)
+        before_us = lowest_mark_us(clock.mark_us for clock in self.before.clocks)
+        most_us = self.report.output_mark_us if self.line.workers == 1 else before_us
+        met_us = None if most_us is None else settled(*self._oldest(lambda info: info.ts_min_us), most_us)
         if not waiting:
             return met_us
         keyed = all(query.keyed for query in self.plan.queries)  # else results have no times
