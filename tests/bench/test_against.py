@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import shutil
 import subprocess
 import sys
 import time
@@ -226,8 +227,7 @@ def test_programs_run_as_the_checkout_has_them(tree: Path, tmp_path: Path, monke
     ask = [sys.executable, "-c", "import os; print(os.environ['PYTHONPATH'], os.getcwd())"]
     ended = run(ask, limit_s=30, log=tmp_path / "log", code=tree)
     assert ended.tail.split() == [os.pathsep.join([str(tree), str(tmp_path)]), str(tree)]
-    (tree / "streamjoin" / "__init__.py").unlink()
-    (tree / "streamjoin").rmdir()
+    shutil.rmtree(tree / "streamjoin")
     with pytest.raises(against.WrongCodeError, match="do not import the StreamJoin there"):
         against.check_imports(tree)
 
