@@ -14,6 +14,7 @@ from pathlib import Path
 
 from backend.catalog.ids import new_id
 from backend.problems import Problem
+from streamjoin.durable import sync_folder, write_durably
 
 SEEN = ".seen"
 _ID = re.compile(r"str_[0-9a-z]{26}")
@@ -51,15 +52,15 @@ def add(spool: Path, body: bytes, batch_id: str | None) -> tuple[int, bool]:
     digest = hashlib.sha256(body).hexdigest()
     name = f"{new_id('rows')}.jsonl"
     unfinished = spool / f".{name}"
-    _write(unfinished, body if body.endswith(b"\n") else body + b"\n")
+    write_durably(unfinished, body if body.endswith(b"\n") else body + b"\n")
     if batch_id is None:
         os.rename(unfinished, spool / name)
-        _sync(spool)
+        sync_folder(spool)
         return rows, True
     # The mark names the file before the file shows: whoever finds the mark can finish what a crash left undone.
     mark = spool / SEEN / batch_id
     draft = spool / SEEN / f".{name}"
-    _write(draft, f"{digest} {name}".encode())
+    write_durably(draft, f"{digest} {name}".encode())
     try:
         os.link(draft, mark)
         fresh = True
@@ -76,27 +77,12 @@ def add(spool: Path, body: bytes, batch_id: str | None) -> tuple[int, bool]:
         if (spool / name).exists():
             unfinished.unlink()
             return rows, False
-    _sync(spool / SEEN)
+    sync_folder(spool / SEEN)
     os.rename(unfinished, spool / name)
-    _sync(spool)
+    sync_folder(spool)
     return rows, fresh
 
 
 def remove(spool: Path) -> None:
     """Forget all rows, if there are any. A folder that is a link stays, and so does what it leads to."""
     shutil.rmtree(spool, ignore_errors=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

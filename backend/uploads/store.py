@@ -19,6 +19,7 @@ from typing import BinaryIO, Final, Self
 
 from backend.catalog.ids import new_id
 from backend.problems import Problem
+from streamjoin.durable import sync_folder, write_durably
 
 DRAFT_KEPT_S: Final = 3600.0
 """A draft that nothing was added to for so long is left over from a process that died."""
@@ -92,8 +93,8 @@ class Draft:
                 os.link(self._path, self._folder / name)  # of two at once only one is first
             except FileExistsError:
                 return self._is_repeated(name)
-            _write_durably(self._folder / _OWNERS / name, owner_id or "")
-            _sync(self._folder)
+            write_durably(self._folder / _OWNERS / name, (owner_id or "").encode())
+            sync_folder(self._folder)
         return True
 
     def _is_repeated(self, name: str) -> bool:
@@ -141,7 +142,7 @@ def remove(folder: Path, name: str) -> None:
     """Forget one, whose name is checked."""
     (folder / name).unlink(missing_ok=True)
     (folder / _OWNERS / name).unlink(missing_ok=True)
-    _sync(folder)
+    sync_folder(folder)
 
 
 @contextmanager
@@ -165,18 +166,3 @@ def _forget_old_drafts(drafts: Path) -> None:
                 path.unlink()
         except FileNotFoundError:  # it was kept or forgotten meanwhile
             continue
-
-
-def _write_durably(path: Path, text: str) -> None:
-    with open(path, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from streamjoin.durable import sync_folder
+
 RECORD_BYTES_MAX: Final = 64 * 1024
 LETTER_BYTES: Final = 512
 """What a letter takes in memory beside its record, about."""
@@ -106,7 +108,7 @@ def write_dead_letters(path: Path, letters: Sequence[DeadLetter], batch: int, at
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _as_json(letter: DeadLetter, batch: int, at_us: int) -> dict[str, Any]:
@@ -143,12 +145,3 @@ def _cut_text(record: bytes) -> str:
         if error.reason != "unexpected end of data" or error.start < RECORD_BYTES_MAX - 3:
             raise
         return head[: error.start].decode()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename durable: a rename is an entry of the folder, not of the file."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from streamjoin.durable import sync_folder
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
@@ -186,7 +187,7 @@ class StateStore:
                 os.fsync(file.fileno())
         os.replace(temporary, path)
         if self.sync:
-            _sync_directory(path.parent)
+            sync_folder(path.parent)
 
 
 class SegmentWriter:
@@ -225,14 +226,6 @@ class SegmentWriter:
 def _sync_file(path: Path) -> None:
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read_manifests(root: Path, stage: int = 0) -> Iterator[tuple[int, UnitState]]:
