@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pydantic import BaseModel
 
-from streamjoin.schema import type_name
+from streamjoin.plan.schema import type_name
 
 
 class Column(BaseModel):

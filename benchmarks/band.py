@@ -16,7 +16,7 @@ from benchmarks.data import make_band
 from benchmarks.rates import rate_after
 from benchmarks.scale import Scale
 from benchmarks.systems import Rates, Report
-from streamjoin.ordering import Ordering
+from streamjoin.plan.ordering import Ordering
 
 PAPER_TUPLES_A_SECOND = 5200.0
 TARGET_TUPLES_A_SECOND = 100_000.0

@@ -10,14 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.scale import Scale
-from streamjoin.expression import Columns
 from streamjoin.index import kernels
+from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo, build
 from streamjoin.index.view import CELL, KEY
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.expression import Columns
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.window import R
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
-from streamjoin.window import R
 
 EXPECTED_S = 60
 REPEATS = 5
@@ -64,7 +65,7 @@ def _probe(stored: pa.RecordBatch, probing: pa.RecordBatch, predicate: str, want
     plan: JoinPlan = plan_query(
         f"SELECT ONLINE r.k AS rk, s.k AS sk FROM r, s WHERE {predicate}", schemas, index=wanted
     )
-    layout = plan.layout(R)
+    layout = layout_of(plan, R)
     nothing = np.zeros(0, np.int64)
     columns: Columns = {("r", name): stored.column(name) for name in stored.schema.names}
 

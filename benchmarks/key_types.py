@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.operators.biclique import Biclique
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
 from tests.conformance.local import LocalRun
 
 ROWS = 400_000

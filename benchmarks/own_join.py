@@ -30,14 +30,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from benchmarks.baselines.report import Report
 from benchmarks.baselines.spark_join import await_batches, fill
 from benchmarks.baselines.termination import exit_on_terminate
-from streamjoin.joinfile import load
-from streamjoin.prepare import Bound, bind
 from streamjoin.spark import baseline
 from streamjoin.spark.driver import BatchReport, Driver, Progress
 from streamjoin.spark.join import Stream, stream_join
 from streamjoin.spark.run import report as figures
 from streamjoin.spark.run import topics_of
 from streamjoin.spark.session import open_session
+from streamjoin.spec.joinfile import load
+from streamjoin.spec.prepare import Bound, bind
 
 WAYS = ("driver", "dataframe", "spark")
 

@@ -79,7 +79,7 @@ class _Job:
     def __init__(self, file: Path, log: Path, code: Path) -> None:
         self.begun_s = time.monotonic()
         self.log = log
-        command = [sys.executable, "-m", "streamjoin.cli", "run", str(file), "--until-end", "--quiet"]
+        command = [sys.executable, "-m", "streamjoin.cli.commands", "run", str(file), "--until-end", "--quiet"]
         self.process = start(command, log, code=code)
 
     def committed(self, checkpoint: Path, batch: int, limit_s: float) -> float:

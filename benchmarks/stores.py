@@ -23,7 +23,7 @@ from benchmarks import systems
 from benchmarks.processes import run as run_program
 from benchmarks.scale import SLOTS, Scale
 from benchmarks.systems import FailedRowError, Rates
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import key_code
 from streamjoin.results.ledger import Description
 from streamjoin.results.parts import BatchDone

@@ -12,7 +12,7 @@ def main() -> None:
     if sys.argv[1:] == ["up"] and find_spec("fastapi") is not None:  # else the command line says what to install
         import_module("worker.up").main()
         return
-    from streamjoin.cli import main as command_line
+    from streamjoin.cli.commands import main as command_line
 
     command_line()
 

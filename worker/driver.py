@@ -121,10 +121,10 @@ def run(
     from backend.jobs.joinfile import check_places, join_file, until_end
     from backend.results.memory import recent_for
     from streamjoin.operators import registry
-    from streamjoin.prepare import bind, bounded_names, require_ends, store_sink
     from streamjoin.spark import run as engine
     from streamjoin.spark.driver import Driver, first_cause
     from streamjoin.spark.session import log_of, open_session
+    from streamjoin.spec.prepare import bind, bounded_names, require_ends, store_sink
 
     ends = until_end(job)
     with catalog.read() as reading:

@@ -41,9 +41,9 @@ from backend.jobs.joinfile import check_spec, with_store
 from backend.jobs.previews import PreviewOut, previewed
 from backend.problems import Place, Problem
 from streamjoin.errors import StreamJoinError
-from streamjoin.explain import explain, summary
-from streamjoin.joinfile import SLOTS_MAX
-from streamjoin.prepare import Bound
+from streamjoin.explain.plans import explain, summary
+from streamjoin.spec.joinfile import SLOTS_MAX
+from streamjoin.spec.prepare import Bound
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 

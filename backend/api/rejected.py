@@ -16,9 +16,9 @@ from backend.context import Context, InContext
 from backend.jobs import service
 from backend.problems import Place, Problem
 from backend.rejected import as_csv, fields_of
-from streamjoin import rejected
 from streamjoin.errors import StateError
-from streamjoin.job import dead_letters_folder
+from streamjoin.intake import rejected
+from streamjoin.spec.job import dead_letters_folder
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 

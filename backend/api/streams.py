@@ -24,8 +24,8 @@ from backend.streams.sample import look_at
 from backend.streams.times import TimeColumn
 from backend.streams.widened import Widened
 from backend.uploads.names import resolved
-from streamjoin.joinfile import StreamFile
-from streamjoin.schema import ARRIVAL
+from streamjoin.plan.schema import ARRIVAL
+from streamjoin.spec.joinfile import StreamFile
 
 router = APIRouter(prefix="/api/v1/streams", tags=["streams"])
 

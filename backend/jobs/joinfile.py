@@ -14,9 +14,9 @@ from backend.settings import Settings
 from backend.streams.entry import PUSH
 from backend.uploads.names import resolved
 from streamjoin.errors import InputError
-from streamjoin.joinfile import JoinFile, of_content
-from streamjoin.prepare import bind, store_spec
 from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.spec.joinfile import JoinFile, of_content
+from streamjoin.spec.prepare import bind, store_spec
 
 RUN_FIELDS = (
     "slots", "files_per_batch", "offsets_per_batch", "heartbeat", "strict", "driver_memory", "until_end",

@@ -14,8 +14,8 @@ from backend.columns import Column, columns_of
 from backend.context import Context
 from backend.problems import Place, Problem
 from streamjoin.errors import RunError
-from streamjoin.prepare import Bound
-from streamjoin.preview import NOTE, Looked, Preview, Rows, preview, time_text
+from streamjoin.explain.preview import NOTE, Looked, Preview, Rows, preview, time_text
+from streamjoin.spec.prepare import Bound
 
 AT_ONCE = 2
 """Previews that one process of the API makes side by side: each has two samples and their pairs in memory."""

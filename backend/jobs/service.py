@@ -20,7 +20,7 @@ from backend.problems import Place, Problem, from_engine
 from backend.settings import Settings
 from streamjoin.errors import StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
-from streamjoin.prepare import Bound, bind
+from streamjoin.spec.prepare import Bound, bind
 
 SECTIONS = ("query", "queries", "operator", "results", "run")
 

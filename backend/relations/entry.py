@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from backend.entries import relative_to
-from streamjoin.joinfile import JoinFile, of_content
-from streamjoin.prepare import open_relation
 from streamjoin.sources.relation import Relation
+from streamjoin.spec.joinfile import JoinFile, of_content
+from streamjoin.spec.prepare import open_relation
 
 _RELATION = "relation"
 _PLACE = f"relations.{_RELATION}"

@@ -19,14 +19,14 @@ from backend.results.question import QueryIn
 from backend.results.readers import Opened, Place, Places, Readers, Stopped, Watch, store_problem
 from backend.results.writers import WRITERS, Writer
 from streamjoin.errors import InputError, StateError, StreamJoinError
-from streamjoin.plan import RESULT_KEY
+from streamjoin.plan.join import RESULT_KEY
+from streamjoin.plan.schema import type_name
 from streamjoin.results.aggregate import aggregate, parse_aggregates
 from streamjoin.results.ledger import Description
 from streamjoin.results.question import Answer, Question, ask
 from streamjoin.results.reader import ExpiredError, Reader
 from streamjoin.results.sink import RESULTS
 from streamjoin.results.stores.store import StoreError
-from streamjoin.schema import type_name
 
 PIECE_BYTES = 64 << 10
 TOGETHER = 64

@@ -18,11 +18,11 @@ from backend.results.frames import Gap, Progress, Schema, Subscription
 from backend.results.payload import Payload
 from backend.results.readers import store_problem
 from streamjoin.errors import InputError, StreamJoinError
-from streamjoin.plan import RESULT_KEY
+from streamjoin.plan.join import RESULT_KEY
+from streamjoin.plan.schema import type_name
 from streamjoin.results.reader import ExpiredError
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
 from streamjoin.results.stores.store import StoreError
-from streamjoin.schema import type_name
 
 _log = logging.getLogger("streamjoin.results")
 

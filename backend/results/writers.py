@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from backend.cells import rows_of, to_json
 from backend.problems import Problem
+from streamjoin.plan.schema import type_name
 from streamjoin.results.formats import write_csv
-from streamjoin.schema import type_name
 
 META = b"streamjoin"
 """Under which Arrow's and Parquet's metadata have the end of an answer, as JSON."""

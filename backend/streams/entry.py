@@ -9,9 +9,9 @@ from backend.entries import relative_to
 from backend.settings import Settings
 from backend.streams import spool
 from streamjoin.errors import InputError
-from streamjoin.joinfile import JoinFile, StreamFile, of_content
-from streamjoin.prepare import open_schema
-from streamjoin.schema import StreamSchema
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.spec.joinfile import JoinFile, StreamFile, of_content
+from streamjoin.spec.prepare import open_schema
 
 PUSH = "push"
 """The connector for rows that are posted to the API: they are kept as files of JSON lines in a spool folder."""

@@ -18,11 +18,11 @@ from backend.streams.widened import Widened, widened_columns
 from streamjoin.errors import InputError
 from streamjoin.intake.event_time import event_times, usable
 from streamjoin.intake.records import decoder
-from streamjoin.joinfile import StreamFile
-from streamjoin.prepare import source_spec
-from streamjoin.schema import ARRIVAL, StreamSchema
+from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.sources.source import first_rows
 from streamjoin.sources.topic import newest_values
+from streamjoin.spec.joinfile import StreamFile
+from streamjoin.spec.prepare import source_spec
 
 ROWS = 100
 """Records of each partition of a topic that are read."""

@@ -10,7 +10,7 @@ from simulate.biclique.messages import PROTECTED, Arrival, Identity, Plan, Prote
 from simulate.biclique.router import SIGNAL_US, Dispatcher, Shuffler
 from simulate.biclique.unit import Collector, Disk, Unit, Window
 from simulate.network import Actor, Network
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 
 
 def equal_keys(r: StreamTuple, s: StreamTuple) -> bool:

@@ -17,7 +17,7 @@ class Arrival:
 
     Args:
         at_us: when it reaches the shuffler.
-        side: R or S of `streamjoin.window`.
+        side: R or S of `streamjoin.plan.window`.
         number: from 0 in its stream.
         key: what the join compares.
     """

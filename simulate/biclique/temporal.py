@@ -12,7 +12,7 @@ from typing import Any
 from simulate.biclique.messages import Copy, Message, Result, StreamTuple
 from simulate.biclique.unit import COLLECTOR
 from simulate.network import Network
-from streamjoin.window import R
+from streamjoin.plan.window import R
 
 TimeRule = Callable[[int, int], bool]
 """Whether a unit joins r and s, of their times."""

@@ -26,7 +26,7 @@ from simulate.biclique.messages import (
 )
 from simulate.biclique.order import Inbox, OrderingQueue
 from simulate.network import Network
-from streamjoin.window import R
+from streamjoin.plan.window import R
 
 COLLECTOR = "collector"
 

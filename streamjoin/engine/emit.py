@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import TS, Block
-from streamjoin.expression import Column, columns_of, conjunction, evaluate, filter_mask
+from streamjoin.flow.block import TS, Block
+from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import Segment
 from streamjoin.index.view import NUMBER
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.expression import Column, columns_of, conjunction, evaluate, filter_mask
+from streamjoin.plan.join import JoinPlan
 
 ROWS_A_BATCH = 1 << 16
 """Result rows are handed on in batches of about this size, however few a segment gives."""
@@ -29,8 +30,8 @@ class Emitter:
         self.stored = stored
         self.probing = probing
         self.numbers = numbers
-        self.recheck = conjunction(plan.layout(stored).recheck)
-        self.settled = not plan.layout(stored).recheck
+        self.recheck = conjunction(layout_of(plan, stored).recheck)
+        self.settled = not layout_of(plan, stored).recheck
         self.recheck_columns = columns_of(self.recheck)
         self.select = [expression for _, expression in plan.select]
         if plan.keyed and plan.result_key is not None:

@@ -8,18 +8,19 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import Block
+from streamjoin.engine.arranging import places
 from streamjoin.engine.emit import Emitter
 from streamjoin.engine.routing import PROBE, STORE
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import Probing, QueryCounts, UnitReport, Work
-from streamjoin.expression import Columns
+from streamjoin.flow.block import Block
+from streamjoin.flow.punctuation import Punctuation, StreamClock, lowest_mark_us
 from streamjoin.index.chain import Chain
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
-from streamjoin.ordering import Ordering, places
-from streamjoin.plan import JoinPlan
-from streamjoin.punctuation import Punctuation, StreamClock, lowest_mark_us
-from streamjoin.window import CountWindow, FullHistory, R, S, TimeWindow, Window
+from streamjoin.plan.expression import Columns
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.window import CountWindow, FullHistory, R, S, TimeWindow, Window
 
 _ROLE_NAMES = {STORE: "store", PROBE: "probe", STORE | PROBE: "both"}
 

@@ -12,9 +12,10 @@ from streamjoin.engine.state import Rewritten, UnitState
 from streamjoin.engine.storing import UnitStep
 from streamjoin.engine.unit import Step, Work
 from streamjoin.errors import UnsupportedError
-from streamjoin.punctuation import Punctuation
-from streamjoin.sharing import Plan
-from streamjoin.window import R
+from streamjoin.flow.punctuation import Punctuation
+from streamjoin.index.columns import stored_columns
+from streamjoin.plan.sharing import Plan
+from streamjoin.plan.window import R
 
 
 class RoutesBy(StrEnum):
@@ -73,7 +74,7 @@ class Operator(ABC):
 
     def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
         """The columns of the tuples that units store."""
-        return plan.stored_columns(side)
+        return stored_columns(plan, side)
 
     @property
     def drain_batches(self) -> int:

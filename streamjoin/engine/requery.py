@@ -19,20 +19,21 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import QUERIES, TS, has_bit
 from streamjoin.engine.operator import Operator
+from streamjoin.engine.starting import Start, start_of
 from streamjoin.engine.state import Rewritten, Table, UnitState
-from streamjoin.expression import conjunction
+from streamjoin.flow.block import QUERIES, TS, has_bit
 from streamjoin.index.chain import Open, Save
+from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import Segment, SegmentInfo, build
 from streamjoin.index.shared import index_columns, view_of
 from streamjoin.index.view import CELL, EMPTY, KEY, NUMBER, RANK, View, column_of, coordinate_column
 from streamjoin.intake.selection import bits_of, select_by
-from streamjoin.plan import JoinPlan
-from streamjoin.predicate import any_null
-from streamjoin.sharing import SharedPlan
-from streamjoin.starting import Start, start_of
-from streamjoin.window import R, S
+from streamjoin.plan.expression import conjunction
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.predicate import any_null
+from streamjoin.plan.sharing import SharedPlan
+from streamjoin.plan.window import R, S
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,12 @@ class Requery:
             places = np.cumsum(by_any) - 1
             index: dict[str, np.ndarray] = {}
             for query, view in enumerate(views):
-                layout = plan.queries[query].layout(side)
+                layout = layout_of(plan.queries[query], side)
                 index |= index_columns(query, layout, replace(view, order=places[view.order]), wanted.size)
         else:
             (view,) = views
             wanted = view.order
-            index = {CELL: view.cells, KEY: EMPTY if plan.queries[0].layout(side).window_is_key else view.keys}
+            index = {CELL: view.cells, KEY: EMPTY if layout_of(plan.queries[0], side).window_is_key else view.keys}
         ts_us, ranks, numbers = (
             rows.column(name).to_numpy()[wanted] if name in rows.schema.names else None for name in (TS, RANK, NUMBER)
         )
@@ -125,7 +126,7 @@ class Requery:
 
     def _views(self, side: int, rows: pa.RecordBatch, info: SegmentInfo, members: list[np.ndarray]) -> Iterator[View]:
         """For each query, its index over these rows; what a query has indexed before stays in its order."""
-        earlier = Segment.attach(rows, info, [query.layout(side) for query in self.earlier.queries])
+        earlier = Segment.attach(rows, info, [layout_of(query, side) for query in self.earlier.queries])
         for name, query, mine in zip(self.plan.names_of_queries, self.plan.queries, members, strict=True):
             if name in self._numbers:
                 view = earlier.views[self._numbers[name]]
@@ -137,7 +138,7 @@ class Requery:
         self, name: str, query: JoinPlan, side: int, rows: pa.RecordBatch, chosen: np.ndarray, views: Sequence[View]
     ) -> View:
         """The index of a new query over some rows; what an earlier one has computed is taken from it."""
-        layout, start = query.layout(side), self._starts[name, side]
+        layout, start = layout_of(query, side), self._starts[name, side]
         taken = pa.array(chosen)
         columns = {(query.names[side], read): rows.column(read).take(taken) for read in start.reads}
         cells, keys = (

@@ -14,18 +14,18 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from streamjoin.block import Block
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.routing import UnitSpec
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import Given, Step, UnitInput, UnitReport, Work
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
+from streamjoin.flow.block import Block
+from streamjoin.flow.punctuation import Punctuation
 from streamjoin.index.chain import Save
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.intake.intake import Routed
-from streamjoin.punctuation import Punctuation
-from streamjoin.sharing import Plan
+from streamjoin.plan.sharing import Plan
 
 
 class Writer(Protocol):

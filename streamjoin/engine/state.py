@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamjoin.flow.punctuation import StreamClock
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.punctuation import StreamClock
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,18 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from streamjoin.block import Block
 from streamjoin.engine.joining import Joining
 from streamjoin.engine.routing import PROBE, STORE
 from streamjoin.engine.stored import stored, tables
 from streamjoin.engine.unit import Work
+from streamjoin.flow.block import Block
+from streamjoin.flow.punctuation import StreamClock
 from streamjoin.index.chain import Chain
+from streamjoin.index.columns import stored_columns
+from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import Segment, SegmentInfo
-from streamjoin.punctuation import StreamClock
-from streamjoin.sharing import Plan
-from streamjoin.window import CountWindow, FullHistory, R, TimeWindow
+from streamjoin.plan.sharing import Plan
+from streamjoin.plan.window import CountWindow, FullHistory, R, TimeWindow
 
 
 class UnitStep:
@@ -43,9 +45,9 @@ class UnitStep:
 
     def _attach(self, side: int) -> Chain:
         plan, work = self._work.plan, self._work
-        layouts = tuple(query.layout(side) for query in plan.queries)
+        layouts = tuple(layout_of(query, side) for query in plan.queries)
         segments = [Segment.attach(work.open_segment(info), info, layouts) for info in stored(work.before, side)]
-        return Chain(layouts, plan.stored_columns(side), plan.archive_period, segments)
+        return Chain(layouts, stored_columns(plan, side), plan.archive_period, segments)
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """See `Step`."""

@@ -14,14 +14,14 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import Block
 from streamjoin.engine.routing import UnitSpec
 from streamjoin.engine.state import UnitState
+from streamjoin.flow.block import Block
+from streamjoin.flow.punctuation import Punctuation
 from streamjoin.index.chain import Open, Save
 from streamjoin.index.segment import Segment
-from streamjoin.punctuation import Punctuation
-from streamjoin.sharing import Plan
-from streamjoin.window import Window
+from streamjoin.plan.sharing import Plan
+from streamjoin.plan.window import Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from streamjoin.errors import InputError
 from streamjoin.generate.counter import Ints
-from streamjoin.schema import EVENT_TIME_LIMIT_US
+from streamjoin.plan.schema import EVENT_TIME_LIMIT_US
 
 TIME = "ts"
 """The event-time column of every generated stream."""

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import TS, Block
-from streamjoin.expression import Columns
+from streamjoin.flow.block import TS, Block
 from streamjoin.index.layout import IndexLayout, sorted_by
 from streamjoin.index.segment import Segment, SegmentInfo, build
 from streamjoin.index.shared import index_rows, is_index_column, merge_indexes
 from streamjoin.index.view import CELL, KEY, RANK, column_of
+from streamjoin.plan.expression import Columns
 
 SMALL_ROWS = 4096
 """A period's share of a batch smaller than this is kept with the next period's."""

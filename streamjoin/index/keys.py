@@ -29,9 +29,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamjoin.decimals import limbs, unscaled
 from streamjoin.index.kernels import hash_bytes, limb_keys, mix
-from streamjoin.predicate import Range
+from streamjoin.plan.decimals import limbs, unscaled
+from streamjoin.plan.predicate import Range
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 EMPTY_RANGE = INT64_MAX, INT64_MIN

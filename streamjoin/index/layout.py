@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import InputError
-from streamjoin.expression import Columns, Expression, columns_of, evaluate
 from streamjoin.index.kernels import is_sorted, radix_order
 from streamjoin.index.keys import (
     WholeSpace,
@@ -34,8 +33,10 @@ from streamjoin.index.keys import (
     order_key,
     rounding_of,
 )
-from streamjoin.predicate import JoinPredicate, Range
-from streamjoin.window import FullHistory, R, Window
+from streamjoin.plan.expression import Columns, Expression, columns_of, evaluate
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.predicate import JoinPredicate, Range
+from streamjoin.plan.window import FullHistory, R, Window
 
 INDEX_KINDS = ("auto", "hash", "tree", "scan")
 """What a user may ask for; `tree` is a grid where there are two bands to index."""
@@ -222,6 +223,11 @@ def sorted_by(first: np.ndarray, second: np.ndarray, rows: int) -> np.ndarray:
         if keys.size and not is_sorted(keys[order]):
             order = radix_order(keys, order)
     return order
+
+
+def layout_of(query: JoinPlan, stored: int) -> IndexLayout:
+    """How a query's tuples that are stored on side `stored` are laid out."""
+    return choose_layout(query.predicate, query.window, stored, query.index)
 
 
 def choose_layout(predicate: JoinPredicate, window: Window, stored: int, wanted: str = "auto") -> IndexLayout:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import QUERIES, TS
+from streamjoin.flow.block import QUERIES, TS
 from streamjoin.index.kernels import probe_segment
 from streamjoin.index.layout import IndexLayout, Probes
 from streamjoin.index.shared import shared_view

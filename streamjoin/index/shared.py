@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import members_of
-from streamjoin.expression import Columns
+from streamjoin.flow.block import members_of
 from streamjoin.index.layout import IndexLayout, sorted_by
 from streamjoin.index.view import CELL, EMPTY, KEY, View, column_of, coordinate_column
+from streamjoin.plan.expression import Columns
 
 _ROW = "__row"
 _COORDINATE = "__coordinate"

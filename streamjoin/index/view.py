@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import TS
+from streamjoin.flow.block import TS
 from streamjoin.index.layout import IndexLayout
-from streamjoin.window import CountWindow, FullHistory
+from streamjoin.plan.window import CountWindow, FullHistory
 
 RANK = "__rank"
 """Engine column: place of the tuple in its whole stream, int64; only count windows need it."""

@@ -5,7 +5,7 @@
 
 `record` is the record as text; where it is not UTF-8, `record_base64` stands instead. A record longer than 64 KiB is
 cut there and marked `"truncated": true`. A tombstone has `"record": null`. A line begins with `reason` and `stream`, so
-that readers can pass over others without decoding them (`streamjoin.rejected`).
+that readers can pass over others without decoding them (`streamjoin.intake.rejected`).
 """
 
 from __future__ import annotations

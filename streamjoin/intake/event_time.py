@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamjoin.schema import ARRIVAL, EVENT_TIME_LIMIT_US, StreamSchema
+from streamjoin.plan.schema import ARRIVAL, EVENT_TIME_LIMIT_US, StreamSchema
 
 MISSING = "event time is NULL"
 OUT_OF_RANGE = "event time lies outside +-2^62 microseconds"

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import Block
 from streamjoin.errors import RunError
+from streamjoin.flow.block import Block
+from streamjoin.index.columns import routed_columns
 from streamjoin.intake.deadletter import NO_TIME, TIME_OUT_OF_RANGE, DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
 from streamjoin.intake.selection import bits_of, select
 from streamjoin.intake.shedding import kept
-from streamjoin.sharing import Plan
+from streamjoin.plan.sharing import Plan
 
 BLOCK_ROWS = 1 << 18
 """Rows routed at a time: large enough that a block's fixed cost does not show, small enough for a worker's memory."""
@@ -149,7 +150,7 @@ class Intake:
                 self.count(name, int(np.count_nonzero(lost)))
         bits = self.plan.bits
         queries = bits_of([one.joinable for one in chosen], bits) if bits > 1 else None
-        names = self.plan.routed_columns(self.side)
+        names = routed_columns(self.plan, self.side)
         block = Block(block.rows.select(list(names)), block.ts_us, block.positions, queries)
         block, positions = _keep(block, positions, joinable)
         if self.shed_factor:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.expression import TRUE, Expression, columns_of, filter_mask
-from streamjoin.plan import JoinPlan
-from streamjoin.predicate import any_null, keys_of
+from streamjoin.plan.expression import TRUE, Expression, columns_of, filter_mask
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.predicate import any_null, keys_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from streamjoin.operators.costs.splitjoin import splitjoin
 from streamjoin.operators.knobs import Knobs, whole
 from streamjoin.operators.matrix import Matrix
 from streamjoin.operators.splitjoin import SplitJoin
-from streamjoin.ordering import Ordering
-from streamjoin.sharing import Plan
-from streamjoin.window import CountWindow, FullHistory
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.sharing import Plan
+from streamjoin.plan.window import CountWindow, FullHistory
 
 AUTO = "auto"
 SPARK = "spark"

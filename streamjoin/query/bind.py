@@ -8,9 +8,12 @@ from dataclasses import replace
 from sqlglot import TokenType, exp
 
 from streamjoin.errors import InputError
-from streamjoin.expression import FUNCTIONS, Expression, conjunction
-from streamjoin.plan import JoinPlan
-from streamjoin.predicate import JoinPredicate, analyse, led_by
+from streamjoin.index.layout import layout_of
+from streamjoin.plan.expression import FUNCTIONS, Expression, conjunction
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.predicate import JoinPredicate, analyse, led_by
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.window import TimeWindow
 from streamjoin.query.condition import condition_over
 from streamjoin.query.limits import room_to_recurse
 from streamjoin.query.parse import ParsedQuery, parse
@@ -20,8 +23,6 @@ from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
 from streamjoin.query.translate import RegisteredPredicate, Translator
 from streamjoin.query.using import merged_columns
-from streamjoin.schema import StreamSchema
-from streamjoin.window import TimeWindow
 
 _SELECT_READS = {"expressions", "from_", "joins", "where"}
 _TABLE_READS = {"this", "alias"}
@@ -114,7 +115,7 @@ def bind(
         plan = replace(plan, predicate=_led_by(main, plan))
     if index != "auto":
         # An index that cannot answer the query is the user's mistake, so it shows here and not in a worker.
-        plan.layout(0)
+        layout_of(plan, 0)
     return plan
 
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamjoin.errors import InputError, QueryError
-from streamjoin.schema import parse_type
-from streamjoin.types import BOOL, FLOAT64, INT64, STRING, TIMESTAMP, TIMESTAMP_NS, is_instant, is_number, is_text
+from streamjoin.plan.schema import parse_type
+from streamjoin.plan.types import BOOL, FLOAT64, INT64, STRING, TIMESTAMP, TIMESTAMP_NS, is_instant, is_number, is_text
 
 _KIND = exp.DataType.Type
 _SQL_TYPES = {

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pyarrow as pa
 
 from streamjoin.errors import InputError, QueryError
-from streamjoin.expression import Expression
+from streamjoin.plan.expression import Expression
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query.limits import check_nesting, check_text, room_to_recurse
 from streamjoin.query.parse import syntax_tree
 from streamjoin.query.refused import check_words
 from streamjoin.query.scope import Scope
 from streamjoin.query.tokens import read_words
 from streamjoin.query.translate import Translator
-from streamjoin.schema import StreamSchema
 
 _BEFORE = "SELECT 1 FROM results WHERE "
 _READS = frozenset({"kind", "expressions", "from_", "where"})

@@ -10,9 +10,9 @@ from math import isfinite
 import pyarrow as pa
 
 from streamjoin.errors import QueryError
-from streamjoin.expression import Literal, decimal_literal
+from streamjoin.plan.expression import Literal, decimal_literal
+from streamjoin.plan.types import DIGITS_MAX, DURATION, FLOAT64, INT64, TIMESTAMP
 from streamjoin.query.durations import parse_span_us
-from streamjoin.types import DIGITS_MAX, DURATION, FLOAT64, INT64, TIMESTAMP
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?")

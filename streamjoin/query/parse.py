@@ -8,13 +8,13 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from streamjoin.errors import QueryError
+from streamjoin.plan.window import Window
 from streamjoin.query.limits import NESTING_MAX, check_nesting, check_text, room_to_recurse
 from streamjoin.query.online import take_online
 from streamjoin.query.refused import check_words
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import DIALECT, Words, for_parser, read_words
 from streamjoin.query.within import take_within
-from streamjoin.window import Window
 
 
 @dataclass(frozen=True, slots=True)

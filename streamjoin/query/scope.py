@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeVar
 
-from streamjoin.expression import Column, Expression
+from streamjoin.plan.expression import Column, Expression
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query.source import Range, Source
-from streamjoin.schema import StreamSchema
 
 Named = TypeVar("Named")
 

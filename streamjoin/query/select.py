@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from streamjoin.expression import Column, Expression, cast
+from streamjoin.plan.expression import Column, Expression, cast
+from streamjoin.plan.types import column_type
 from streamjoin.query.source import Range, Source
 from streamjoin.query.translate import Translator
-from streamjoin.types import column_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,16 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from streamjoin.errors import QueryError
-from streamjoin.expression import PATTERN_ARGUMENTS, PUBLIC_FUNCTIONS, Call, Expression, Literal, call, cast
-from streamjoin.functions import rounding, texts, times
+from streamjoin.plan.expression import PATTERN_ARGUMENTS, PUBLIC_FUNCTIONS, Call, Expression, Literal, call, cast
+from streamjoin.plan.functions import rounding, texts, times
+from streamjoin.plan.schema import type_name
+from streamjoin.plan.types import BOOL, INT64, STRING, TIMESTAMP, comparison_type, is_number
 from streamjoin.query import constants
 from streamjoin.query.casts import can_cast, type_of
 from streamjoin.query.limits import OPERAND_DEPTH_MAX
 from streamjoin.query.scope import Scope, look_up, suggest
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import CALL_MARK, CALLABLE, SYNONYMS, Words
-from streamjoin.schema import type_name
-from streamjoin.types import BOOL, INT64, STRING, TIMESTAMP, comparison_type, is_number
 
 
 @dataclass(frozen=True, slots=True)

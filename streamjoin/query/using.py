@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from streamjoin.expression import Column, Expression, cast
+from streamjoin.plan.expression import Column, Expression, cast
+from streamjoin.plan.types import comparison_type, is_number
 from streamjoin.query.scope import Merged, Scope, suggest
 from streamjoin.query.tokens import Words
-from streamjoin.types import comparison_type, is_number
 
 
 def merged_columns(join: exp.Join, words: Words, scope: Scope) -> tuple[Merged, ...]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from sqlglot import TokenType
 
 from streamjoin.errors import QueryError
+from streamjoin.plan.window import CountWindow, FullHistory, TimeWindow, Window
 from streamjoin.query.durations import parse_span_us
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
-from streamjoin.window import CountWindow, FullHistory, TimeWindow, Window
 
 ROWS_MAX = 10**12
 _EXAMPLE = "write WITHIN 10 MINUTES, WITHIN (5 SECONDS, 10 SECONDS) or WITHIN 100 ROWS"

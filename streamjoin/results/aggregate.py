@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from streamjoin.errors import InputError
+from streamjoin.plan.schema import type_name
 from streamjoin.results.question import Answer, Question, ask
 from streamjoin.results.reader import Reader
-from streamjoin.schema import type_name
 
 FUNCTIONS = {
     "count": "count({})", "sum": "sum({})", "avg": "avg({})", "min": "min({})", "max": "max({})",

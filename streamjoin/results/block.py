@@ -18,7 +18,7 @@ import pyarrow as pa
 from streamjoin.errors import StateError
 from streamjoin.index.kernels import mix, radix_order
 from streamjoin.index.keys import WideSpace, float_key, hash_key, hash_limbs, is_exact, key_space, order_key
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.stores.store import BlockKey
 
 ROWS_A_BLOCK_MIN = 64

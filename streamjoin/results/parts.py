@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamjoin.decimals import to_text
 from streamjoin.failpoints import failpoint
+from streamjoin.plan.decimals import to_text
 
 
 class Part(Protocol):

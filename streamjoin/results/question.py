@@ -22,14 +22,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.errors import InputError
-from streamjoin.expression import Expression, filter_mask
 from streamjoin.index.keys import INT64_MAX, INT64_MIN, is_exact
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.plan.expression import Expression, filter_mask
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
+from streamjoin.plan.schema import type_name
 from streamjoin.results.block import BlockRef, ordered_codes
 from streamjoin.results.reader import BlockIndex, Reader, Wanted
 from streamjoin.results.sink import RESULTS
 from streamjoin.results.snapshot import FIRST, SnapshotId
-from streamjoin.schema import type_name
 
 LIMIT_MAX = 10_000_000
 

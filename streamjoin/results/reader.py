@@ -10,9 +10,10 @@ from itertools import compress
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.engine.arranging import in_order
 from streamjoin.errors import InputError, StateError
-from streamjoin.ordering import NEWER, Ordering, in_order
-from streamjoin.plan import RESULT_KEY
+from streamjoin.plan.join import RESULT_KEY
+from streamjoin.plan.ordering import NEWER, Ordering
 from streamjoin.results.block import BlockRef, KeyCode, check, decode_all, one_column, ordered_codes, sums_of_parts
 from streamjoin.results.ledger import DESCRIPTION, LAST_GENERATION, Description, Head, snapshot_name
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId

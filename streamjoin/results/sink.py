@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamjoin.expression import Expression, filter_mask
 from streamjoin.failpoints import failpoint
-from streamjoin.plan import ENGINE_COLUMNS
+from streamjoin.plan.expression import Expression, filter_mask
+from streamjoin.plan.join import ENGINE_COLUMNS
 from streamjoin.results.block import BlockRef, KeyCode, cut, encode, refs_from_batch, refs_to_batch
 from streamjoin.results.ledger import Description, Ledger
 from streamjoin.results.parts import BatchDone, Part, PartWriter

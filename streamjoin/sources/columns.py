@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, RunError
-from streamjoin.schema import parse_type, type_name
-from streamjoin.types import TIMESTAMP, TIMESTAMP_NS
+from streamjoin.plan.schema import parse_type, type_name
+from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
 
 
 def stream_type(kind: pa.DataType) -> pa.DataType | None:

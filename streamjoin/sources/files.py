@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamjoin.dialect import PLAIN, Dialect
 from streamjoin.errors import InputError, RunError
 from streamjoin.intake.deadletter import DeadLetter
+from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.intake.records import decoder
 from streamjoin.sources.columns import conform, paths_of, stream_schema, widened

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from streamjoin.dialect import PLAIN, Dialect
 from streamjoin.errors import InputError, RunError
+from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.intake.records.cells import Bytes, Longs
 from streamjoin.kernel import kernel
 from streamjoin.sources.agreeing import agreeing

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streamjoin.errors import RunError
 from streamjoin.intake.records import decoder
-from streamjoin.schema import type_name
+from streamjoin.plan.schema import type_name
 from streamjoin.sources.filelog import PARTITION
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"

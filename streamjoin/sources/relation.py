@@ -14,9 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamjoin.dialect import PLAIN, Dialect
 from streamjoin.errors import InputError
 from streamjoin.intake.deadletter import DeadLetter
+from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.sources.files import SAMPLED_BYTES, FileRead
 
 FILES_OPENED_MAX = 1_000

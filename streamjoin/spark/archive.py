@@ -13,11 +13,11 @@ import tempfile
 from pathlib import Path
 
 from streamjoin.errors import RunError, StreamJoinError
-from streamjoin.joinfile import parse
-from streamjoin.prepare import bind
 from streamjoin.spark.java import find_java
 from streamjoin.spark.run import run_job
 from streamjoin.spark.session import create_session
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind
 
 JOIN = """
 streams:

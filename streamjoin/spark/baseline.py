@@ -16,20 +16,20 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 from pyspark.sql.types import TimestampType
 
 from streamjoin.errors import UnsupportedError
-from streamjoin.expression import Call, Expression, Literal, conjunction
-from streamjoin.expression import Column as StreamColumn
-from streamjoin.joinfile import JoinFile
 from streamjoin.operators import registry
-from streamjoin.plan import JoinPlan
-from streamjoin.prepare import Bound
-from streamjoin.schema import ARRIVAL
+from streamjoin.plan.expression import Call, Expression, Literal, conjunction
+from streamjoin.plan.expression import Column as StreamColumn
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import ARRIVAL
+from streamjoin.plan.window import R, S, TimeWindow
 from streamjoin.sources.filelog import root_of
 from streamjoin.sources.files import BATCH_BYTES
 from streamjoin.spark.driver import POLL_S, BatchTimes, first_cause
 from streamjoin.spark.figures import quantiles, weighted
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.spark.session import open_session
-from streamjoin.window import R, S, TimeWindow
+from streamjoin.spec.joinfile import JoinFile
+from streamjoin.spec.prepare import Bound
 
 _TIME = "__time"
 

@@ -22,18 +22,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamjoin.coverage import all_stored, check_starts
+from streamjoin.engine.coverage import all_stored, check_starts
 from streamjoin.engine.operator import Operator, RoutesBy
 from streamjoin.engine.requery import Requery
 from streamjoin.engine.state import UnitState
 from streamjoin.errors import InputError, StateError
 from streamjoin.index.keys import WideSpace, key_space
 from streamjoin.intake.shedding import Rules, Shedding
-from streamjoin.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
 from streamjoin.lockfile import locked
-from streamjoin.ordering import Ordering
-from streamjoin.plan import JoinPlan
-from streamjoin.sharing import Lasting, SharedPlan, key_text
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.sharing import Lasting, SharedPlan, key_text
+from streamjoin.spec.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
 from streamjoin.state import rewrite
 from streamjoin.state.manifest import FORMAT, WAY_OUT
 from streamjoin.state.store import StateStore

@@ -12,18 +12,18 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamjoin.compare.prediction import Sample, predicted
 from streamjoin.errors import StreamJoinError, UnsupportedError
-from streamjoin.joinfile import JoinFile, ResultsFile
+from streamjoin.explain.compare.prediction import Sample, predicted
+from streamjoin.explain.sampling import look
 from streamjoin.operators import registry
 from streamjoin.operators.costs import UnitCosts
-from streamjoin.prepare import SHEDS_NOTHING, Bound, bind, shed_rules, with_operator
-from streamjoin.sampling import look
 from streamjoin.spark.baseline import run_baseline
 from streamjoin.spark.driver import Progress
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.spark.run import report, run_job
 from streamjoin.spark.session import open_session
+from streamjoin.spec.joinfile import JoinFile, ResultsFile
+from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, bind, shed_rules, with_operator
 
 
 def compare_file(

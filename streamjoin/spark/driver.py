@@ -18,18 +18,18 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streamjoin import rejected
 from streamjoin.errors import RunError, StreamJoinError, UnsupportedError
 from streamjoin.failpoints import failpoint
+from streamjoin.flow.punctuation import lowest_mark_us
+from streamjoin.intake import rejected
 from streamjoin.intake.intake import KEPT, REJECTED
-from streamjoin.job import Job
-from streamjoin.punctuation import lowest_mark_us
+from streamjoin.plan.sharing import SharedPlan
 from streamjoin.results.parts import BatchDone, Sink
-from streamjoin.sharing import SharedPlan
 from streamjoin.spark import checkpoint
 from streamjoin.spark.join import gather, own_sources, routed_dataframe, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
 from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
+from streamjoin.spec.job import Job
 
 _log = logging.getLogger("streamjoin.driver")
 POLL_S = 0.25

@@ -17,10 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamjoin.block import to_ipc
+from streamjoin.engine.arranging import in_order
 from streamjoin.engine.routing import split
-from streamjoin.ordering import NEWER, in_order
-from streamjoin.plan import JoinPlan
+from streamjoin.flow.block import to_ipc
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.ordering import NEWER
 from streamjoin.spark.wire import row, rows_of
 
 

@@ -22,15 +22,15 @@ from pyspark.sql.types import StructType
 
 from streamjoin.engine.operator import Operator
 from streamjoin.intake.shedding import Shedding, ShedRule
-from streamjoin.job import Job
 from streamjoin.operators import registry
-from streamjoin.ordering import Ordering
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import RegisteredPredicate, plan_query
-from streamjoin.schema import StreamSchema
 from streamjoin.sources.columns import conform, stream_schema
 from streamjoin.spark.source import NAME, StreamJoinSource, pack
 from streamjoin.spark.tasks import Decode, SourceRows, gathered_rows, intake_rows, unit_rows, unit_runs
 from streamjoin.spark.wire import ROUTED_SCHEMA
+from streamjoin.spec.job import Job
 
 
 @dataclass(frozen=True, slots=True)

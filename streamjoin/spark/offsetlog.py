@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from streamjoin.punctuation import Punctuation
+from streamjoin.flow.punctuation import Punctuation
 
 _HEADERS = 2
 _NO_OFFSET = "-"

@@ -10,16 +10,16 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamjoin.errors import InputError
-from streamjoin.job import Job
-from streamjoin.joinfile import JoinFile
 from streamjoin.operators import registry
-from streamjoin.prepare import Bound, bind
 from streamjoin.results.parts import Sink
 from streamjoin.spark.driver import BatchReport, Driver, Progress
 from streamjoin.spark.figures import quantiles, rho, weighted
 from streamjoin.spark.kafka import Topic
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.spark.session import open_session
+from streamjoin.spec.job import Job
+from streamjoin.spec.joinfile import JoinFile
+from streamjoin.spec.prepare import Bound, bind
 from streamjoin.state.store import read_manifests
 
 Show = Callable[[str], None]

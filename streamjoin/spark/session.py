@@ -14,9 +14,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamjoin.joinfile import JoinFile
 from streamjoin.spark.home import spark_home
 from streamjoin.spark.java import LITTLE_OPTIONS, find_java
+from streamjoin.spec.joinfile import JoinFile
 
 ROWS_A_RECORD_BATCH = 65_536
 BYTES_A_RECORD_BATCH = 64 << 20

@@ -19,15 +19,15 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from streamjoin.punctuation import last_seen_us
-from streamjoin.silence import Silence
+from streamjoin.flow.punctuation import last_seen_us
+from streamjoin.flow.silence import Silence
 from streamjoin.spark.wire import ROUTED_SCHEMA
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from streamjoin.job import Job
     from streamjoin.sources import Read, Source
+    from streamjoin.spec.job import Job
 
 NAME = "streamjoin"
 DRAINED = "drained"

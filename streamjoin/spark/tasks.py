@@ -15,23 +15,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamjoin import rejected
 from streamjoin.engine.operator import drain_punctuation
+from streamjoin.engine.router import Router
 from streamjoin.engine.slot import SlotStep, StageJob
+from streamjoin.flow.punctuation import Punctuation
 from streamjoin.index import kernels
+from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.intake.intake import Intake, Piece
-from streamjoin.job import Job
-from streamjoin.punctuation import Punctuation
+from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
+from streamjoin.plan.window import R
 from streamjoin.results.parts import PartWriter
-from streamjoin.router import Router
 from streamjoin.sources import Read
 from streamjoin.spark.gather import Gathering, run_rows, slot_report_row
 from streamjoin.spark.offsetlog import partitions_read
 from streamjoin.spark.wire import punctuation_row, receive, routed_row
+from streamjoin.spec.job import Job
 from streamjoin.state.store import StateStore
-from streamjoin.types import TIMESTAMP, TIMESTAMP_NS
-from streamjoin.window import R
 
 REPORT_SCHEMA = "report string"
 

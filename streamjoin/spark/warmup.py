@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from streamjoin.joinfile import parse
-from streamjoin.prepare import bind
 from streamjoin.spark.run import run_job
 from streamjoin.spark.session import start_workers
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind
 
 JOIN = """
 streams:

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin.engine.slot import SlotStep
+from streamjoin.flow.punctuation import Punctuation
 from streamjoin.intake.intake import Routed
-from streamjoin.punctuation import Punctuation
 
 ROUTED_SCHEMA = "slot int, meta string, block binary"
 _ARROW = pa.schema([("slot", pa.int32()), ("meta", pa.string()), ("block", pa.binary())])

@@ -14,8 +14,8 @@ from typing import Any
 from streamjoin.engine.state import Table, UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
+from streamjoin.flow.punctuation import StreamClock
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.punctuation import StreamClock
 
 FORMAT = 2
 """The layout of manifests and segments; any other one is refused. Before 2, a manifest had the fields of a chain."""

@@ -19,7 +19,7 @@ from backend.catalog.models import Job
 from backend.jobs.joinfile import result_spec
 from backend.results.memory import recent_for
 from backend.settings import Settings
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import key_code
 from streamjoin.results.ledger import Description
 from streamjoin.results.parts import BatchDone

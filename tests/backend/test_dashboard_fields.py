@@ -10,10 +10,10 @@ import pytest
 
 from backend.jobs.joinfile import RESULT_FIELDS, RUN_FIELDS
 from backend.settings import Settings
-from streamjoin.expression import PUBLIC_FUNCTIONS
-from streamjoin.joinfile import SnapshotFile
 from streamjoin.operators.registry import COMMON_KNOBS, REGISTRY
+from streamjoin.plan.expression import PUBLIC_FUNCTIONS
 from streamjoin.query.tokens import SYNONYMS
+from streamjoin.spec.joinfile import SnapshotFile
 
 SOURCES = Path(__file__).resolve().parents[2] / "frontend/src"
 FORM = (SOURCES / "pages/job/change/fields.ts").read_text()

@@ -23,9 +23,9 @@ from test_streams import BIDS, RUNS_CODE, TOPIC, registered
 from backend.auth.secrets import seal
 from backend.catalog.models import Stream
 from backend.jobs import previews
-from streamjoin import overlap
-from streamjoin.prepare import Bound
-from streamjoin.preview import NOTE, Preview, preview
+from streamjoin.explain import overlap
+from streamjoin.explain.preview import NOTE, Preview, preview
+from streamjoin.spec.prepare import Bound
 
 URL = "/api/v1/jobs/preview"
 JOINED = "SELECT ONLINE r.id, s.id AS other, s.word FROM r, s WHERE r.k = s.k WITHIN 2 SECONDS"
@@ -129,8 +129,8 @@ ALONE = """
 import sys
 from pathlib import Path
 from backend.jobs import previews
-from streamjoin.joinfile import of_content
-from streamjoin.prepare import bind
+from streamjoin.spec.joinfile import of_content
+from streamjoin.spec.prepare import bind
 
 stream = {"source": "generator", "time": "ts"}
 streams = {"r": {**stream, "kind": "zipf.r"}, "s": {**stream, "kind": "zipf.s"}}

@@ -18,7 +18,7 @@ from backend.jobs.change import ANEW, KEEPS, diff
 from backend.jobs.joinfile import join_file, with_store
 from backend.settings import Settings
 from streamjoin.errors import InputError
-from streamjoin.prepare import bind
+from streamjoin.spec.prepare import bind
 from worker.leases import version_of
 
 QUERY = (

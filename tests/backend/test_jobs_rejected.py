@@ -17,7 +17,7 @@ from test_streams import BIDS, registered
 from backend.catalog.models import Job
 from backend.settings import Settings
 from streamjoin.intake.deadletter import BAD_VALUE, NO_TIME, DeadLetter, write_dead_letters
-from streamjoin.rejected import Counts, Taken, add, file_of
+from streamjoin.intake.rejected import Counts, Taken, add, file_of
 from tests.backend.matrix import ANONYMOUS, add_person, new_app
 
 AT_US = 1_767_225_600_000_000

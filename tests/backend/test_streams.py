@@ -22,8 +22,8 @@ from backend.streams import spool
 from backend.streams.times import time_columns
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
-from streamjoin.joinfile import parse
-from streamjoin.prepare import bind
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind
 
 BIDS = {"source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "time": "ts", "delay": "2s"}
 

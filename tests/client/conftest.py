@@ -13,10 +13,10 @@ import pytest
 from backend.app import create_app
 from backend.catalog.migrate import migrate
 from backend.settings import Settings
-from streamjoin import rejected
 from streamjoin.client import Client
+from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
-from streamjoin.job import dead_letters_folder
+from streamjoin.spec.job import dead_letters_folder
 from tests.client.serve import Server, serve
 from tests.client.standin import StandIn
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from streamjoin import cli
+from streamjoin.cli import commands as cli
+from streamjoin.cli.platform import common
+from streamjoin.cli.platform.common import CELL_MAX
+from streamjoin.cli.platform.jobs import added
 from streamjoin.client import Client
-from streamjoin.platform_cli import common
-from streamjoin.platform_cli.common import CELL_MAX
-from streamjoin.platform_cli.jobs import added
 from tests.client.serve import Server
 from tests.client.standin import StandIn
 from tests.servers.process import free_ports
@@ -389,7 +389,7 @@ def test_a_log_that_is_followed_shows_what_was_added() -> None:
 def test_a_table_cuts_what_is_long_and_shows_nothing_that_moves_the_cursor(
     streamjoin: Command, platform: Server
 ) -> None:
-    from streamjoin.platform_cli.common import show
+    from streamjoin.cli.platform.common import show
 
     with pytest.MonkeyPatch.context() as patch:
         shown = io.StringIO()
@@ -406,7 +406,7 @@ def test_the_command_itself_reads_standard_input_and_is_quiet_for_programs(platf
 
     def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            [sys.executable, "-m", "streamjoin.cli", *arguments], input=stdin, capture_output=True, env=environment,
+            [sys.executable, "-m", "streamjoin", *arguments], input=stdin, capture_output=True, env=environment,
             timeout=60, check=False,
         )  # fmt: skip
 

@@ -18,11 +18,11 @@ import worker.platform
 import worker.up
 from backend.catalog.migrate import migrate
 from backend.settings import Settings, read_settings
+from streamjoin.cli.platform import checks, common
+from streamjoin.cli.platform.bundle import end_of, find_logs
+from streamjoin.cli.platform.masked import MASK, masked_settings, masked_text, secrets_of
 from streamjoin.client import Client
 from streamjoin.errors import InputError
-from streamjoin.platform_cli import checks, common
-from streamjoin.platform_cli.bundle import end_of, find_logs
-from streamjoin.platform_cli.masked import MASK, masked_settings, masked_text, secrets_of
 from tests.client.serve import Server
 from tests.client.test_commands import Command, Said, command
 from tests.servers.process import ServerProcess, free_ports

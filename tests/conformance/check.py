@@ -17,9 +17,9 @@ from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.matrix import Matrix
 from streamjoin.operators.reference import Pairs, count_window_join, full_history_join, time_window_join
 from streamjoin.operators.splitjoin import SplitJoin
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.window import CountWindow, TimeWindow
 from streamjoin.query import plan_query
-from streamjoin.window import CountWindow, TimeWindow
 
 from .conditions import CONDITIONS
 from .histories import History

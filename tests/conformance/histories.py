@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.schema import StreamSchema
+from streamjoin.plan.schema import StreamSchema
 
 Row = dict[str, Any]
 TIMESTAMP = pa.timestamp("us", tz="UTC")

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from streamjoin.engine.loop import Brought, Loop
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.requery import Requery
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import UnitReport
+from streamjoin.flow.punctuation import Punctuation
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.shedding import Rules
-from streamjoin.loop import Brought, Loop
-from streamjoin.punctuation import Punctuation
-from streamjoin.sharing import Plan, SharedPlan
+from streamjoin.plan.sharing import Plan, SharedPlan
+from streamjoin.plan.window import R, S
 from streamjoin.state import rewrite
 from streamjoin.state.store import StateStore
-from streamjoin.window import R, S
 
 Batch = tuple[Sequence[pa.RecordBatch], Sequence[pa.RecordBatch]]
 """What R and S bring in one batch, as pieces."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin.punctuation import IDLE_TIMEOUT_US
+from streamjoin.flow.punctuation import IDLE_TIMEOUT_US
 
 from .check import OPERATORS, REPRESENTATIVES, expected, pairs_of, plan
 from .histories import cut, history, to_batch

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from streamjoin.engine.loop import Brought, Loop
 from streamjoin.engine.slot import States
 from streamjoin.errors import StateError
-from streamjoin.loop import Brought, Loop
 from streamjoin.state.memory import MemoryStates
 from streamjoin.state.store import StateStore
 from tests.conformance.check import NAMES, OPERATORS, expected, pairs_of, plan

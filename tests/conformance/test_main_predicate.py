@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from streamjoin.errors import InputError
+from streamjoin.index.layout import layout_of
 from streamjoin.operators.biclique import Biclique
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.window import R
 from streamjoin.query import plan_query
-from streamjoin.window import R
 
 from .check import pairs_of
 from .histories import History, history
@@ -67,7 +68,7 @@ def test_the_index_is_over_the_main_predicate(main: str, index: str, given: Hist
         with pytest.raises(InputError, match="is no equality or range"):
             planned(given, main)
         main = "r.n = s.n"
-    assert str(planned(given, main).layout(R)).startswith(index)
+    assert str(layout_of(planned(given, main), R)).startswith(index)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import pytest
 from streamjoin.engine.operator import Operator
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
 from streamjoin.state.store import StateStore
 
 from .histories import TIMESTAMP

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamjoin.engine.router import Router
 from streamjoin.engine.routing import PROBE, STORE, Route
 from streamjoin.errors import StateError
+from streamjoin.flow.punctuation import StreamClock
 from streamjoin.index.chain import Chain
 from streamjoin.index.segment import Segment
 from streamjoin.operators.biclique import Biclique, Routing
@@ -21,9 +23,7 @@ from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.counted import CountedSegment
 from streamjoin.operators.handshake.forwarding import outlived
 from streamjoin.operators.handshake.step import ChainStep, Flow
-from streamjoin.punctuation import StreamClock
-from streamjoin.router import Router
-from streamjoin.window import R, S, TimeWindow
+from streamjoin.plan.window import R, S, TimeWindow
 
 from . import check as suite
 from .histories import history

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from streamjoin.engine.operator import Operator
-from streamjoin.ordering import Ordering
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.window import CountWindow
 from streamjoin.spark.gather import Gathering, run_rows
-from streamjoin.window import CountWindow
 
 from .check import KEYED, OPERATORS, expected, of_each_kind, pairs_of, plan
 from .histories import History, cut, history

@@ -14,11 +14,11 @@ from streamjoin.engine.operator import Operator
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
-from streamjoin.ordering import Ordering
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.sharing import SharedPlan
+from streamjoin.plan.window import R
 from streamjoin.query import plan_query
-from streamjoin.sharing import SharedPlan
 from streamjoin.state.store import StateStore
-from streamjoin.window import R
 
 from .check import ANY, KEYED, OPERATORS, RUNS, expected, of_each_kind, pairs_of, plan
 from .histories import History, history

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from streamjoin.engine.arranging import in_order
 from streamjoin.engine.state import UnitState
 from streamjoin.errors import StateError
 from streamjoin.operators.splitjoin import SplitJoin, router
-from streamjoin.ordering import Ordering, in_order
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.window import CountWindow, R, S, TimeWindow
 from streamjoin.state import rewrite
 from streamjoin.state.store import StateStore
-from streamjoin.window import CountWindow, R, S, TimeWindow
 
 from .check import expected, pairs_of, plan
 from .histories import History, history

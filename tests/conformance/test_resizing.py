@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
+from streamjoin.engine.arranging import in_order
 from streamjoin.engine.state import UnitState
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake import chain as chain_module
 from streamjoin.operators.handshake.resize import groups, resized
 from streamjoin.operators.handshake.state import ChainState, Files
-from streamjoin.ordering import Ordering, in_order
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.window import CountWindow, R, S
 from streamjoin.state.store import StateStore
-from streamjoin.window import CountWindow, R, S
 
 from .check import expected, pairs_of
 from .histories import History, history

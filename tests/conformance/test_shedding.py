@@ -10,7 +10,7 @@ import pytest
 
 from streamjoin.intake.shedding import ShedRule, kept
 from streamjoin.operators.reference import Pairs
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 
 from .check import OPERATORS, RUNS, expected, of_each_kind, pairs_of, plan
 from .histories import History, Row, history, make_rows

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from streamjoin.flow.punctuation import lowest_mark_us
 from streamjoin.operators.handshake import Handshake
-from streamjoin.ordering import Ordering
-from streamjoin.plan import RESULT_TIME
-from streamjoin.punctuation import lowest_mark_us
+from streamjoin.plan.join import RESULT_TIME
+from streamjoin.plan.ordering import Ordering
 from streamjoin.results.block import BlockRef
 from streamjoin.results.policy import Collected, Cut, EpochPolicy, Open, Policy, PunctuationPolicy
 from streamjoin.results.stores.store import BlockKey

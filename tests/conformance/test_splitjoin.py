@@ -11,9 +11,9 @@ import pytest
 
 from streamjoin.engine.routing import Turn
 from streamjoin.operators.splitjoin import SplitJoin
+from streamjoin.plan.window import R, S
 from streamjoin.query import plan_query
 from streamjoin.state.store import StateStore, read_manifests
-from streamjoin.window import R, S
 
 from .check import check, pairs_of, plan
 from .histories import History, history

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamjoin.coverage import check_starts
 from streamjoin.engine import requery
+from streamjoin.engine.arranging import in_order
+from streamjoin.engine.coverage import check_starts
 from streamjoin.engine.operator import Operator
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.started import StartedSegment
 from streamjoin.operators.splitjoin import SplitJoin
-from streamjoin.ordering import Ordering, in_order
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.sharing import Lasting, SharedPlan
 from streamjoin.query import plan_query
-from streamjoin.sharing import Lasting, SharedPlan
 from streamjoin.state.store import StateStore
 
 from .check import ANY, KEYED, NAMES, OPERATORS, WINDOWS, expected, pairs_of, plan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin import rejected
+from streamjoin.intake import rejected
 from streamjoin.client import Client
 from streamjoin.intake.deadletter import BAD_VALUE, NO_TIME, DeadLetter, write_dead_letters
 

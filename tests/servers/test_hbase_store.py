@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from Hbase_thrift import IllegalArgument  # which happybase makes
 
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import BlockRef, KeyCode, cut, decode
 from streamjoin.results.ledger import Description, Head, Ledger, snapshot_name
 from streamjoin.results.patience import Patience

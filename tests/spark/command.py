@@ -34,7 +34,7 @@ class Command(ServerProcess):
 
     def __init__(self, file: Path, *arguments: str, failpoints: str = "") -> None:
         environment = ["env", f"STREAMJOIN_FAILPOINTS={failpoints}", f"JAVA_TOOL_OPTIONS={JAVA_OPTIONS}"]
-        command = [*environment, sys.executable, "-m", "streamjoin.cli", "run", str(file), *arguments]
+        command = [*environment, sys.executable, "-m", "streamjoin.cli.commands", "run", str(file), *arguments]
         super().__init__("streamjoin run", command, file.with_suffix(".log"))
 
     def exit_status(self) -> int:

@@ -1,6 +1,6 @@
 """Spark's Python daemon with units that hold a silent router for idle after one second, where a minute is usual."""
 
-from streamjoin.punctuation import StreamClock
+from streamjoin.flow.punctuation import StreamClock
 
 if __name__ == "__main__":
     StreamClock.advance.__defaults__ = (1_000_000,)

@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 
 from streamjoin import failpoints
 from streamjoin.errors import RunError
-from streamjoin.joinfile import JoinFile, load, parse
-from streamjoin.prepare import bind
 from streamjoin.spark.baseline import run_baseline
 from streamjoin.spark.driver import Progress
 from streamjoin.spark.run import run_job
+from streamjoin.spec.joinfile import JoinFile, load, parse
+from streamjoin.spec.prepare import bind
 from tests.conformance.check import WINDOWS
 from tests.conformance.conditions import CONDITIONS
 from tests.conformance.histories import History

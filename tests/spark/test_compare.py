@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from streamjoin.compare.table import comparison_text
-from streamjoin.joinfile import parse
+from streamjoin.explain.compare.table import comparison_text
 from streamjoin.spark import compare
+from streamjoin.spec.joinfile import parse
 from tests.conformance.histories import History, history
 
 from .jobs import join_text, query, write_history

@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from streamjoin import rejected
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.failpoints import NAMES
-from streamjoin.joinfile import parse
-from streamjoin.ordering import Ordering
-from streamjoin.prepare import bind
+from streamjoin.intake import rejected
+from streamjoin.plan.ordering import Ordering
 from streamjoin.spark import checkpoint
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind
 from streamjoin.state.store import StateStore, read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history

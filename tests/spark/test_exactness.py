@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from streamjoin.joinfile import parse
-from streamjoin.prepare import bind
 from streamjoin.spark.driver import BatchReport, Driver, Progress
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import TIMESTAMP, history, split
 from tests.servers.process import comes_true

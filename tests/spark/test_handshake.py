@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streamjoin.errors import UnsupportedError
-from streamjoin.joinfile import parse
 from streamjoin.operators.handshake.state import ChainState
-from streamjoin.ordering import Ordering
-from streamjoin.prepare import bind, store_job, store_spec
+from streamjoin.plan.ordering import Ordering
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.spark.driver import Driver
 from streamjoin.spark.kafka import Topic
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind, store_job, store_spec
 from streamjoin.state.store import StateStore, read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history

@@ -17,11 +17,11 @@ from confluent_kafka import Producer, TopicPartition
 from pyspark.sql import SparkSession
 
 from streamjoin.errors import RunError
-from streamjoin.joinfile import parse
-from streamjoin.prepare import bind
-from streamjoin.punctuation import IDLE_TIMEOUT_US
+from streamjoin.flow.punctuation import IDLE_TIMEOUT_US
 from streamjoin.results.parts import BatchDone, ParquetSink
 from streamjoin.spark.run import run_job
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, Row, cut, history

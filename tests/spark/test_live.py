@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from streamjoin.joinfile import parse
-from streamjoin.prepare import bind
 from streamjoin.spark import driver
 from streamjoin.spark.driver import BatchReport, Driver, Progress
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind
 from streamjoin.state.store import read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import history

@@ -11,15 +11,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.joinfile import parse
 from streamjoin.operators.splitjoin import SplitJoin
-from streamjoin.ordering import Ordering
-from streamjoin.prepare import bind, store_job, store_spec
+from streamjoin.plan.ordering import Ordering
 from streamjoin.results.follow import follow
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import FIRST
 from streamjoin.spark.join import Stream, stream_join
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind, store_job, store_spec
 from streamjoin.state.store import read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from streamjoin.joinfile import load, parse
-from streamjoin.prepare import bind, store_job, store_spec
 from streamjoin.results.question import Question, ask
 from streamjoin.results.reader import Reader
 from streamjoin.spark.run import report, run_job
+from streamjoin.spec.joinfile import load, parse
+from streamjoin.spec.prepare import bind, store_job, store_spec
 from tests.conformance.check import expected, pairs_of, plan
 from tests.conformance.histories import History, history
 

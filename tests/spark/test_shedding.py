@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from streamjoin.intake.shedding import ShedRule
-from streamjoin.joinfile import load
 from streamjoin.operators.biclique import Biclique, Routing
-from streamjoin.prepare import bind
 from streamjoin.spark.join import Stream, stream_join
 from streamjoin.spark.run import report, run_job
+from streamjoin.spec.joinfile import load
+from streamjoin.spec.prepare import bind
 from streamjoin.state.store import read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history

@@ -10,12 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.job import recorded
-from streamjoin.joinfile import load
-from streamjoin.prepare import bind, store_job, store_spec
 from streamjoin.results.question import Question, ask
 from streamjoin.results.reader import Reader
 from streamjoin.spark.run import report, run_job
+from streamjoin.spec.job import recorded
+from streamjoin.spec.joinfile import load
+from streamjoin.spec.prepare import bind, store_job, store_spec
 from tests.conformance.check import expected, pairs_of, plan
 from tests.conformance.histories import History, history
 

@@ -14,11 +14,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streamjoin.errors import InputError
-from streamjoin.joinfile import load
-from streamjoin.plan import RESULT_TIME
-from streamjoin.prepare import bind, store_job, store_spec
+from streamjoin.plan.join import RESULT_TIME
 from streamjoin.results.question import Question, ask
 from streamjoin.results.reader import Reader
+from streamjoin.spec.joinfile import load
+from streamjoin.spec.prepare import bind, store_job, store_spec
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import history
 

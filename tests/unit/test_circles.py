@@ -23,12 +23,12 @@ Imports = Mapping[str, Mapping[str, int]]
 
 ALLOWED: Mapping[tuple[str, str], str] = {
     ("streamjoin.__main__", "worker.up"): "`streamjoin up` is a command of the program, and starts the platform",
-    ("streamjoin.platform_cli.server", "worker.up"): "as above",
-    ("streamjoin.platform_cli.server", "worker.platform"): "`up`, `doctor` and `support-bundle` read its settings",
-    ("streamjoin.platform_cli.server", "backend.settings"): "`config show` reads them",
-    ("streamjoin.platform_cli.checks", "worker.data_folder"): "`doctor` examines what `up` would use",
-    ("streamjoin.platform_cli.checks", "backend.settings"): "as above",
-    ("streamjoin.platform_cli.checks", "backend.catalog.database"): "as above",
+    ("streamjoin.cli.platform.server", "worker.up"): "as above",
+    ("streamjoin.cli.platform.server", "worker.platform"): "`up`, `doctor` and `support-bundle` read its settings",
+    ("streamjoin.cli.platform.server", "backend.settings"): "`config show` reads them",
+    ("streamjoin.cli.platform.checks", "worker.data_folder"): "`doctor` examines what `up` would use",
+    ("streamjoin.cli.platform.checks", "backend.settings"): "as above",
+    ("streamjoin.cli.platform.checks", "backend.catalog.database"): "as above",
 }
 """Imports that close a circle and still may, each with its reason. One that no longer does must leave this list."""
 

@@ -16,16 +16,17 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from streamjoin import cli, rejected
+from streamjoin.cli import commands as cli
 from streamjoin.engine.slot import SlotStep, StageJob
 from streamjoin.engine.state import Table, UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import InputError, RunError
 from streamjoin.index.segment import SegmentInfo
+from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.operators.biclique import Biclique
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
 from streamjoin.state.store import StateStore
 
 JOIN = """streams:
@@ -67,7 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def streamjoin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command, in this process."""
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("streamjoin.cli._stop_on_signals", lambda stop: None)
+    monkeypatch.setattr("streamjoin.cli.commands._stop_on_signals", lambda stop: None)
 
     def call(*arguments: str) -> Said:
         monkeypatch.setattr(sys, "argv", ["streamjoin", *arguments])
@@ -86,7 +87,7 @@ def streamjoin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 def in_a_process(*arguments: str, cwd: Path) -> Said:
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, "-m", "streamjoin.cli", *arguments],
+        [sys.executable, "-m", "streamjoin.cli.commands", *arguments],
         capture_output=True, text=True, cwd=cwd, timeout=300, env={**os.environ, "PYTHONPATH": str(root)},
     )  # fmt: skip
     assert "Traceback" not in done.stdout + done.stderr
@@ -109,7 +110,7 @@ def test_wrong_file_is_said_in_one_line_on_stderr(folder: Path) -> None:
 @pytest.mark.slow
 def test_output_cut_off_by_its_reader_is_no_failure_to_talk_about(folder: Path) -> None:
     root = Path(__file__).parents[2]
-    script = f"{sys.executable} -m streamjoin.cli explain join.yaml --output json | head -c 1"
+    script = f"{sys.executable} -m streamjoin.cli.commands explain join.yaml --output json | head -c 1"
     done = subprocess.run(
         ["sh", "-c", script], capture_output=True, text=True, cwd=folder, timeout=300,
         env={**os.environ, "PYTHONPATH": str(root)},
@@ -203,14 +204,14 @@ def test_every_failure_has_its_status_and_one_sentence(
     def fail(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr("streamjoin.prepare.bind", fail)
+    monkeypatch.setattr("streamjoin.spec.prepare.bind", fail)
     assert streamjoin("validate", "join.yaml") == Said(status, "", message)
 
 
 def test_mistake_of_ours_shows_its_stack_when_asked(
     streamjoin: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streamjoin.prepare.bind", lambda file: 1 // 0)
+    monkeypatch.setattr("streamjoin.spec.prepare.bind", lambda file: 1 // 0)
     monkeypatch.setenv("STREAMJOIN_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         streamjoin("validate", "join.yaml")

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamjoin import cli
-from streamjoin.compare.plot import check_plot, draw
-from streamjoin.compare.table import comparison_text, ratio
+from streamjoin.cli import commands as cli
 from streamjoin.errors import InputError, RunError, UnsupportedError
-from streamjoin.joinfile import load
+from streamjoin.explain.compare.plot import check_plot, draw
+from streamjoin.explain.compare.table import comparison_text, ratio
 from streamjoin.spark import compare
 from streamjoin.spark.driver import BatchReport, BatchTimes, Progress
 from streamjoin.spark.figures import rho, weighted
+from streamjoin.spec.joinfile import load
 
 Row = dict[str, Any]
 
@@ -268,7 +268,7 @@ def streamjoin(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
     """The command, in this process: exit status, what it wrote, and what it said."""
-    monkeypatch.setattr("streamjoin.cli._stop_on_signals", lambda stop: None)
+    monkeypatch.setattr("streamjoin.cli.commands._stop_on_signals", lambda stop: None)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["streamjoin", "compare", "join.yaml", *arguments])

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from streamjoin.coverage import all_stored, check_starts
+from streamjoin.engine.coverage import all_stored, check_starts
 from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
+from streamjoin.flow.punctuation import StreamClock
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
-from streamjoin.plan import JoinPlan
-from streamjoin.punctuation import StreamClock
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.sharing import Lasting, SharedPlan
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
-from streamjoin.sharing import Lasting, SharedPlan
 
 COLUMNS = pa.schema(
     [("f", pa.bool_()), ("k", pa.int64()), ("x", pa.int64()), ("y", pa.int64()), ("ts", pa.timestamp("us", tz="UTC"))]

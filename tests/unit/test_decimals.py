@@ -11,7 +11,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from streamjoin.decimals import shortened
+from streamjoin.plan.decimals import shortened
 
 
 def half_away(value: Fraction) -> int:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin.cli import app
-from streamjoin.expression import PUBLIC_FUNCTIONS
+from streamjoin.cli.commands import app
 from streamjoin.generate import GENERATORS
-from streamjoin.joinfile import (
+from streamjoin.operators.registry import AUTO, COMMON_KNOBS, REGISTRY
+from streamjoin.plan.expression import PUBLIC_FUNCTIONS
+from streamjoin.plan.schema import SIMPLE_TYPES
+from streamjoin.query.tokens import SYNONYMS
+from streamjoin.spec.joinfile import (
     JoinFile,
     OperatorFile,
     PunctuateFile,
@@ -22,9 +25,6 @@ from streamjoin.joinfile import (
     SnapshotFile,
     StreamFile,
 )
-from streamjoin.operators.registry import AUTO, COMMON_KNOBS, REGISTRY
-from streamjoin.query.tokens import SYNONYMS
-from streamjoin.schema import SIMPLE_TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

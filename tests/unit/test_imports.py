@@ -16,10 +16,10 @@ PLATFORM = ("pydantic", "numpy", "cyclopts", "psutil")
     ("module", "allowed"),
     [
         ("backend.app", ()),
-        ("streamjoin.cli", ()),
-        ("streamjoin.job", ()),
+        ("streamjoin.cli.commands", ()),
+        ("streamjoin.spec.job", ()),
         ("streamjoin.operators.biclique", ()),
-        ("streamjoin.prepare", ()),
+        ("streamjoin.spec.prepare", ()),
         ("streamjoin.spark.source", ("pyspark.sql",)),
     ],
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamjoin.index.layout import choose_layout
-from streamjoin.plan import JoinPlan
+from streamjoin.index.columns import routed_columns, stored_columns
+from streamjoin.index.layout import choose_layout, layout_of
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.window import FullHistory, TimeWindow
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
-from streamjoin.window import FullHistory, TimeWindow
 
 COLUMNS = pa.schema(
     [
@@ -59,7 +60,7 @@ def test_what_mixes_streams_stays_a_residual(where: str) -> None:
 
 def test_equality_of_nulls_is_answered_by_a_hash_and_checked_again() -> None:
     found = plan("s.k IS NOT DISTINCT FROM r.k")
-    assert (str(found.layout(0)), [str(part) for part in found.layout(0).recheck]) == (
+    assert (str(layout_of(found, 0)), [str(part) for part in layout_of(found, 0).recheck]) == (
         "hash of r.k",
         ["(s.k IS NOT DISTINCT FROM r.k)"],
     )
@@ -87,7 +88,7 @@ def test_single_stream_conditions_go_to_intake() -> None:
 )
 def test_the_layout_fits_the_predicate(where: str, kind: str, rechecked: int) -> None:
     for side in (0, 1):
-        layout = plan(where).layout(side)
+        layout = layout_of(plan(where), side)
         assert layout.kind == kind
         assert len(layout.recheck) == rechecked
 
@@ -100,6 +101,6 @@ def test_a_window_is_the_key_where_no_range_is() -> None:
 
 def test_only_what_results_and_rechecks_read_is_stored_and_only_what_keys_read_is_sent() -> None:
     found = plan("r.k = s.k AND r.x < 5 AND ABS(r.y - s.y) <= 1.5")
-    assert found.stored_columns(0) == ("k", "y")  # k is selected, y is checked again; x is done with at intake
-    assert found.stored_columns(1) == ("y",)
-    assert found.routed_columns(1) == ("k", "y")
+    assert stored_columns(found, 0) == ("k", "y")  # k is selected, y is checked again; x is done with at intake
+    assert stored_columns(found, 1) == ("y",)
+    assert routed_columns(found, 1) == ("k", "y")

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamjoin import prepare, sampling
 from streamjoin.errors import InputError
-from streamjoin.explain import explain
-from streamjoin.joinfile import load
-from streamjoin.prepare import bind, bounded_names
+from streamjoin.explain import sampling
+from streamjoin.explain.plans import explain
 from streamjoin.spark.checkpoint import opened
+from streamjoin.spec import prepare
+from streamjoin.spec.joinfile import load
+from streamjoin.spec.prepare import bind, bounded_names
 
 FILE = """
 streams:

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamjoin import overlap, preview
 from streamjoin.errors import InputError
-from streamjoin.expression import evaluate
-from streamjoin.joinfile import load
+from streamjoin.explain import overlap, preview
+from streamjoin.explain.preview import Preview
 from streamjoin.operators import reference
 from streamjoin.operators.reference import Row
-from streamjoin.prepare import Bound, bind
-from streamjoin.preview import Preview
+from streamjoin.plan.expression import evaluate
 from streamjoin.sources import topic
+from streamjoin.spec.joinfile import load
+from streamjoin.spec.prepare import Bound, bind
 
 SECOND = 1_000_000
 PRICE = pa.decimal128(10, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from streamjoin.punctuation import IDLE_TIMEOUT_US, Punctuation, StreamClock
+from streamjoin.flow.punctuation import IDLE_TIMEOUT_US, Punctuation, StreamClock
 
 
 def said(router: str, ts_max_us: int | None, rows: int = 1, piece: str = "p") -> Punctuation:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from streamjoin import failpoints, rejected
+from streamjoin import failpoints
 from streamjoin.errors import StateError
+from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import BAD_VALUE, NO_TIME, DeadLetter, write_dead_letters
-from streamjoin.rejected import Counts, Taken, add, as_rows, file_of, lines, page, read_head
+from streamjoin.intake.rejected import Counts, Taken, add, as_rows, file_of, lines, page, read_head
 
 
 def letters_of(batch: int, count: int, reason: str, stream: str = "r", text: str = "x") -> list[DeadLetter]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamjoin.punctuation import IDLE_TIMEOUT_US, Punctuation, StreamClock
-from streamjoin.silence import REST_US, Silence
+from streamjoin.flow.punctuation import IDLE_TIMEOUT_US, Punctuation, StreamClock
+from streamjoin.flow.silence import REST_US, Silence
 
 BEAT_US = 1_000_000
 

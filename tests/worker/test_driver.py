@@ -15,8 +15,8 @@ from backend.catalog.events import FIRST_BATCH
 from backend.catalog.models import Event
 from backend.settings import Settings
 from streamjoin.errors import InputError
-from streamjoin.job import recorded
 from streamjoin.spark.java import find_java
+from streamjoin.spec.job import recorded
 from tests.servers.process import comes_true
 from tests.spark.command import JAVA_OPTIONS
 from worker import launch, leases, processes

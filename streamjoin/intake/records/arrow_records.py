@@ -27,7 +27,7 @@ from streamjoin.intake.records.assemble import TOMBSTONE
 from streamjoin.intake.records.contract import BadRecord, Decoded
 from streamjoin.intake.records.record_bytes import BYTES_MAX as BLOCK_BYTES_MAX
 from streamjoin.intake.records.record_bytes import RecordBytes
-from streamjoin.schema import type_name
+from streamjoin.plan.schema import type_name
 
 _FILE_MAGIC: Final = b"ARROW1"
 _FILE_HEAD: Final = 8  # The magic, padded.

@@ -38,7 +38,7 @@ from streamjoin.intake.records.int128 import (
 from streamjoin.intake.records.text_copy import copy_text
 from streamjoin.intake.records.utf8 import mark_invalid_utf8
 from streamjoin.kernel import kernel
-from streamjoin.schema import type_name
+from streamjoin.plan.schema import type_name
 
 _UNIT_NS: Final = {
     f"{local}timestamp-{unit}": size

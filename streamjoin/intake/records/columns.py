@@ -51,7 +51,7 @@ from streamjoin.intake.records.parse_number import (
 from streamjoin.intake.records.parse_time import parse_dates, parse_timestamps, parse_timestamps_ns
 from streamjoin.intake.records.text_copy import copy_text
 from streamjoin.kernel import kernel
-from streamjoin.schema import type_name
+from streamjoin.plan.schema import type_name
 
 
 def _word(text: bytes) -> Bytes:

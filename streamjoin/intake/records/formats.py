@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from streamjoin.dialect import Dialect
 from streamjoin.errors import InputError
+from streamjoin.intake.dialect import Dialect
 from streamjoin.intake.records.arrow_records import ArrowDecoder
 from streamjoin.intake.records.avro_records import AvroDecoder
 from streamjoin.intake.records.contract import Decoder
@@ -16,7 +16,7 @@ from streamjoin.intake.records.scan_csv import CsvScanner
 from streamjoin.intake.records.scan_json import JsonScanner
 from streamjoin.intake.records.scan_nested import NestedScanner
 from streamjoin.intake.records.text_records import TextDecoder
-from streamjoin.schema import check_schema, parse_type, type_name
+from streamjoin.plan.schema import check_schema, parse_type, type_name
 
 FORMATS: Final = ("json", "csv", "avro", "arrow")
 

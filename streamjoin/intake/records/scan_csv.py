@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.dialect import PLAIN, Dialect
+from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.intake.records.cells import NULL, QUOTED, TEXT, Bytes, Cells, Longs
 from streamjoin.intake.records.record_bytes import RecordBytes
 from streamjoin.intake.records.utf8 import utf8_error

@@ -23,7 +23,7 @@ from streamjoin.engine.operator import Capabilities, Operator, RoutesBy
 from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, UnitSpec, even_groups, split
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.index.kernels import mix
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 
 
 class Routing(StrEnum):

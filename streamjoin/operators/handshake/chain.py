@@ -18,8 +18,8 @@ from streamjoin.operators.handshake.resize import resized
 from streamjoin.operators.handshake.state import requeried
 from streamjoin.operators.handshake.step import ChainStep
 from streamjoin.operators.knobs import Knobs, whole
-from streamjoin.sharing import Plan
-from streamjoin.window import FullHistory, R, S
+from streamjoin.plan.sharing import Plan
+from streamjoin.plan.window import FullHistory, R, S
 
 AUTO_BLOCK = "auto"
 _TUPLES_MAX = 1 << 40

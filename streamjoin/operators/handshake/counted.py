@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import IndexLayout, Probes
 from streamjoin.index.segment import ProbeCounts, Segment
-from streamjoin.sharing import Plan
-from streamjoin.window import CountWindow
+from streamjoin.plan.sharing import Plan
+from streamjoin.plan.window import CountWindow
 
 OPPOSITE = "__opposite"
 """Engine column: how many tuples of the other stream came before this one, int64."""
@@ -62,7 +63,7 @@ class CountedSegment(Segment):
 
 def stored_columns(plan: Plan, side: int) -> tuple[str, ...]:
     """The columns of a chain's stored tuples, which probe on their way: those that are routed, and the counts."""
-    names = plan.routed_columns(side)
+    names = routed_columns(plan, side)
     return (*names, OPPOSITE) if isinstance(plan.window, CountWindow) else names
 
 

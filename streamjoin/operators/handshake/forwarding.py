@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from streamjoin.flow.punctuation import IDLE_TIMEOUT_US, StreamClock, last_seen_us
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock, last_seen_us
-from streamjoin.sharing import Plan
-from streamjoin.window import CountWindow, FullHistory, TimeWindow
+from streamjoin.plan.sharing import Plan
+from streamjoin.plan.window import CountWindow, FullHistory, TimeWindow
 
 
 def balancing(blocks: Sequence[int], own: int, successor: int, threshold: int) -> int:

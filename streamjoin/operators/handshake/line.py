@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamjoin.window import R
+from streamjoin.plan.window import R
 
 
 @dataclass(frozen=True)

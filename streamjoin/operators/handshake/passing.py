@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamjoin.block import Block
 from streamjoin.engine.joining import Joining
+from streamjoin.flow.block import Block
 from streamjoin.index.segment import Segment
 from streamjoin.index.view import NUMBER
 from streamjoin.operators.handshake.counted import OPPOSITE, CountedSegment
 from streamjoin.operators.handshake.started import StartedSegment
-from streamjoin.ordering import Ordering
-from streamjoin.window import CountWindow, Window
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.window import CountWindow, Window
 
 
 @dataclass(frozen=True, slots=True)

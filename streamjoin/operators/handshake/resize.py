@@ -17,7 +17,7 @@ from streamjoin.engine.routing import even_groups
 from streamjoin.engine.state import UnitState, totals_of
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.handshake.state import ChainState, Files
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 
 
 def resized(states: Mapping[int, UnitState], workers: int) -> dict[int, UnitState]:

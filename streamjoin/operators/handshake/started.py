@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamjoin.block import QUERIES, Block, has_bit
+from streamjoin.flow.block import QUERIES, Block, has_bit
 from streamjoin.index.layout import IndexLayout, Probes
 from streamjoin.index.segment import ProbeCounts, Segment
 

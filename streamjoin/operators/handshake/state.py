@@ -21,7 +21,7 @@ from streamjoin.engine.state import Rewritten, Table, UnitState
 from streamjoin.engine.stored import NAMES
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.handshake.waiting import Run
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 
 Infos = tuple[SegmentInfo, ...]
 Files = tuple[str, ...]

@@ -26,12 +26,14 @@ from operator import attrgetter
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.block import QUERIES, TS, Block
 from streamjoin.engine.joining import Joining
 from streamjoin.engine.operator import drains
 from streamjoin.engine.routing import STORE
 from streamjoin.engine.unit import Work
+from streamjoin.flow.block import QUERIES, TS, Block
+from streamjoin.flow.punctuation import StreamClock, lowest_mark_us
 from streamjoin.index.chain import Chain
+from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import Segment, SegmentInfo
 from streamjoin.index.view import NUMBER, RANK
 from streamjoin.intake.intake import BLOCK_ROWS
@@ -43,9 +45,8 @@ from streamjoin.operators.handshake.passing import Passing
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
 from streamjoin.operators.handshake.state import ChainState
 from streamjoin.operators.handshake.waiting import Run, Waiting
-from streamjoin.ordering import Ordering
-from streamjoin.punctuation import StreamClock, lowest_mark_us
-from streamjoin.window import CountWindow, R, S
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.window import CountWindow, R, S
 
 
 @dataclass(slots=True)
@@ -115,7 +116,7 @@ class ChainStep:
         return self.joining.query
 
     def _chain(self, side: int) -> Chain:
-        layouts = tuple(open_ended(query.layout(side)) for query in self.plan.queries)
+        layouts = tuple(open_ended(layout_of(query, side)) for query in self.plan.queries)
         return Chain(layouts, stored_columns(self.plan, side), self.plan.archive_period, [])
 
     def _flow(self, side: int) -> Flow:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.engine.arranging import ROWS_A_BATCH
 from streamjoin.index.chain import MERGED_BYTES_MAX, MERGED_ROWS_MAX, Open, Save
 from streamjoin.index.kernels import radix_order
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.ordering import NEWER, ROWS_A_BATCH
-from streamjoin.plan import RESULT_TIME
+from streamjoin.plan.join import RESULT_TIME
+from streamjoin.plan.ordering import NEWER
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, UnitSpec, split
 from streamjoin.errors import InputError
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 
 
 @dataclass(frozen=True)

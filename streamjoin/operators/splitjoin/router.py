@@ -21,7 +21,7 @@ from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, Turn, UnitSpe
 from streamjoin.engine.state import UnitState
 from streamjoin.errors import InputError
 from streamjoin.operators.splitjoin.spread import spread
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from streamjoin.engine.state import UnitState, totals_of
 from streamjoin.engine.stored import stored, tables
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 
 
 def spread(states: Mapping[int, UnitState], units: int) -> dict[int, UnitState]:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
-from streamjoin.punctuation import lowest_mark_us
+from streamjoin.flow.punctuation import lowest_mark_us
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import BlockRef, KeyCode, cut, decode
 from streamjoin.results.ledger import Description
 from streamjoin.results.parts import BatchDone, PartWriter

@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.engine.operator import Operator
+from streamjoin.engine.router import Router
 from streamjoin.engine.routing import Route, Tuples
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.matrix import Matrix
 from streamjoin.operators.splitjoin import SplitJoin
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.router import Router
-from streamjoin.schema import StreamSchema
 
 from ..histories import cut
 from ..local import LocalRun

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.index import keys
-from streamjoin.predicate import Range
+from streamjoin.plan.predicate import Range
 
 from .case import Case, difference
 from .check import seeded

@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin.block import Block
+from streamjoin.flow.block import Block
 from streamjoin.index.chain import SMALL_ROWS, Chain
+from streamjoin.index.layout import layout_of
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.window import R
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
-from streamjoin.window import R
 from tests.conformance.histories import TIMESTAMP
 
 PERIOD_US = 1_000
@@ -34,7 +35,7 @@ def chain() -> Chain:
         streams,
         archive_period_us=PERIOD_US,
     )
-    return Chain((plan.layout(R),), ("id",), plan.archive_period, [])
+    return Chain((layout_of(plan, R),), ("id",), plan.archive_period, [])
 
 
 @pytest.mark.parametrize(("apart_us", "segments"), [(PERIOD_US, 1), (PERIOD_US + 1, 2)])

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamjoin.expression import Column
 from streamjoin.index.keys import (
     EMPTY_RANGE,
     INT64_MAX,
@@ -24,7 +23,8 @@ from streamjoin.index.keys import (
     key_ranges,
     order_key,
 )
-from streamjoin.predicate import Range
+from streamjoin.plan.expression import Column
+from streamjoin.plan.predicate import Range
 
 floats = st.floats(allow_nan=False, allow_infinity=True, width=64)
 

@@ -13,23 +13,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin.block import Block
 from streamjoin.engine.operator import Operator
+from streamjoin.engine.router import Router
 from streamjoin.engine.routing import STORE
 from streamjoin.engine.slot import SlotStep, StageJob
 from streamjoin.errors import RunError, StateError
+from streamjoin.flow.block import Block
+from streamjoin.flow.punctuation import Punctuation
 from streamjoin.intake.deadletter import BAD_VALUE, DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE
 from streamjoin.intake.intake import Intake, Piece, Routed
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.plan import JoinPlan
-from streamjoin.punctuation import Punctuation
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.window import R, S
 from streamjoin.query import plan_query
-from streamjoin.router import Router
-from streamjoin.schema import StreamSchema
 from streamjoin.state.store import StateStore
-from streamjoin.window import R, S
 
 COLUMNS = pa.schema([("t", pa.int64()), ("id", pa.int64()), ("k", pa.int64()), ("note", pa.string())])
 BY_KEY = "SELECT ONLINE r.id AS a, s.id AS b FROM r, s WHERE r.k = s.k WITHIN 10 SECONDS"

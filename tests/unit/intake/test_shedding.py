@@ -9,20 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin.block import Block
 from streamjoin.engine.operator import Operator
+from streamjoin.engine.router import Router
 from streamjoin.engine.routing import STORE
 from streamjoin.errors import InputError
+from streamjoin.flow.block import Block
+from streamjoin.flow.punctuation import Punctuation, StreamClock
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.intake.shedding import Shedding, ShedRule, kept
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
-from streamjoin.plan import JoinPlan
-from streamjoin.punctuation import Punctuation, StreamClock
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.window import R, S
 from streamjoin.query import plan_query
-from streamjoin.router import Router
-from streamjoin.schema import StreamSchema
-from streamjoin.window import R, S
 
 COLUMNS = pa.schema([("t", pa.int64()), ("id", pa.int64()), ("k", pa.int64())])
 ROWS = 40_000

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from streamjoin.joinfile import parse
-from streamjoin.prepare import Bound, bind
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import Bound, bind
 
 ORDERS = """ts,id,k,price
 2026-01-01T00:00:00Z,1,1,9.5

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.explain import explain, summary
+from streamjoin.explain.plans import explain, summary
 
 from .conftest import GONE, Changes, Try
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamjoin.errors import InputError
-from streamjoin.joinfile import JoinFile, parse
+from streamjoin.spec.joinfile import JoinFile, parse
 
 from .conftest import Changes
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.joinfile import parse
 from streamjoin.query import UnsupportedQueryError
+from streamjoin.spec.joinfile import parse
 
 from .conftest import Changes, Try
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamjoin.errors import InputError
-from streamjoin.joinfile import FILE_BYTES_MAX, load, of_content, parse
+from streamjoin.spec.joinfile import FILE_BYTES_MAX, load, of_content, parse
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.matrix import Matrix
 from streamjoin.operators.splitjoin import SplitJoin
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 
 OPERATORS = [
     Biclique(3, 2),

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.engine.operator import Operator
+from streamjoin.index.columns import stored_columns
 from streamjoin.operators import costs
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.costs import StreamStatistics
 from streamjoin.operators.matrix import Matrix
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
 from tests.conformance.local import LocalRun
 
 SIGMA = StreamStatistics(tuple_bytes=1.0, rate_per_s=1.0, stored=1.0)
@@ -108,7 +109,7 @@ def test_full_history_memory_is_what_the_formulas_say(tmp_path: Path) -> None:
     streams = {name: StreamSchema(name, COLUMNS, "ts") for name in "rs"}
     plan = plan_query("SELECT ONLINE r.ts FROM r, s WHERE r.k = s.k AND r.k < 0", streams)
     whole = plan_query("SELECT ONLINE r.k AS a, s.k AS b FROM r, s WHERE r.k = s.k", streams)
-    assert plan.stored_columns(1) == ()
+    assert stored_columns(plan, 1) == ()
     for operator, copies in ((Biclique(2, 2, Routing.HASH), 1.0), (Matrix(2, 2), 2.0)):
         run = LocalRun(whole, operator, tmp_path / operator.name)
         run.batch(([rows(ROWS["r"], 1)], [rows(ROWS["s"], 2)]))

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin.compare.prediction import NOT_ROUTED, mean_stored, predicted
 from streamjoin.engine.operator import Operator
+from streamjoin.explain.compare.prediction import NOT_ROUTED, mean_stored, predicted
 from streamjoin.operators import registry
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.costs import Latency, StreamStatistics, UnitCosts
@@ -19,8 +19,8 @@ from streamjoin.operators.costs.handshake import best_block, handshake, target
 from streamjoin.operators.costs.splitjoin import splitjoin
 from streamjoin.operators.matrix import Matrix
 from streamjoin.operators.splitjoin import SplitJoin
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
 from tests.conformance.local import LocalRun
 
 R = StreamStatistics(tuple_bytes=10, rate_per_s=200, stored=2_000)

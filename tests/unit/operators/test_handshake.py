@@ -10,6 +10,7 @@ import pytest
 
 from streamjoin.engine.routing import PROBE, STORE, Tuples
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.flow.punctuation import IDLE_TIMEOUT_US, StreamClock
 from streamjoin.index.kernels import mix
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators import registry
@@ -17,8 +18,7 @@ from streamjoin.operators.costs.handshake import imbalance
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.blocks import automatic_block
 from streamjoin.operators.handshake.forwarding import balancing, idle
-from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 from tests.conformance.check import plan
 from tests.conformance.histories import history
 

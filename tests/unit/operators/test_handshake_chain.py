@@ -14,12 +14,12 @@ import pytest
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.state import totals_of
 from streamjoin.engine.unit import UnitReport
+from streamjoin.flow.punctuation import IDLE_TIMEOUT_US
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake.state import ChainState
-from streamjoin.punctuation import IDLE_TIMEOUT_US
+from streamjoin.plan.window import R, S, TimeWindow
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
-from streamjoin.window import R, S, TimeWindow
 from tests.conformance.check import check, expected, pairs_of, plan
 from tests.conformance.histories import History, Row, history, make_rows
 from tests.conformance.local import DRAIN, Batch, LocalRun

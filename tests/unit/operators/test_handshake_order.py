@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streamjoin.engine.arranging import in_order
 from streamjoin.engine.operator import Operator
 from streamjoin.operators.handshake import Handshake
 from streamjoin.operators.handshake import step as step_module
 from streamjoin.operators.handshake.settled import NO_TUPLE, settled
 from streamjoin.operators.handshake.state import ChainState
-from streamjoin.ordering import Ordering, in_order
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.window import TimeWindow
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
-from streamjoin.window import TimeWindow
 from tests.conformance.check import expected, pairs_of, plan
 from tests.conformance.histories import History, history
 from tests.conformance.local import DRAIN, LocalRun

@@ -8,9 +8,9 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import ARRIVAL, StreamSchema, parse_schema
 from streamjoin.query import RegisteredPredicate, plan_query
-from streamjoin.schema import ARRIVAL, StreamSchema, parse_schema
 
 R = StreamSchema(
     "R",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamjoin.errors import InputError, QueryError, Span
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.join import JoinPlan
 
 PIECES = r"""
     SELECT ONLINE DISTINCT FROM WHERE WITHIN JOIN ON AS AND OR NOT IN IS NULL TRUE LIKE BETWEEN CASE WHEN THEN ELSE END

@@ -9,10 +9,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from streamjoin.expression import evaluate
-from streamjoin.functions import times
+from streamjoin.plan.expression import evaluate
+from streamjoin.plan.functions import times
+from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.schema import ARRIVAL, StreamSchema
 
 NAN, INF = float("nan"), float("inf")
 TIMES = [

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from streamjoin.expression import PUBLIC_FUNCTIONS, evaluate, filter_mask
+from streamjoin.plan.expression import PUBLIC_FUNCTIONS, evaluate, filter_mask
 from streamjoin.query.tokens import SYNONYMS
 
 ROW = {

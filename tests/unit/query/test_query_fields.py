@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.errors import QueryError
-from streamjoin.plan import JoinPlan
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
 
 TS = ("ts", pa.timestamp("us", "UTC"))
 R = pa.schema([TS, ("k", pa.int64()), ("p.id", pa.int64()), ("p.at.x", pa.float64()), ("s.k", pa.string())])

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.errors import InputError, QueryError
+from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.query import RegisteredPredicate, bind, parse, plan_query
-from streamjoin.schema import ARRIVAL, StreamSchema
 
 
 def check(plan, items: str, names: str, source: str = "R, S") -> None:

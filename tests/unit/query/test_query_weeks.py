@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamjoin.functions.times import truncate
+from streamjoin.plan.functions.times import truncate
 
 ENDS = [0, -1, 2**63 - 1, -(2**63) + 1, 2**63 - 10**9, 1_234_567_890_123_456_789, -987_654_321_987_654_321]
 DAY_US = 86_400_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamjoin.window import CountWindow, FullHistory, TimeWindow
+from streamjoin.plan.window import CountWindow, FullHistory, TimeWindow
 
 SECOND_US = 1_000_000
 

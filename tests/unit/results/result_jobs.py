@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
-from streamjoin.punctuation import lowest_mark_us
+from streamjoin.flow.punctuation import lowest_mark_us
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import BlockRef, KeyCode, cut, decode, hash_sum, key_code
 from streamjoin.results.ledger import Description, Ledger
 from streamjoin.results.patience import Patience

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from result_jobs import rows, table
 
 from streamjoin.errors import StateError
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import (
     ROWS_A_BLOCK_MIN,
     BlockRef,

@@ -7,12 +7,13 @@ import pyarrow as pa
 import pytest
 from result_jobs import SCHEMA, Job, ids, rows
 
-from streamjoin import ordering
-from streamjoin.ordering import NEWER, OLDER, Ordering, arranged, places
+from streamjoin.engine.arranging import arranged, places
+from streamjoin.plan import ordering
+from streamjoin.plan.ordering import NEWER, OLDER, Ordering
+from streamjoin.plan.window import R, S
 from streamjoin.results.policy import EpochPolicy
 from streamjoin.results.reader import Reader
 from streamjoin.results.stores.memory import MemoryStore
-from streamjoin.window import R, S
 
 ORDERED = pa.schema([*SCHEMA, (NEWER, pa.int64()), (OLDER, pa.int64())])
 

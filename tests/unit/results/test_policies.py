@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamjoin.punctuation import lowest_mark_us
+from streamjoin.flow.punctuation import lowest_mark_us
 from streamjoin.results.block import BlockRef
 from streamjoin.results.policy import (
     BLOCKS_A_SNAPSHOT_MAX,

@@ -19,7 +19,7 @@ import pytest
 from result_jobs import SCHEMA, Job, assert_once, ids, rows, table
 
 from streamjoin.errors import InputError, StateError
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import BlockRef, KeyCode, key_code
 from streamjoin.results.policy import EpochPolicy
 from streamjoin.results.question import Answer, Question, ask

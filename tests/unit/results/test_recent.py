@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import key_code
 from streamjoin.results.follow import follow
 from streamjoin.results.ledger import Description

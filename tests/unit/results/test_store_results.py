@@ -19,17 +19,17 @@ import pytest
 import yaml
 from result_jobs import Job, assert_once, ids, rows, seen
 
-from streamjoin import cli
+from streamjoin.cli import commands as cli
 from streamjoin.errors import InputError
-from streamjoin.joinfile import parse
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
-from streamjoin.prepare import CASSANDRA_BUCKETS, Bound, bind, snapshot_policy, store_job, store_sink, store_spec
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import key_code
 from streamjoin.results.parts import BatchDone
 from streamjoin.results.patience import RETRY_S
 from streamjoin.results.policy import DELAYS, EPOCH_US, THRESHOLD_ROWS, EpochPolicy, PunctuationPolicy
 from streamjoin.results.reader import Reader
 from streamjoin.results.stores.sqlite import SqliteStore
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import CASSANDRA_BUCKETS, Bound, bind, snapshot_policy, store_job, store_sink, store_spec
 
 ORDERS = "ts,id,k,price\n2026-01-01T00:00:00Z,1,1,9.5\n2026-01-01T00:00:01Z,2,2,3.25\n"
 PAYMENTS = "ts,id,k\n2026-01-01T00:00:01Z,10,1\n2026-01-01T00:00:05Z,11,2\n"
@@ -450,7 +450,7 @@ def test_tail_after_what_was_removed_is_wrong_input(filled: Job, streamjoin: Com
 def test_tail_shows_what_comes_and_ends_on_ctrl_c_promptly(filled: Job, tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     process = subprocess.Popen(
-        [sys.executable, "-m", "streamjoin.cli", "tail", "join.yaml", "--after", "2.0", "--where", "price > 0.5"],
+        [sys.executable, "-m", "streamjoin", "tail", "join.yaml", "--after", "2.0", "--where", "price > 0.5"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root)},
     )  # fmt: skip
     try:

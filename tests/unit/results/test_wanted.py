@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.errors import InputError
-from streamjoin.plan import RESULT_KEY, RESULT_TIME
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import cut, decode, key_code
 from streamjoin.results.question import Question, Rows
 

@@ -28,7 +28,7 @@ from simulate.biclique.unit import COLLECTOR, Collector, Unit
 from simulate.network import Chosen, Earliest, Faults, Network, Scheduler, Shuffled, every_run
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.reference import full_history_join, time_window_join
-from streamjoin.window import R, S
+from streamjoin.plan.window import R, S
 from tests.unit.simulate.seeds import told
 
 SIGNAL_US = 10_000

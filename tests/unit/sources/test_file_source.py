@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamjoin.dialect import Dialect
 from streamjoin.errors import RunError
 from streamjoin.intake.deadletter import DeadLetter
+from streamjoin.intake.dialect import Dialect
 from streamjoin.sources import FileSource, files, lines, texts
 from streamjoin.sources.files import FORMATS
 from streamjoin.sources.source import first_rows

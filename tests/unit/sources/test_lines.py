@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamjoin.dialect import Dialect
 from streamjoin.errors import InputError, RunError
+from streamjoin.intake.dialect import Dialect
 from streamjoin.sources import lines
 from streamjoin.sources.columns import stream_schema
 from streamjoin.sources.lines import infer_schema, read_header, records_of

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin.errors import InputError, RunError
-from streamjoin.schema import parse_schema
+from streamjoin.plan.schema import parse_schema
 from streamjoin.sources.filelog import DEPTH_MAX, list_files, would_read
 from streamjoin.sources.files import FORMATS, FileSource
 

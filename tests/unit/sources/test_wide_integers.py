@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from streamjoin.dialect import PLAIN
+from streamjoin.intake.dialect import PLAIN
 from streamjoin.sources.lines import WIDE_INTEGER, infer_schema
 
 TWINS = ["18446744073709551615", "18446744073709551614", "5"]

@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from streamjoin.errors import UnsupportedError
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
 from streamjoin.spark.baseline import spark_column
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.job import recorded
-from streamjoin.joinfile import parse
-from streamjoin.prepare import Bound, bind
-from streamjoin.sharing import key_text
+from streamjoin.plan.sharing import key_text
 from streamjoin.spark.checkpoint import identity, opened
+from streamjoin.spec.job import recorded
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import Bound, bind
 
 FILE = """
 streams:

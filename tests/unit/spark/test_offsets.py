@@ -16,12 +16,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import UnitReport
-from streamjoin.job import Job, SourceSpec
+from streamjoin.flow.punctuation import IDLE_TIMEOUT_US, StreamClock
+from streamjoin.flow.silence import REST_US
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
-from streamjoin.punctuation import IDLE_TIMEOUT_US, StreamClock
-from streamjoin.silence import REST_US
 from streamjoin.spark.source import StreamJoinReader, Task, pack
+from streamjoin.spec.job import Job, SourceSpec
 from streamjoin.state.store import StateStore
 from tests.conformance.check import plan
 from tests.conformance.histories import COLUMNS, history

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.errors import StateError
-from streamjoin.job import Job
 from streamjoin.operators.biclique import Biclique
+from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
 from streamjoin.spark.checkpoint import begins
 from streamjoin.spark.offsetlog import partitions_read
+from streamjoin.spec.job import Job
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import pytest
 
 from streamjoin.errors import StateError
 from streamjoin.intake.shedding import ShedRule
-from streamjoin.job import Job
 from streamjoin.operators.biclique import Biclique
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.window import R
 from streamjoin.query import plan_query
-from streamjoin.schema import StreamSchema
 from streamjoin.spark.checkpoint import shedding
-from streamjoin.window import R
+from streamjoin.spec.job import Job
 
 RULE = ShedRule(10, 20, 0.5, "quadratic")
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.intake.records import BadRecord, Decoded, decoder
-from streamjoin.schema import parse_schema
+from streamjoin.plan.schema import parse_schema
 
 
 def stream(*batches: pa.RecordBatch, **options: Any) -> bytes:

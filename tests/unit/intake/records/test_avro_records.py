@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from streamjoin.errors import InputError
 from streamjoin.intake.records import BadRecord, Decoded, decoder
-from streamjoin.schema import parse_schema
+from streamjoin.plan.schema import parse_schema
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}

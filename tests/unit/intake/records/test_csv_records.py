@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamjoin.dialect import Dialect
+from streamjoin.intake.dialect import Dialect
 from streamjoin.intake.records import BadRecord, Decoded, decoder
-from streamjoin.schema import parse_schema
+from streamjoin.plan.schema import parse_schema
 
 
 def decode(records: Sequence[str | bytes | None], **fields: str) -> Decoded:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamjoin.intake.records import BadRecord, Decoded, decoder
-from streamjoin.schema import parse_schema
+from streamjoin.plan.schema import parse_schema
 
 GOOD = b'{"a":1}'
 

@@ -9,7 +9,7 @@ import pytest
 
 from streamjoin.errors import InputError
 from streamjoin.intake.records import FORMATS, decoder
-from streamjoin.schema import parse_schema
+from streamjoin.plan.schema import parse_schema
 
 A = parse_schema({"a": "int64"})
 AVRO = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}

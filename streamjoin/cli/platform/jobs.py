@@ -1,0 +1,346 @@
+"""`streamjoin jobs`: joins that the platform runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import cyclopts
+
+from streamjoin.cli.platform.common import HERE, File, Output, Version, Wait, WaitS, Where, note, read_document, show
+from streamjoin.cli.platform.rejected import RejectedOutput, RowLimit, Rows, show_counts, show_rows
+from streamjoin.errors import InputError
+
+if TYPE_CHECKING:
+    from streamjoin.client import Client
+
+app = cyclopts.App(name="jobs", help="Jobs of the platform: joins that run, or are to.")
+COLUMNS = ("name", "phase", "wanted", "streams", "operator.name", "generation", "version", "reason", "id")
+EVENTS = ("at", "severity", "kind", "message")
+DRAFT = ("query", "queries", "operator", "results", "run")
+CHANGE = (*DRAFT, "refresh_streams", "start_anew")
+CHANGES = ("field", "before", "after", "effect")
+LOOK_S = 1.0
+
+
+@app.command(name="ls")
+def list_jobs(*, output: Output = "table", where: Where = HERE) -> None:
+    """List all jobs, newest first."""
+    with where.client() as client:
+        show(list(client.jobs.list()), output, COLUMNS)
+
+
+@app.command
+def get(job: str, *, output: Output = "yaml", where: Where = HERE) -> None:
+    """Show a job.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    """
+    with where.client() as client:
+        show(client.jobs.get(job), output, COLUMNS)
+
+
+@app.command
+def validate(*, file: File, output: Output = "table", where: Where = HERE) -> None:
+    """Check a job's file against the registered streams; exit status 2 where it is wrong."""
+    with where.client() as client:
+        found = client.jobs.validate(**_draft(read_document(file)))
+        if output in ("json", "yaml"):
+            show(found, output)
+        elif found["valid"]:
+            print(f"this is right: {found['summary']}")
+        else:
+            for place in found["diagnostics"]:
+                print(_place(place))
+    if not found["valid"]:
+        sys.exit(2)
+
+
+@app.command
+def explain(*, file: File, output: Output = "table", where: Where = HERE) -> None:
+    """Show how a job's file would run, and what every operator would cost."""
+    with where.client() as client:
+        found = client.jobs.explain(**_draft(read_document(file)))
+        if output in ("json", "yaml"):
+            show(found["plan"], output)
+        else:
+            print(found["text"])
+
+
+@app.command
+def preview(*, file: File, output: Output = "table", where: Where = HERE) -> None:
+    """Show up to 20 rows that a job's file would give, from samples of the streams, or why there are none."""
+    with where.client() as client:
+        found = client.jobs.preview(**_draft(read_document(file)))
+        if output in ("json", "yaml"):
+            show(found, output)
+        else:
+            print(found["text"])
+
+
+@app.command
+def create(
+    name: str | None = None, *, file: File, start: Annotated[bool, cyclopts.Parameter(negative=())] = False,
+    wait: Wait = False, timeout: WaitS = 120.0, output: Output = "yaml", where: Where = HERE,
+) -> None:  # fmt: skip
+    """Create a job from a file: query, others beside it as queries, and operator, results and run as in a join file.
+
+    Where the file has whole sections `streams:` and `relations:`, those that are not there yet are registered first.
+
+    Parameters
+    ----------
+    name
+        Its name, unless the file has it.
+    start
+        Let it run at once.
+    """
+    with where.client() as client:
+        document = read_document(file)
+        called = name or document.get("name")
+        if not called:
+            raise InputError("a job needs a name: streamjoin jobs create NAME -f FILE, or `name:` in the file")
+        draft = _draft(document)
+        _register(client, document)
+        job = client.jobs.create(str(called), start=start, **draft)
+        if start and wait:
+            job = client.jobs.wait(job["id"], ("running",), wait_s=timeout)
+        note(f"job {job['name']} is {job['phase']} as {job['id']}")
+        show(job, output, COLUMNS)
+
+
+@app.command
+def start(
+    job: str, *, wait: Wait = False, timeout: WaitS = 120.0, output: Output = "table", where: Where = HERE
+) -> None:
+    """Let a job run; it goes on where it stopped.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    """
+    with where.client() as client:
+        show([client.jobs.start(job, wait_s=timeout if wait else None)], output, COLUMNS)
+
+
+@app.command
+def stop(
+    job: str, *, wait: Wait = False, timeout: WaitS = 120.0, output: Output = "table", where: Where = HERE
+) -> None:
+    """Let a job stop after the batch that runs.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    """
+    with where.client() as client:
+        show([client.jobs.stop(job, wait_s=timeout if wait else None)], output, COLUMNS)
+
+
+@app.command
+def restart(
+    job: str, *, wait: Wait = False, timeout: WaitS = 120.0, output: Output = "table", where: Where = HERE
+) -> None:
+    """Stop a job after the batch that runs, and start it again.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    """
+    with where.client() as client:
+        show([client.jobs.restart(job, wait_s=timeout if wait else None)], output, COLUMNS)
+
+
+@app.command
+def update(
+    job: str, *, file: File, version: Version = None,
+    dry_run: Annotated[bool, cyclopts.Parameter(negative=(), help="Only show what would change.")] = False,
+    output: Output = "table", where: Where = HERE,
+) -> None:  # fmt: skip
+    """Change a job; a running one goes on with the change at a batch boundary.
+
+    The file has the sections that change: query, queries, operator, results, run. `refresh_streams: true` takes the
+    streams over as they are registered now; `start_anew: true` agrees that the job begins again without its state,
+    where it must.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    """
+    change = read_document(file)
+    _check_fields("a change", change, CHANGE)
+    with where.client() as client:
+        if dry_run:
+            found = client.jobs.diff(job, **change)
+            show(found["changes"] if output in ("table", "csv") else found, output, CHANGES)
+            if found["starts_anew"]:
+                note("the job would begin again without its state; it needs `start_anew: true`")
+        else:
+            show([client.jobs.change(job, version=version, **change)], output, COLUMNS)
+
+
+@app.command
+def rescale(
+    job: str, slots: int, *, wait: Wait = False, timeout: WaitS = 120.0, output: Output = "table", where: Where = HERE
+) -> None:
+    """Give a job another number of slots; its state stays.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    slots
+        How many parts of the join run side by side.
+    """
+    with where.client() as client:
+        show([client.jobs.rescale(job, slots, wait_s=timeout if wait else None)], output, COLUMNS)
+
+
+@app.command
+def delete(job: str, *, wait: Wait = False, timeout: WaitS = 120.0, where: Where = HERE) -> None:
+    """Delete a job with its state and its results.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    """
+    with where.client() as client:
+        client.jobs.delete(job, wait_s=timeout if wait else None)
+        note(f"job {job} is {'gone' if wait else 'being deleted'}")
+
+
+@app.command
+def events(job: str, *, limit: int = 50, output: Output = "table", where: Where = HERE) -> None:
+    """Show what happened to a job, oldest first.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    limit
+        Only so many, the newest.
+    """
+    with where.client() as client:
+        found = [event for _, event in zip(range(limit), client.jobs.events(job), strict=False)]
+        show(found[::-1], output, EVENTS)
+
+
+@app.command
+def logs(
+    job: str, *, which: Literal["driver", "spark"] = "driver",
+    follow: Annotated[bool, cyclopts.Parameter(name=["--follow"], negative=())] = False, where: Where = HERE,
+) -> None:  # fmt: skip
+    """Show the end of a log of the job.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    which
+        The driver's own log, or Spark's.
+    follow
+        Go on with what is added, until Ctrl-C.
+    """
+    with where.client() as client:
+        shown = client.jobs.logs(job, which=which)
+        sys.stdout.write(shown)
+        with suppress(KeyboardInterrupt):
+            while follow:
+                sys.stdout.flush()
+                time.sleep(LOOK_S)
+                now = client.jobs.logs(job, which=which)
+                sys.stdout.write(added(shown, now))
+                shown = now
+
+
+@app.command
+def rejected(
+    job: str, *, rows: Rows = False, stream: str | None = None, reason: str | None = None, limit: RowLimit = 20,
+    before: str | None = None, output: RejectedOutput = "table", where: Where = HERE,
+) -> None:  # fmt: skip
+    """Show which rows are missing from a job's results: how many by stream and reason, or each one.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    stream
+        Only rows of this stream.
+    reason
+        Only rows with this reason.
+    limit
+        So many rows, newest first; all of them, oldest first, with -o ndjson.
+    before
+        Only rows before the one with this id.
+    """
+    with where.client() as client:
+        if output == "ndjson":
+            for piece in client.jobs.download_rejected(job, stream=stream, reason=reason):
+                sys.stdout.buffer.write(piece)
+        elif rows:
+            found = list(islice(client.jobs.rejected(job, stream=stream, reason=reason, before=before), limit + 1))
+            show_rows(found[:limit], len(found) > limit, output)
+        else:
+            counts = client.jobs.rejected_counts(job)
+            show_counts(
+                [row for row in counts if stream in (None, row["stream"]) and reason in (None, row["reason"])], output
+            )
+
+
+def added(before: str, now: str) -> str:
+    """What a log has more than when it was read before; both are its end, of limited length."""
+    if now.startswith(before):
+        return now[len(before) :]
+    # The beginning fell off. A long enough end of what was shown tells where to go on.
+    mark = before[-4096:]
+    place = now.rfind(mark) if mark else -1
+    return now[place + len(mark) :] if place >= 0 else now
+
+
+def _check_fields(what: str, document: Mapping[str, Any], fields: Sequence[str]) -> None:
+    if unknown := document.keys() - set(fields):
+        raise InputError(f"{what} has {', '.join(fields)}; not {', '.join(sorted(map(str, unknown)))}")
+
+
+def _draft(document: Mapping[str, Any]) -> dict[str, Any]:
+    _check_fields("a job's file", document, ("name", "streams", "relations", *DRAFT))
+    if not isinstance(document.get("query"), str):
+        raise InputError("a job's file needs a query")
+    draft = {field: document[field] for field in DRAFT if document.get(field) is not None}
+    if (streams := document.get("streams")) is not None:
+        draft["streams"] = list(streams)
+    return draft
+
+
+def _register(client: Client, document: Mapping[str, Any]) -> None:
+    from streamjoin.client import NotFound
+
+    for section, what, group in (("streams", "stream", client.streams), ("relations", "relation", client.relations)):
+        entries = document.get(section)
+        for name, spec in entries.items() if isinstance(entries, dict) else ():
+            try:
+                group.get(str(name))
+                note(f"{what} {name} is registered already and stays as it is")
+            except NotFound:
+                group.create(str(name), spec)
+                note(f"{what} {name} is registered")
+
+
+def _place(place: Mapping[str, Any]) -> str:
+    span = place.get("span")
+    field = str(place.get("pointer") or "query").lstrip("/").replace("/", ".")
+    where = [] if span and field == "query" else [field]
+    if span:
+        where.append(f"line {span['line']}, column {span['column']}")
+    return f"{', '.join(where)}: {place['detail']}"

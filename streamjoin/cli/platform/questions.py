@@ -1,0 +1,140 @@
+"""`streamjoin ask` and `streamjoin watch`: the results of the platform's jobs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from contextlib import suppress
+from typing import Annotated, Literal
+
+import cyclopts
+
+from streamjoin.cli.platform.common import HERE, Where, names_of, note
+
+Rows = Literal["table", "json", "ndjson", "csv", "arrow", "parquet"]
+Quiet = Annotated[bool, cyclopts.Parameter(negative=(), help="Only the rows.")]
+
+
+def ask(
+    job: str,
+    *,
+    from_: Annotated[str | None, cyclopts.Parameter(name="--from")] = None,
+    to: str | None = None,
+    key: str | None = None,
+    key_from: str | None = None,
+    key_to: str | None = None,
+    select: str | None = None,
+    where_: Annotated[str | None, cyclopts.Parameter(name="--where")] = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+    after: str | None = None,
+    upto: str | None = None,
+    aggregate: str | None = None,
+    by: str | None = None,
+    output: Annotated[Rows, cyclopts.Parameter(name=["-o", "--output"], help="Format of the rows.")] = "table",
+    quiet: Quiet = False,
+    where: Where = HERE,
+) -> None:
+    """Ask the results of a job of the platform. Ranges include both ends.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    from_, to
+        The results' time: ISO 8601, or integer microseconds.
+    key, key_from, key_to
+        The results' key, or a range of keys.
+    select
+        Columns, separated by commas.
+    where_
+        A condition over the result columns, such as "price > 100".
+    limit
+        Rows at most.
+    cursor
+        Where an answer with a limit ended.
+    after, upto
+        Only snapshots after this one, and up to that one.
+    aggregate
+        In place of the rows, such as "count, sum(price)".
+    by
+        Columns, separated by commas: one row of aggregates for each of their values.
+    """
+    from streamjoin.results.formats import FORMATS
+
+    with where.client() as client:
+        answer = client.query(
+            job, from_=from_, to=to, key=key, key_from=key_from, key_to=key_to, select=names_of(select),
+            where=where_, limit=limit, cursor=cursor, after=after, upto=upto, aggregate=aggregate, by=names_of(by),
+        )  # fmt: skip
+    FORMATS[output](answer.schema, answer.table.to_batches(), sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+    if quiet:
+        return
+    note(f"{len(answer):,} rows, up to snapshot {answer.last}")
+    if answer.cursor:  # also for programs: without it the rows would pass for all of them
+        print(f"there may be more: --cursor {answer.cursor}", file=sys.stderr)
+    elif answer.stopped_by:
+        print(f"there may be more: the platform's limit of {answer.stopped_by} was reached", file=sys.stderr)
+
+
+def watch(
+    job: str,
+    *,
+    after: str | None = None,
+    select: str | None = None,
+    where_: Annotated[str | None, cyclopts.Parameter(name="--where")] = None,
+    snapshots: Annotated[int | None, cyclopts.Parameter(help="End after so many.")] = None,
+    output: Annotated[Literal["ndjson", "csv"], cyclopts.Parameter(name=["-o", "--output"])] = "ndjson",
+    quiet: Quiet = False,
+    where: Where = HERE,
+) -> None:
+    """Follow the results of a job of the platform: each snapshot once, as it is committed, until Ctrl-C.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    after
+        Begin after this snapshot, or at the `oldest`; only what is new unless set.
+    select
+        Columns, separated by commas.
+    where_
+        A condition over the result columns.
+    output
+        Format of the rows.
+    """
+    with suppress(KeyboardInterrupt):
+        _watch(where, job, after, names_of(select), where_, snapshots, output, quiet)
+
+
+def _watch(
+    where: Where,
+    job: str,
+    after: str | None,
+    select: list[str] | None,
+    condition: str | None,
+    snapshots: int | None,
+    output: str,
+    quiet: bool,
+) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    seen = 0
+    header = output == "csv"
+    with where.client() as client:
+        for news in client.tail(job, after=after, select=select, where=condition):
+            names = [column["name"] for column in news.columns]
+            if header:
+                writer.writerow(names)
+                header = False
+            if output == "csv":
+                writer.writerows(news.rows)
+            else:
+                sys.stdout.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in news)
+            sys.stdout.flush()
+            if not quiet:
+                note(f"snapshot {news.snapshot}: {len(news.rows):,} rows")
+            seen += 1
+            if snapshots is not None and seen >= snapshots:
+                return

@@ -1,0 +1,103 @@
+"""`streamjoin relations`: the tables that streams are joined with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cyclopts
+
+from streamjoin.cli.platform.common import HERE, File, Format, Output, Version, Where, note, show
+from streamjoin.cli.platform.entries import name_of, read_entry, show_rows
+
+app = cyclopts.App(name="relations", help="Relations that are registered with the platform: finite tables on disk.")
+COLUMNS = ("name", "spec.source", "spec.path", "version", "updated_at", "id")
+FIELDS = ("name", "spec")
+
+
+@app.command(name=["ls", "list"])
+def list_relations(*, output: Output = "table", where: Where = HERE) -> None:
+    """List all relations, newest first."""
+    with where.client() as client:
+        show(list(client.relations.list()), output, COLUMNS)
+
+
+@app.command
+def get(relation: str, *, output: Output = "yaml", where: Where = HERE) -> None:
+    """Show a relation.
+
+    Parameters
+    ----------
+    relation
+        Its id or name.
+    """
+    with where.client() as client:
+        show(client.relations.get(relation), output, COLUMNS)
+
+
+@app.command
+def create(name: str | None = None, *, file: File, output: Output = "yaml", where: Where = HERE) -> None:
+    """Register a relation.
+
+    Parameters
+    ----------
+    name
+        Its name, unless the file has it.
+    """
+    with where.client() as client:
+        entry = read_entry(file, "relation", FIELDS)
+        made = client.relations.create(name_of(entry, name, "relation"), entry["spec"])
+        note(f"relation {made['name']} is registered as {made['id']}")
+        show(made, output, COLUMNS)
+
+
+@app.command
+def update(relation: str, *, file: File, version: Version = None, output: Output = "yaml", where: Where = HERE) -> None:
+    """Change a relation; jobs take it over when they are changed themselves.
+
+    Parameters
+    ----------
+    relation
+        Its id or name.
+    """
+    with where.client() as client:
+        entry = read_entry(file, "relation", FIELDS)
+        show(client.relations.change(relation, spec=entry["spec"], version=version), output, COLUMNS)
+
+
+@app.command(name="test")
+def look_at(*, file: File, output: Output = "table", where: Where = HERE) -> None:
+    """Look at a relation without registering it: columns, first rows, size, and how skewed values are."""
+    with where.client() as client:
+        _show_sample(client.relations.test(read_entry(file, "relation", FIELDS)["spec"]), output)
+
+
+@app.command
+def sample(relation: str, *, output: Output = "table", where: Where = HERE) -> None:
+    """Look at a registered relation.
+
+    Parameters
+    ----------
+    relation
+        Its id or name.
+    """
+    with where.client() as client:
+        _show_sample(client.relations.sample(relation), output)
+
+
+@app.command
+def delete(relation: str, *, where: Where = HERE) -> None:
+    """Remove a relation, but not its files; refused while a job uses it.
+
+    Parameters
+    ----------
+    relation
+        Its id or name.
+    """
+    with where.client() as client:
+        client.relations.delete(relation)
+        note(f"relation {relation} is removed")
+
+
+def _show_sample(sample: Any, output: Format) -> None:
+    rows = "" if sample["row_count"] is None else f"{sample['row_count']:,} rows, "
+    show_rows(sample, output, f", of {rows}{sample['bytes']:,} bytes, in {sample['files']:,} files")

@@ -1,0 +1,68 @@
+"""Commands for whoever runs the platform: start it, examine its machine, show settings, collect what support needs."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import cyclopts
+
+from streamjoin.cli.platform.common import HERE, Output, Where, note, platform_part, show
+
+config_app = cyclopts.App(name="config", help="Settings of the platform.")
+
+
+def up() -> None:
+    """Run the platform on this machine until Ctrl-C: the API, a worker, and Redis where none is given.
+
+    Set up by STREAMJOIN_ variables; `streamjoin config show` lists them.
+    """
+    platform_part("worker.platform")  # what is not installed is told before anything starts
+    platform_part("worker.up").main()
+
+
+def doctor(*, output: Output = "table") -> None:
+    """Look whether `streamjoin up` can run here, and say what to do where it cannot; exit status 1 then."""
+    from streamjoin.cli.platform.checks import all_checks
+
+    found = all_checks(platform_part("worker.platform").read_up_settings)
+    if output == "table":
+        for check in found:
+            print(
+                f"{check.verdict:<5} {check.what:<9} {check.detail}" + (f"\n{'':15} {check.todo}" if check.todo else "")
+            )
+    else:
+        show([check.to_json() for check in found], output, ("what", "verdict", "detail", "todo"))
+    if any(check.verdict == "wrong" for check in found):
+        sys.exit(1)
+
+
+@config_app.command(name="show")
+def config_show(*, output: Output = "table") -> None:
+    """Show the platform's settings as the environment gives them; secrets are masked."""
+    from streamjoin.cli.platform.masked import masked_settings
+
+    rows = masked_settings(platform_part("backend.settings").read_settings())
+    if output in ("json", "yaml"):
+        show({row["setting"]: row["value"] for row in rows}, output)
+    else:
+        show(rows, output, ("setting", "value", "source"))
+
+
+def support_bundle(file: Path | None = None, *, where: Where = HERE) -> None:
+    """Collect logs, settings without secrets, events and versions in one archive, for whoever is asked for help.
+
+    Parameters
+    ----------
+    file
+        The archive; streamjoin-support-DATE.zip unless given. One that is there is not replaced.
+    """
+    from streamjoin.cli.platform.bundle import write_bundle
+
+    if file is None:
+        file = Path(f"streamjoin-support-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip")
+    parts = write_bundle(file, platform_part("worker.platform").read_up_settings, where)
+    for part, what in parts.items():
+        note(f"{part}: {what}")
+    print(file)

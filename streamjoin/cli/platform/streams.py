@@ -1,0 +1,139 @@
+"""`streamjoin streams`: what the platform reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cyclopts
+
+from streamjoin.cli.platform.common import HERE, File, Format, Output, RowsFile, Version, Where, note, read_rows, show
+from streamjoin.cli.platform.entries import name_of, read_entry, show_rows
+
+app = cyclopts.App(name="streams", help="Streams that are registered with the platform.")
+COLUMNS = ("name", "spec.source", "spec.time", "spec.delay", "version", "updated_at", "id")
+FIELDS = ("name", "spec", "secrets")
+
+
+@app.command(name=["ls", "list"])
+def list_streams(*, output: Output = "table", where: Where = HERE) -> None:
+    """List all streams, newest first."""
+    with where.client() as client:
+        show(list(client.streams.list()), output, COLUMNS)
+
+
+@app.command
+def get(stream: str, *, output: Output = "yaml", where: Where = HERE) -> None:
+    """Show a stream.
+
+    Parameters
+    ----------
+    stream
+        Its id or name.
+    """
+    with where.client() as client:
+        show(client.streams.get(stream), output, COLUMNS)
+
+
+@app.command
+def create(name: str | None = None, *, file: File, output: Output = "yaml", where: Where = HERE) -> None:
+    """Register a stream.
+
+    Parameters
+    ----------
+    name
+        Its name, unless the file has it.
+    """
+    with where.client() as client:
+        entry = read_entry(file, "stream", FIELDS)
+        made = client.streams.create(name_of(entry, name, "stream"), entry["spec"], secrets=entry.get("secrets"))
+        note(f"stream {made['name']} is registered as {made['id']}")
+        show(made, output, COLUMNS)
+
+
+@app.command
+def update(stream: str, *, file: File, version: Version = None, output: Output = "yaml", where: Where = HERE) -> None:
+    """Change a stream; jobs take it over when they are changed themselves.
+
+    Parameters
+    ----------
+    stream
+        Its id or name.
+    """
+    with where.client() as client:
+        entry = read_entry(file, "stream", FIELDS)
+        changed = client.streams.change(stream, spec=entry["spec"], secrets=entry.get("secrets"), version=version)
+        show(changed, output, COLUMNS)
+
+
+@app.command(name="test")
+def look_at(*, file: File, output: Output = "table", where: Where = HERE) -> None:
+    """Look at a stream without registering it: columns, first rows, and how skewed values are."""
+    with where.client() as client:
+        entry = read_entry(file, "stream", FIELDS)
+        _show_sample(client.streams.test(entry["spec"], secrets=entry.get("secrets")), output)
+
+
+@app.command
+def sample(stream: str, *, output: Output = "table", where: Where = HERE) -> None:
+    """Look at a registered stream.
+
+    Parameters
+    ----------
+    stream
+        Its id or name.
+    """
+    with where.client() as client:
+        _show_sample(client.streams.sample(stream), output)
+
+
+@app.command
+def push(
+    stream: str,
+    *,
+    file: RowsFile,
+    batch_id: str | None = None,
+    output: Output = "json",
+    where: Where = HERE,
+) -> None:
+    """Push rows into a stream of source `push`; they are on disk when this returns.
+
+    Parameters
+    ----------
+    stream
+        Its id or name.
+    batch_id
+        Your own name of these rows: pushed again under it, they are there once.
+    """
+    rows = read_rows(file)
+    with where.client() as client:
+        show(client.streams.push(stream, rows, batch_id=batch_id), output, ("rows", "duplicate"))
+
+
+@app.command
+def delete(stream: str, *, where: Where = HERE) -> None:
+    """Remove a stream; refused while a job uses it.
+
+    Parameters
+    ----------
+    stream
+        Its id or name.
+    """
+    with where.client() as client:
+        client.streams.delete(stream)
+        note(f"stream {stream} is removed")
+
+
+def _show_sample(sample: Any, output: Format) -> None:
+    rate = "" if sample["rate_per_s"] is None else f", about {sample['rate_per_s']:,.0f} rows/s of event time"
+    show_rows(sample, output, rate)
+    if output in ("json", "yaml"):
+        return
+    for one in sample.get("widened", ()):
+        count = f"{one['values']:,} value{'' if one['values'] == 1 else 's'}"
+        note(f"{one['column']} is {one['type']} because of {count} such as {one['example']!r}; else {one['instead']}")
+    if times := sample.get("times"):
+        note(f"may be the event time: {', '.join(_time(one) for one in times)}")
+
+
+def _time(column: Any) -> str:
+    return column["name"] if column["time_unit"] is None else f"{column['name']} (time_unit: {column['time_unit']})"

@@ -1,0 +1,354 @@
+"""EXPLAIN: how a join will be run, and what each operator that could run it would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from streamjoin.engine.operator import Operator
+from streamjoin.errors import UnsupportedError
+from streamjoin.explain.sampling import Look, look
+from streamjoin.index.columns import routed_columns
+from streamjoin.index.layout import layout_of
+from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
+from streamjoin.operators import registry
+from streamjoin.operators.costs import BlockSize, Prediction, StreamStatistics
+from streamjoin.plan.expression import TRUE, Expression
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import type_name
+from streamjoin.plan.sharing import Plan, SharedPlan
+from streamjoin.plan.window import R, S, format_us
+from streamjoin.sources.relation import Relation
+from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, shed_rules, with_operator
+
+HOT_SHARES = 0.5
+"""A key is hot from so many times a unit's fair share: its unit gets half as much again as the others, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One operator in an explanation: its prediction, or why it cannot run the query."""
+
+    name: str
+    system: str
+    prediction: Prediction | None
+    refusal: str | None
+
+    def refusal_text(self, is_blind: bool) -> str:
+        """Why there are no figures; `is_blind` where nothing could be sampled."""
+        if self.refusal:
+            return f"cannot: {self.refusal}"
+        if self.name == registry.SPARK:
+            return "can run it; no formula tells its costs"
+        return "can run it; its costs need the streams' rates, not known yet" if is_blind else "can run it; no formula"
+
+
+@dataclass(frozen=True, slots=True)
+class HotKey:
+    """A key that one unit gets all tuples of, and that is more than other units get in all.
+
+    Args:
+        share: of the stream's sampled tuples.
+        units: how many store the stream.
+    """
+
+    share: float
+    units: int
+
+    def __str__(self) -> str:
+        return (
+            f"one key has {self.share:.0%} of the sampled tuples, and by hash one unit of {self.units} gets all of them"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A plan and its costs.
+
+    Args:
+        statistics: of (R, S), from a sample; None where nothing can be sampled before the start.
+        shed: what the sides shed by, and nothing for those that never do.
+        hot: by side, a key that gives one unit more than its share.
+    """
+
+    plan: Plan
+    chosen: str
+    reason: str
+    operator: str
+    statistics: tuple[StreamStatistics, StreamStatistics] | None
+    options: tuple[Option, ...]
+    shed: Rules = field(default_factory=dict)
+    hot: Mapping[int, HotKey] = field(default_factory=dict)
+
+    @property
+    def state_bytes_per_hour(self) -> float | None:
+        """By how much state grows where nothing bounds it, from the sampled rates; None where that cannot be told."""
+        if self.statistics is None or not registry.keeps_everything(self.plan):
+            return None
+        # Without a window, what is stored are the tuples of FULL_HISTORY_S: an hour.
+        for option in self.options:
+            if option.name == self.chosen and option.prediction is not None:
+                return option.prediction.memory_bytes
+        return sum(known.stored * known.tuple_bytes for known in self.statistics)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the API."""
+        growth = self.state_bytes_per_hour
+        return {
+            "operator": self.chosen,
+            "described": self.operator,
+            "reason": self.reason,
+            "sampled": self._sampled(),
+            "window": str(self.plan.window),
+            "state_grows": registry.keeps_everything(self.plan),
+            "state_bytes_per_hour": None if growth is None else round(growth),
+            **self._queries(),
+            "shed": {self.plan.names[side]: asdict(rule) for side, rule in self.shed.items()},
+            "hot_keys": {self.plan.names[side]: asdict(key) for side, key in self.hot.items()},
+            "operators": [
+                {
+                    "name": option.name,
+                    "refusal": option.refusal,
+                    "memory_bytes": option.prediction and round(option.prediction.memory_bytes),
+                    "replication": option.prediction and round(option.prediction.replication, 3),
+                    "comparisons_per_s": option.prediction and round(option.prediction.comparisons_per_s),
+                    "bytes_per_s": option.prediction and round(option.prediction.bytes_per_s),
+                    **self._block(option.prediction),
+                }
+                for option in self.options
+            ],
+        }
+
+    def _sampled(self) -> dict[str, Any] | None:
+        if self.statistics is None:
+            return None
+        return {
+            name: {
+                "tuples_per_s": round(found.rate_per_s, 3),
+                "tuple_bytes": round(found.tuple_bytes, 1),
+                "tuples_stored": round(found.stored, 1),
+            }
+            for name, found in zip(self.plan.names, self.statistics, strict=True)
+        }
+
+    def _queries(self) -> dict[str, Any]:
+        if isinstance(self.plan, JoinPlan):
+            return _indexed(self.plan)
+        named = zip(self.plan.names_of_queries, self.plan.queries, strict=True)
+        return {"queries": {name: {"window": str(query.window), **_indexed(query)} for name, query in named}}
+
+    def _block(self, prediction: Prediction | None) -> dict[str, Any]:
+        if prediction is None or prediction.block is None:
+            return {}
+        block = prediction.block
+        return {
+            "block_tuples": dict(zip(self.plan.names, block.tuples, strict=True)),
+            "block_target": dict(zip(self.plan.names, block.target, strict=True)),
+            "weight": block.weight,
+            "cost_serialization": block.cost_serialization,
+            "cost_transmission": block.cost_transmission,
+        }
+
+    def __str__(self) -> str:
+        plan = self.plan
+        lines = [("join", f"{plan.names[R]} with {plan.names[S]}, {plan.window}")]
+        if isinstance(plan, JoinPlan):
+            output, *rest = _query_lines(plan)
+            lines += [output, *_kept(plan, plan.predicate.selections), *rest]
+        else:
+            lines[0] = ("join", f"{lines[0][1]}: {len(plan.queries)} queries, which share intake and stored tuples")
+            lines += _kept(plan, (TRUE, TRUE))
+        lines.append(("delay", ", ".join(f"{stream.name} {_span(stream.delay_us)}" for stream in plan.streams)))
+        lines += [("operator", self.operator), ("", self.reason)]
+        if self.statistics is not None:
+            for side in (R, S):
+                known = self.statistics[side]
+                rate, stored = _figure(known.rate_per_s), _figure(known.stored)
+                words = f"{plan.names[side]}: {rate} tuples/s of event time, {known.tuple_bytes:.0f} bytes each, "
+                lines.append(("sampled" if side == R else "", f"{words}{stored} stored"))
+        for number, (side, key) in enumerate(self.hot.items()):
+            lines.append(("" if number else "skew", f"{plan.names[side]}: {key}"))
+        if self.hot:
+            lines.append(("", "routing: contrand spreads each key over a subgroup of units, random over all"))
+        for number, (side, rule) in enumerate(self.shed.items()):
+            lines.append(("" if number else "shed", f"{plan.names[side]}: {rule}"))
+        if self.shed:
+            lines.append(("", f"results may be partial; {OTHER_WAY_OUT}"))
+        if registry.keeps_everything(plan):
+            growth = self.state_bytes_per_hour
+            words = f", by {_bytes(growth)} an hour; the costs below are after one hour" if growth is not None else ""
+            lines.append(("note", f"full history: state grows without end{words}"))
+            if self.shed:
+                lines.append(("", "so load never falls, and once units are full everything is shed"))
+        if isinstance(plan, SharedPlan):
+            for name, query in zip(plan.names_of_queries, plan.queries, strict=True):
+                lines += [("", ""), (f"query {name}", ""), ("window", str(query.window))]
+                lines += [(f"{query.names[side]} where", str(query.predicate.selections[side]))
+                          for side in (R, S) if query.predicate.selections[side] != TRUE]  # fmt: skip
+                lines += _query_lines(query)
+        text = "\n".join(f"{label:<11} {words}".rstrip() for label, words in lines)
+        return f"{text}\n\n{self._table()}"
+
+    def _table(self) -> str:
+        """What every operator would cost, as wide as its figures."""
+        head = ("operator", "memory", "replication", "comparisons/s", "bytes sent/s")
+        rows = [head, *(_cells(option) for option in self.options if option.prediction)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        widths[0] = max(11, *(len(option.name) for option in self.options))
+        lines = [_padded(head, widths)]
+        for option in self.options:
+            if option.prediction:
+                lines.append(_padded(_cells(option), widths))
+            else:
+                lines.append(f"{option.name:<{widths[0]}}  {option.refusal_text(self.statistics is None)}")
+        if len(rows) > 1:
+            lines += ["", "comparisons are those of a nested loop; an index needs a small part of them"]
+        for option in self.options:
+            if option.prediction and option.prediction.block:
+                lines.append(f"{option.name} forwards {_block_text(self.plan.names, option.prediction.block)}")
+        return "\n".join(lines)
+
+
+def _indexed(plan: JoinPlan) -> dict[str, Any]:
+    return {"main": str(layout_of(plan, R)), "residual": [str(part) for part in layout_of(plan, R).recheck]}
+
+
+def _kept(plan: Plan, selections: Sequence[Expression]) -> list[tuple[str, str]]:
+    """What intake lets through."""
+    lines = []
+    for side in (R, S):
+        words = f"{plan.names[side]}: {', '.join(routed_columns(plan, side)) or 'no column'}"
+        selection = "" if selections[side] == TRUE else f" where {selections[side]}"
+        lines.append(("keep" if side == R else "", words + selection))
+    return lines
+
+
+def _query_lines(plan: JoinPlan) -> list[tuple[str, str]]:
+    """What a query gives, and how it finds it."""
+    checks = layout_of(plan, R).recheck
+    return [
+        ("output", ", ".join(f"{field.name} {type_name(field.type)}" for field in plan.output)),
+        *(("index" if side == R else "", f"{plan.names[side]} by {layout_of(plan, side)}") for side in (R, S)),
+        ("then check", " AND ".join(map(str, checks)) if checks else "nothing: the index settles it"),
+    ]
+
+
+def _block_text(names: Sequence[str], block: BlockSize) -> str:
+    sizes = " and ".join(
+        f"{name} in blocks of {tuples:,} (J = {target:.3g})"
+        for name, tuples, target in zip(names, block.tuples, block.target, strict=True)
+    )
+    return (
+        f"{sizes}; a = {block.weight:g}, C_ser = {block.cost_serialization:g}, C_tr = {block.cost_transmission:g}, "
+        "rates and windows as sampled"
+    )
+
+
+def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = cells
+    return f"{first:<{widths[0]}}  " + "  ".join(
+        f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)
+    )
+
+
+def _cells(option: Option) -> tuple[str, ...]:
+    found = option.prediction
+    assert found is not None
+    return (
+        option.name,
+        _bytes(found.memory_bytes),
+        f"{found.replication:,.2f}",
+        _figure(found.comparisons_per_s),
+        _bytes(found.bytes_per_s),
+    )
+
+
+def _figure(value: float) -> str:
+    """Two digits at least: a stream of one tuple a minute has a rate too."""
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+
+
+def _span(us: int) -> str:
+    return format_us(us) if us else "none"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024 or unit == "TiB":
+            return f"{size:,.1f} {unit}" if unit != "B" else f"{size:.0f} B"
+        size /= 1024
+    raise AssertionError
+
+
+def explain(bound: Bound) -> Explanation:
+    """Explain a bound join file."""
+    looked = look(bound)
+    statistics = looked.statistics()
+    options = tuple(_option(bound, name, statistics) for name in registry.REGISTRY)
+    described, hot_keys = bound.operator, {}
+    if registry.entry(bound.operator).build is not None:
+        operator = bound.job().operator
+        described, hot_keys = f"{bound.operator}, {operator}", _hot_keys(operator, looked)
+    rules = shed_rules(bound.file, bound.plan)
+    return Explanation(bound.plan, bound.operator, _reason(bound), described, statistics, options, rules, hot_keys)
+
+
+def _hot_keys(operator: Operator, looked: Look) -> dict[int, HotKey]:
+    """Keys that are too frequent for hash routing; other operators do not send equal keys to one unit."""
+    if (units := operator.capabilities.units_by_key) is None:
+        return {}
+    keys = {side: HotKey(round(share, 4), units[side]) for side, share in looked.top_key_shares().items()}
+    return {side: key for side, key in keys.items() if key.share > HOT_SHARES / key.units and key.units > 1}
+
+
+def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, StreamStatistics] | None) -> Option:
+    entry = registry.REGISTRY[name]
+    refusal = entry.refuses(bound.plan)
+    if refusal is None and entry.build is None and shed_rules(bound.file, bound.plan):
+        refusal = SHEDS_NOTHING
+    if refusal:
+        return Option(name, entry.system, None, refusal)
+    if entry.build is None or statistics is None:
+        return Option(name, entry.system, None, None)
+    try:
+        operator = with_operator(bound, name).job().operator
+    except UnsupportedError as refused:
+        return Option(name, entry.system, None, refused.message)
+    # Batches are the ordering protocol's signals here, so no tuple waits for it: D is 0 in the formulas.
+    return Option(name, entry.system, registry.predict(operator, *statistics, 0.0), None)
+
+
+def _reason(bound: Bound) -> str:
+    if bound.file.operator.name != registry.AUTO:
+        return "as the join file says"
+    if bound.plan.predicate.equalities:
+        return "chosen by auto; an equality sends equal keys to one unit of each side, the least there is to send"
+    if bound.plan.predicate.ranges:
+        return "chosen by auto; tuples match many others and skew does not matter when units are chosen at random"
+    return "chosen by auto; any predicate can be joined when each tuple meets all units of the other side"
+
+
+def relation_summary(relation: Relation) -> str:
+    """One line for `validate`."""
+    columns = ", ".join(f"{field.name} {type_name(field.type)}" for field in relation.columns)
+    rows, files = relation.row_count(), len(relation.files)
+    size = f"{files:,} file{'' if files == 1 else 's'}"
+    if rows is not None:
+        size = f"{rows:,} row{'' if rows == 1 else 's'} in {size}"
+    return f"relation {relation.name}: {columns}; {size}"
+
+
+def summary(bound: Bound) -> str:
+    """One line for `validate`."""
+    plan = bound.plan
+    delays = ", ".join(
+        f"{name} {_span(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True)
+    )
+    words = f"{plan.names[R]} joins {plan.names[S]} {plan.window}, by {bound.operator}; allowed delay: {delays}"
+    if bound.single:
+        words = f"{', '.join(query.name for query in bound.single)}: {words}"
+    shed = [plan.names[side] for side in shed_rules(bound.file, plan)]
+    if not shed:
+        return words
+    return f"{words}; under overload tuples of {' and '.join(shed)} are shed and results partial; {OTHER_WAY_OUT}"

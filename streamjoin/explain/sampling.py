@@ -1,0 +1,115 @@
+"""A look at the first rows of the streams: how fast they come, how large they are, and how skewed their keys are."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.index.columns import stored_columns
+from streamjoin.index.layout import equality_cells
+from streamjoin.intake.event_time import event_times
+from streamjoin.intake.selection import select
+from streamjoin.operators.costs import StreamStatistics
+from streamjoin.plan.expression import evaluate
+from streamjoin.plan.schema import ARRIVAL, StreamSchema
+from streamjoin.plan.sharing import Plan
+from streamjoin.plan.window import CountWindow, R, S, TimeWindow
+from streamjoin.sources.source import first_rows
+from streamjoin.spec.joinfile import JoinFile
+from streamjoin.spec.prepare import Bound, source_spec
+
+SAMPLE_ROWS = 20_000
+STORED_ENGINE_BYTES = 16  # event time and one key a stored tuple
+SKEW_ROWS_MIN = 1_000
+"""Fewer rows tell nothing of how often a key comes."""
+FULL_HISTORY_S = 3600.0
+"""Without a window, costs are shown for one hour of history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The first rows of both streams.
+
+    Args:
+        rows: by side; None where there are none, or nobody can look.
+    """
+
+    plan: Plan
+    rows: tuple[pa.RecordBatch | None, pa.RecordBatch | None]
+
+    def statistics(self) -> tuple[StreamStatistics, StreamStatistics] | None:
+        """Rate and size of (R, S); None unless both could be looked at."""
+        r, s = self.rows
+        return None if r is None or s is None else (_statistics(r, self.plan, R), _statistics(s, self.plan, S))
+
+    def top_key_shares(self) -> dict[int, float]:
+        """By side, the share of the most frequent key that tuples are routed by, of those tuples that have one.
+
+        Empty without an equality; a side with too few rows to tell is left out.
+        """
+        shares: dict[int, float] = {}
+        plan = self.plan
+        for side in (R, S):
+            keys, rows = plan.equality_keys(side), self.rows[side]
+            if not keys or rows is None:
+                continue
+            joinable = np.logical_or.reduce([select(query, side, rows).joinable for query in plan.queries])
+            rows = rows.filter(pa.array(joinable))
+            if rows.num_rows >= SKEW_ROWS_MIN:
+                columns = {(plan.names[side], name): rows.column(name) for name in rows.schema.names}
+                cells = equality_cells([evaluate(key, columns, rows.num_rows) for key in keys])
+                shares[side] = float(np.unique(cells, return_counts=True)[1].max() / cells.size)
+        return shares
+
+
+def look(bound: Bound) -> Look:
+    """Look at both streams, before anything is started."""
+    r, s = (_first(bound.file, schema) for schema in bound.plan.streams)
+    return Look(bound.plan, (r, s))
+
+
+def _first(file: JoinFile, schema: StreamSchema) -> pa.RecordBatch | None:
+    """A stream's first rows; None where there are none, or nobody can look."""
+    stream = file.streams[schema.name]
+    if stream.source == "kafka" or schema.time == ARRIVAL:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            source = source_spec(file, stream, schema).open(schema.name, Path(folder) / "log.jsonl")
+            rows, _ = first_rows(source, schema.columns, SAMPLE_ROWS)
+        except (InputError, StreamJoinError):
+            return None
+    return rows if rows.num_rows else None
+
+
+def _statistics(rows: pa.RecordBatch, plan: Plan, side: int) -> StreamStatistics:
+    ts_us, missing, wrong = event_times(rows, plan.streams[side], 0)
+    ts_us = ts_us[~(missing | wrong)]
+    span_s = (int(ts_us.max()) - int(ts_us.min())) / 1e6 if ts_us.size else 0.0
+    share = _selected_share(rows, plan, side)
+    rate = share * (rows.num_rows / span_s if span_s else float(rows.num_rows))
+    kept = rows.select(list(stored_columns(plan, side)))
+    size = kept.nbytes / rows.num_rows + STORED_ENGINE_BYTES
+    return StreamStatistics(size, rate, _stored(plan, side, rate, share))
+
+
+def _selected_share(rows: pa.RecordBatch, plan: Plan, side: int) -> float:
+    """The share of rows that any query's conditions on this stream alone let through."""
+    keep = np.logical_or.reduce([select(query, side, rows).selected for query in plan.queries])
+    return float(keep.mean()) if keep.size else 1.0
+
+
+def _stored(plan: Plan, side: int, rate_per_s: float, share: float) -> float:
+    match plan.window:
+        case TimeWindow() as window:
+            kept_us = window.keeps_us(side) + plan.streams[1 - side].delay_us + (plan.archive_period or 0)
+            return rate_per_s * kept_us / 1e6
+        case CountWindow(rows):
+            return rows * share
+        case _:
+            return rate_per_s * FULL_HISTORY_S

@@ -1,4 +1,0 @@
-"""Computations of functions of the query language, on Arrow arrays and scalars; NULL in, NULL out.
-
-`streamjoin.expression` says which types they take and give.
-"""

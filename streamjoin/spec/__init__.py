@@ -1,0 +1,1 @@
+"""What people ask for: the join file, and the bound job that becomes of it."""

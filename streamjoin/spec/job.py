@@ -1,0 +1,255 @@
+"""A job as its tasks know it: plain data that travels to every worker."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamjoin.engine.operator import Operator
+from streamjoin.errors import InputError
+from streamjoin.index.columns import routed_columns
+from streamjoin.intake.shedding import Shedding
+from streamjoin.plan.expression import columns_of
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import SIMPLE_TYPES
+from streamjoin.plan.sharing import Lasting, Plan, SharedPlan
+from streamjoin.sources import FileSource, GeneratorSource, Source
+
+IDENTITY_FILE = "job.json"
+"""Says what a checkpoint belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """How to open a source; opening it reads its log.
+
+    Args:
+        kind: parquet, arrow, jsonl, csv or generator. Kafka is Spark's own source and not opened by us.
+        settings: the arguments of the source's class.
+        schema: the stream's columns.
+    """
+
+    kind: str
+    settings: Mapping[str, Any]
+    schema: pa.Schema | None = None
+
+    def open(self, stream: str, log: Path) -> Source:
+        """The source; `log` is where a file source keeps its log."""
+        if self.kind == "generator":
+            return GeneratorSource(**self.settings)
+        if self.kind in ("parquet", "arrow", "jsonl", "csv"):
+            return FileSource(stream, self.kind, log=log, schema=self.schema, **self.settings)
+        raise InputError(f'"{self.kind}" is no source that can be opened here')
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything a task needs.
+
+    Args:
+        slots: Spark partitions of the unit stage.
+        checkpoint: the job's directory: offsets, state, file logs, dead letters.
+        sources: by side, for the sides that StreamJoin reads itself.
+        strict: a row that cannot be joined stops the job.
+        heartbeat_us: while nothing arrives, a batch runs so often all the same, and expires what is due; 0 for never.
+        sync: fsync state files.
+        shedding: what is shed under overload.
+        resizes: how often its state was given another number of units.
+        earlier: the queries that its state is of, where those of `plan` are others.
+        topics: by side, the Kafka topics that Spark reads.
+        begins: of the batches that are not done, those that are the first that their run has planned.
+    """
+
+    plan: Plan
+    operator: Operator
+    slots: int
+    checkpoint: Path
+    sources: Mapping[int, SourceSpec] = field(default_factory=dict)
+    strict: bool = False
+    heartbeat_us: int = 0
+    sync: bool = True
+    shedding: Shedding = field(default_factory=Shedding)
+    resizes: int = 0
+    earlier: SharedPlan | None = None
+    topics: Mapping[int, str] = field(default_factory=dict)
+    begins: frozenset[int] = frozenset()
+
+    @property
+    def drain_batches(self) -> int:
+        """How many batches without input it takes until every pair has met.
+
+        A chain of one worker needs none by itself, but it may have been several.
+        """
+        least = 1 if self.resizes and self.operator.capabilities.hands_on else 0
+        return max(self.operator.drain_batches, least)
+
+    @property
+    def state(self) -> Path:
+        """Where the units' state is."""
+        return state_folder(self.checkpoint)
+
+    @property
+    def offsets(self) -> Path:
+        """Where Spark keeps offsets and commits."""
+        return self.checkpoint / "offsets"
+
+    @property
+    def dead_letters(self) -> Path:
+        """Where rows that cannot be joined are kept."""
+        return dead_letters_folder(self.checkpoint)
+
+    def open_source(self, side: int) -> Source:
+        """The source of a side that StreamJoin reads itself."""
+        name = self.plan.names[side]
+        return self.sources[side].open(name, self.checkpoint / "sources" / f"{side}-{name}.jsonl")
+
+    def read_columns(self, side: int) -> tuple[str, ...]:
+        """See `read_columns`."""
+        return read_columns(self.plan, side)
+
+
+def read_columns(plan: Plan, side: int) -> tuple[str, ...]:
+    """The columns intake has to see: the routed ones, those the selection reads, and the event time."""
+    stream = plan.streams[side]
+    wanted = set(routed_columns(plan, side))
+    for query in plan.queries:
+        wanted |= {name for _, name in columns_of(query.predicate.selections[side])}
+    wanted.add(stream.time)
+    return tuple(name for name in stream.columns.names if name in wanted)
+
+
+def state_folder(checkpoint: Path) -> Path:
+    """Where the units' state is."""
+    return checkpoint / "state"
+
+
+def dead_letters_folder(checkpoint: Path) -> Path:
+    """Where rows that cannot be joined are kept; see `rejected`."""
+    return checkpoint / "dead-letters"
+
+
+def recorded_slots(checkpoint: Path) -> int | None:
+    """How many slots a checkpoint's job had when it was first started; None where it never was."""
+    slots = _recorded(checkpoint).get("slots")
+    return slots if isinstance(slots, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedQuery:
+    """A query that a checkpoint's state is of.
+
+    Args:
+        name: empty for a job's only query, as `query:` in a join file.
+        text: as written, but for white space.
+        keyed: its results go into a store.
+        started: it was started over stored tuples.
+    """
+
+    name: str
+    text: str
+    keyed: bool
+    started: bool = False
+
+    def is_same(self, other: RecordedQuery) -> bool:
+        """Whether the two ask the same, whatever they are called."""
+        return (self.text, self.keyed) == (other.text, other.keyed)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a checkpoint says of a job's queries.
+
+    Args:
+        operator: its name.
+        lasting: what stays, whatever queries there are.
+        queries: those that its state is of, in the order of their numbers.
+        kept: of R and of S, whether no stored tuple was let go as its last query was stopped.
+        ended: those that were stopped; their names are theirs, as their results are.
+    """
+
+    operator: str
+    lasting: Lasting
+    queries: tuple[RecordedQuery, ...]
+    kept: tuple[bool, bool] = (True, True)
+    ended: tuple[RecordedQuery, ...] = ()
+
+    @property
+    def started(self) -> frozenset[str]:
+        """Names of the queries that were started over stored tuples."""
+        return frozenset(query.name for query in self.queries if query.started)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; `recorded` reads it back."""
+        return asdict(self)
+
+    def called(self, name: str) -> Recorded:
+        """The same, with a name for a query that was the only one and had none."""
+        return replace(self, queries=tuple(replace(query, name=query.name or name) for query in self.queries))
+
+
+def recorded_query(name: str, query: JoinPlan, *, started: bool = False) -> RecordedQuery:
+    """A query as a checkpoint names it."""
+    return RecordedQuery(name, " ".join(query.text.split()), query.keyed, started)
+
+
+def queries_of(plan: Plan) -> tuple[RecordedQuery, ...]:
+    """The queries of a plan as a checkpoint names them."""
+    if isinstance(plan, JoinPlan):
+        return (recorded_query("", plan),)
+    return tuple(
+        recorded_query(name, query, started=name in plan.started)
+        for name, query in zip(plan.names_of_queries, plan.queries, strict=True)
+    )
+
+
+def recorded(checkpoint: Path) -> Recorded | None:
+    """The queries of a checkpoint; None where it was never used."""
+    try:
+        found = _recorded(checkpoint)["queries"]
+        names, equalities = found["lasting"]["names"], found["lasting"]["equalities"]
+        queries, ended = (tuple(RecordedQuery(**query) for query in found[which]) for which in ("queries", "ended"))
+        lasting, kept = Lasting((names[0], names[1]), tuple(equalities)), found["kept"]
+        return Recorded(found["operator"], lasting, queries, (kept[0], kept[1]), ended) if queries else None
+    except (KeyError, TypeError, IndexError):
+        return None  # whoever opens the checkpoint looks closer
+
+
+def recorded_columns(checkpoint: Path, stream: str, time: str, guessed: pa.Schema) -> pa.Schema | None:
+    """The columns that a stream had when its checkpoint was first used, where a guess finds them all again.
+
+    A guess may find more columns and wider types as files arrive, or in another version; stored tuples stay as they
+    are.
+
+    Args:
+        stream, time: by which it is found, as the query may call it otherwise.
+    """
+    try:
+        streams = _recorded(checkpoint)["streams"]
+        same = [streams[stream]] if stream in streams else [one for one in streams.values() if one["time"] == time]
+        found = {text: pa.schema(list(map(_column, text.split("\n")))) for text in (one["columns"] for one in same)}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None  # whoever opens the checkpoint looks closer
+    fits = [columns for columns in found.values() if set(columns.names) <= set(guessed.names)]
+    return fits[0] if len(fits) == 1 else None
+
+
+def _column(line: str) -> pa.Field:
+    """The inverse of `str` of a field of a stream's columns."""
+    name, _, kind = line.rpartition(": ")
+    if match := re.fullmatch(r"decimal128\((\d+), (\d+)\)", kind):
+        return pa.field(name, pa.decimal128(int(match[1]), int(match[2])))
+    return pa.field(name, {str(simple): simple for simple in SIMPLE_TYPES.values()}[kind])
+
+
+def _recorded(checkpoint: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((checkpoint / IDENTITY_FILE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
