@@ -10,14 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, RunError
+from streamjoin.plan.decimals import to_float64
 from streamjoin.plan.schema import parse_type, type_name
-from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
+from streamjoin.plan.types import COLUMN_DIGITS_MAX, TIMESTAMP, TIMESTAMP_NS, as_decimal
 
 
 def stream_type(kind: pa.DataType) -> pa.DataType | None:
     """The type a stream has for a column of `kind`, or None where it has none, as for lists.
 
-    A UUID and a time of day are text: 36 lower-case characters, and HH:MM:SS.ffffff.
+    A UUID and a time of day are text: 36 lower-case characters, and HH:MM:SS.ffffff, or nine digits where there are
+    nanoseconds.
     """
     if pa.types.is_dictionary(kind):
         return stream_type(kind.value_type)
@@ -72,7 +74,8 @@ def paths_of(carried: pa.Schema, names: Sequence[str]) -> dict[str, tuple[str, .
 
 
 def widened(first: pa.Schema, other: pa.Schema) -> pa.Schema:
-    """The columns of two files of one stream: numbers as wide as both need, otherwise as the first file has them."""
+    """The columns of two files of one stream: numbers as wide as both need, times with nanoseconds where one file has
+    them, otherwise as the first file has them."""
     for field in other:
         at = first.get_field_index(field.name)
         if at >= 0:
@@ -85,13 +88,31 @@ def widened(first: pa.Schema, other: pa.Schema) -> pa.Schema:
 def _wider(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     if pa.types.is_null(first):
         return other
+    if pa.types.is_timestamp(first) and pa.types.is_timestamp(other):
+        return other if other.unit == "ns" else first
     if first == other or not (_is_number(first) and _is_number(other)):
         return first
+    if (
+        pa.types.is_decimal(first)
+        or pa.types.is_decimal(other)
+        or pa.types.is_uint64(first) != pa.types.is_uint64(other)
+    ):
+        return _exact_or_float(first, other)
     both = [pa.schema([("x", kind)]) for kind in (first, other)]
     try:
         return pa.unify_schemas(both, promote_options="permissive").field("x").type
     except pa.ArrowTypeError:
         return first
+
+
+def _exact_or_float(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """A decimal for both, of the most digits there are where more were needed; a float with anything is float64."""
+    if pa.types.is_floating(first) or pa.types.is_floating(other):
+        return pa.float64()
+    kinds = [as_decimal(kind) if not pa.types.is_uint64(kind) else pa.decimal128(20, 0) for kind in (first, other)]
+    scale = max(kind.scale for kind in kinds)
+    whole = max(kind.precision - kind.scale for kind in kinds)
+    return pa.decimal128(min(whole + scale, COLUMN_DIGITS_MAX), scale)
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -129,7 +150,7 @@ def conform(rows: pa.RecordBatch, schema: pa.Schema, columns: Sequence[str], whe
 
 
 def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """`values` as `kind`, exactly; of times, what is finer than a microsecond is cut off.
+    """`values` as `kind`, exactly; of times, what is finer than the type's unit is cut off.
 
     Raises:
         ValueError: one does not fit, or the types mean different things.
@@ -140,7 +161,7 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if given == pa.binary(16) and pa.types.is_string(kind):
         return _uuid_texts(values)
     if pa.types.is_time(given) and pa.types.is_string(kind):
-        return values.cast(pa.time64("us"), safe=False).cast(kind)
+        return _clock_texts(values, kind)
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(kind):
         return (_nanoseconds if kind.unit == "ns" else _microseconds)(values).view(kind)
     if _means(given) != _means(kind) and {_means(given), _means(kind)} & {"truth", "time", "bytes"}:
@@ -149,7 +170,15 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
             is_clock = pa.types.is_integer(given) and pa.types.is_timestamp(kind)
             hint = "; declare it as it is and give time_unit" if is_clock else ""
             raise ValueError(f"it is {type_name(given)} here, and {type_name(kind)} in the schema{hint}")
-    found = (cut_fractions(values) if pa.types.is_timestamp(kind) else values).cast(kind)
+    if pa.types.is_timestamp(kind):
+        return _moments(cut_fractions(values, 9 if kind.unit == "ns" else 6), kind)
+    if pa.types.is_integer(given) and pa.types.is_decimal(kind):
+        values = values.cast(pa.decimal128(20, 0))  # of an integer Arrow asks whether any of its type would fit
+    if pa.types.is_decimal(given) and pa.types.is_floating(kind):
+        # The nearest, which Arrow's own cast misses for every seventh cent.
+        wide = values.cast(pa.decimal128(given.precision, given.scale)) if given.bit_width < 128 else values
+        return to_float64(wide).cast(kind)
+    found = values.cast(kind)
     if pa.types.is_floating(given) and (pa.types.is_decimal(kind) or kind == pa.float32() != given != pa.float16()):
         # Arrow rounds these without a word.
         back = found.cast(given)
@@ -157,6 +186,14 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if (wrong := pc.index(same, False).as_py()) >= 0:
             raise ValueError(f"{values[wrong]} does not fit {type_name(kind)} exactly")
     return found
+
+
+def _moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts as timestamps; without an offset they are UTC."""
+    try:
+        return texts.cast(pa.timestamp(kind.unit)).cast(kind)
+    except pa.ArrowInvalid:  # some have one
+        return texts.cast(kind)
 
 
 _UUID_GROUPS = (8, 12, 16, 20)
@@ -175,11 +212,22 @@ def _uuid_texts(values: pa.Array) -> pa.Array:
     return pc.if_else(values.is_valid(), found, None)
 
 
-def cut_fractions(texts: Any) -> Any:
-    """Texts of times, as an array or chunks, without the digits beyond microseconds; anything else is left as it is."""
+def _clock_texts(times: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Times of day as texts in their order; nanoseconds follow where there are any, so that no two share a text."""
+    texts = times.cast(pa.time64("us"), safe=False).cast(kind)
+    if times.type.unit != "ns":
+        return texts
+    raw = times.view(pa.int64())
+    rest = pc.subtract(raw, pc.multiply(pc.divide(raw, 1_000), 1_000))
+    digits = pc.utf8_lpad(rest.cast(kind), 3, "0")
+    return pc.if_else(pc.equal(rest, 0), texts, pc.binary_join_element_wise(texts, digits, ""))
+
+
+def cut_fractions(texts: Any, digits: int = 6) -> Any:
+    """Texts of times, as an array or chunks, without digits beyond microseconds, or so many; else left as it is."""
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         return texts
-    return pc.replace_substring_regex(texts, r"(\.\d{6})\d+", r"\1")
+    return pc.replace_substring_regex(texts, rf"(\.\d{{{digits}}})\d+", r"\1")
 
 
 def _means(kind: pa.DataType) -> str:

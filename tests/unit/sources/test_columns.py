@@ -66,15 +66,25 @@ def test_columns_without_a_stream_type_are_left_out() -> None:
         (pa.int8(), pa.int32(), pa.int32()),
         (pa.float32(), pa.float64(), pa.float64()),
         (pa.decimal128(5, 2), pa.decimal128(9, 4), pa.decimal128(9, 4)),
+        (pa.int64(), pa.decimal128(9, 2), pa.decimal128(21, 2)),
+        (pa.decimal128(38, 0), pa.decimal128(38, 2), pa.decimal128(38, 2)),
+        (pa.int64(), pa.uint64(), pa.decimal128(20, 0)),
+        (pa.decimal128(9, 2), pa.float32(), pa.float64()),
         (pa.null(), pa.string(), pa.string()),
         (pa.int64(), pa.null(), pa.int64()),
         (pa.int64(), pa.string(), pa.int64()),
         (pa.string(), pa.int64(), pa.string()),
         (pa.bool_(), pa.int64(), pa.bool_()),
         (pa.binary(), pa.string(), pa.binary()),
+        (pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns")),
+        (pa.timestamp("ns"), pa.timestamp("ms", "UTC"), pa.timestamp("ns")),
+        (pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("s")),  # both are microseconds in a stream
+        (pa.date32(), pa.timestamp("ns"), pa.date32()),
     ],
 )
-def test_numbers_are_widened_and_nothing_else(first: pa.DataType, other: pa.DataType, both: pa.DataType) -> None:
+def test_numbers_and_nanoseconds_are_widened_and_nothing_else(
+    first: pa.DataType, other: pa.DataType, both: pa.DataType
+) -> None:
     found = widened(pa.schema([("a", first)]), pa.schema([("b", pa.int8()), ("a", other)]))
     assert found == pa.schema([("a", both), ("b", pa.int8())])
 
@@ -111,7 +121,21 @@ def test_uuids_and_times_of_day_are_text() -> None:
     noon = datetime.time(12, 30, 1)
     for unit in ("s", "ms"):
         assert converted(pa.array([noon, None], pa.time32(unit)), pa.string()).to_pylist() == ["12:30:01.000000", None]
-    assert converted(pa.array([45_001_000_001_999], pa.time64("ns")), pa.string()).to_pylist() == ["12:30:01.000001"]
+    moments = [
+        0,
+        45_001_000_001_000,
+        45_001_000_001_001,
+        45_001_000_001_999,
+        None,
+        45_001_000_002_000,
+        86_399_999_999_999,
+    ]
+    texts = converted(pa.array(moments, pa.time64("ns")), pa.string()).to_pylist()
+    assert texts == ["00:00:00.000000", "12:30:01.000001", "12:30:01.000001001", "12:30:01.000001999", None,
+                     "12:30:01.000002", "23:59:59.999999999"]  # fmt: skip
+    known = [text for text in texts if text]
+    assert known == sorted(set(known)), "in order of time, and no two are equal"
+    assert converted(pa.array(moments, pa.time64("ns"))[2:4], pa.string()).to_pylist() == texts[2:4]
 
 
 def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -136,6 +160,11 @@ def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         (pa.array([Decimal("1.25")]), pa.decimal128(9, 4), [Decimal("1.2500")]),
         (pa.array([2**64 - 1], pa.uint64()), pa.decimal128(20, 0), [Decimal(2**64 - 1)]),
         (pa.array([7]), pa.decimal128(20, 0), [Decimal(7)]),
+        (pa.array([7, None, 9_999_999]), pa.decimal128(9, 2), [Decimal(7), None, Decimal(9_999_999)]),
+        (pa.array([2**64 - 1], pa.uint64()), pa.decimal128(22, 2), [Decimal(2**64 - 1)]),
+        (pa.array([Decimal("0.57"), Decimal("2.01"), None]), pa.float64(), [0.57, 2.01, None]),
+        (pa.array([Decimal("0.57")], pa.decimal32(5, 2)), pa.float64(), [0.57]),
+        (pa.array(["2026-01-01 00:00:00"]), TIMESTAMP, [datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)]),
         (pa.array([None, None]), pa.int64(), [None, None]),
         (pa.array([None]), TIMESTAMP, [None]),
         (pa.array([None]), pa.bool_(), [None]),
@@ -162,6 +191,7 @@ def test_value_that_fits_is_kept(values: pa.Array, kind: pa.DataType, expected: 
     [
         (pa.array([2**40]), pa.int32(), "Integer value 1099511627776 not in range"),
         (pa.array([2**63], pa.uint64()), pa.int64(), "not in range"),
+        (pa.array([10_000_000]), pa.decimal128(9, 2), "does not fit"),
         (pa.array([2**53 + 1]), pa.float64(), "not in range"),
         (pa.array([1.5]), pa.int64(), "truncated"),
         (pa.array([float("nan")]), pa.int64(), "truncated"),
@@ -217,6 +247,12 @@ def test_nanoseconds_are_carried_and_coarser_times_become_nanoseconds() -> None:
     for unit, raw, found in (("ns", [1, 999, None], [1, 999, None]), ("ms", [-1, None], [-1_000_000, None])):
         rows = pa.record_batch([pa.array(raw, pa.timestamp(unit, "Asia/Tokyo"))], ["t"])
         assert conform(rows, schema, ["t"], "x").column("t").equals(pa.array(found, ns))
+    texts = pa.record_batch([pa.array(["2026-01-01 00:00:00.1234567891", None, "2026-01-01T01:00:00.5+01:00"])], ["t"])
+    for rows, raw in (
+        (texts.slice(0, 2), [1_767_225_600_123_456_789, None]),
+        (texts.slice(2), [1_767_225_600_500_000_000]),
+    ):
+        assert conform(rows, schema, ["t"], "x").column("t").cast(pa.int64()).to_pylist() == raw
     far = pa.record_batch([pa.array([2**62], pa.timestamp("us", "UTC"))], ["t"])
     with pytest.raises(RunError, match='column "t"'):
         conform(far, schema, ["t"], "x")
