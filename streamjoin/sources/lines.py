@@ -22,6 +22,7 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.intake.records.cells import Bytes, Longs
 from streamjoin.kernel import kernel
+from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
 from streamjoin.sources.agreeing import agreeing
 from streamjoin.sources.columns import cut_fractions, widened
 from streamjoin.sources.texts import head_of, is_plain, opened
@@ -282,9 +283,7 @@ def _protects(head: bytes, dialect: Dialect) -> bool:
 
 def _json_columns(head: bytes) -> pa.Schema:
     table = _read_json(head)
-    found = [
-        field.with_type(pa.timestamp("us", "UTC")) if _are_times(table[field.name]) else field for field in table.schema
-    ]
+    found = [field.with_type(_with_times(table[field.name])) for field in table.schema]
     if any(pa.types.is_floating(field.type) or pa.types.is_struct(field.type) for field in found):
         rows = list(_objects(head))
         found = [field.with_type(_exact(field.type, [row.get(field.name) for row in rows])) for field in found]
@@ -326,7 +325,9 @@ def _csv_columns(head: bytes, dialect: Dialect) -> pa.Schema:
     if b"\0" not in head:
         # A record that is no UTF-8 is a bad one; it makes no column binary, and Arrow cannot even leave it out.
         head = head.decode("utf-8", "replace").encode()
-    found = _read_csv(head, dialect).schema
+    table = _read_csv(head, dialect)
+    # Arrow takes times of day in text for nanoseconds or nothing, and no year after 2262 is one.
+    found = pa.schema([field.with_type(_with_times(table.column(at))) for at, field in enumerate(table.schema)])
     floats = [field.name for field in found if pa.types.is_floating(field.type)]
     if floats:
         texts = _read_csv(head, dialect, dict.fromkeys(floats, pa.string()))
@@ -361,14 +362,36 @@ def _read_csv(head: bytes, dialect: Dialect, types: Mapping[str, pa.DataType] | 
     )  # fmt: skip
 
 
-def _are_times(texts: pa.ChunkedArray) -> bool:
-    """Whether all are ISO 8601 date and time; Arrow's JSON reader knows those without a zone only."""
+def _with_times(values: pa.ChunkedArray) -> pa.DataType:
+    """A column's type, in which texts are times if all of them are; so are fields of structs."""
+    kind = values.type
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_times(pc.struct_field(values, [at]))) for at, field in enumerate(kind)])
+    return _time_type(values) or kind
+
+
+_MOMENT = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?"
+_ZONES = {"UTC": r"(Z|[+-]\d\d(:?\d\d)?)$", None: "$"}
+"""The zone that a type has -> how texts of it end."""
+
+
+def _time_type(texts: pa.ChunkedArray) -> pa.DataType | None:
+    """The type of texts that all are ISO 8601 date and time; None where one is something else.
+
+    It has nanoseconds if a text has, unless one is of a year that nanoseconds do not reach.
+    """
     if not pa.types.is_string(texts.type) or texts.null_count == len(texts):
-        return False
-    if not pc.all(pc.match_substring_regex(texts, r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")).as_py():
-        return False
+        return None
+    zones = [zone for zone, end in _ZONES.items() if pc.all(pc.match_substring_regex(texts, _MOMENT + end)).as_py()]
+    if not zones:
+        return None
+    (zone,) = zones
     try:
-        cut_fractions(texts).cast(pa.timestamp("us", "UTC"))
+        cut_fractions(texts).cast(pa.timestamp("us", zone))
     except pa.ArrowInvalid:
-        return False
-    return True
+        return None
+    if pc.any(pc.match_substring_regex(texts, r"\.\d{6}\d*[1-9]")).as_py():
+        with contextlib.suppress(pa.ArrowInvalid):
+            cut_fractions(texts, 9).cast(pa.timestamp("ns", zone))
+            return TIMESTAMP_NS
+    return TIMESTAMP

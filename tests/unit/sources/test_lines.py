@@ -267,13 +267,35 @@ def test_mark_of_byte_order_does_not_spoil_what_is_inferred(path: Path) -> None:
         (["2026-01-01T00:00:00.000000Z", None, "2026-01-01T00:00:00.5Z"], "timestamp[us, tz=UTC]"),
         (["2026-01-01T00:00:00+02:00"], "timestamp[us, tz=UTC]"),
         (["2026-01-01 00:00:00"], "timestamp[us, tz=UTC]"),
-        (["2026-01-01T00:00:00.123456789Z", "2026-01-01T00:00:00.5Z"], "timestamp[us, tz=UTC]"),
+        (["2026-01-01 00:00:00.5", "2026-01-01T00:00"], "timestamp[us, tz=UTC]"),
+        (["2026-01-01T00:00:00.123456789Z", "2026-01-01T00:00:00.5Z"], "timestamp[ns, tz=UTC]"),
+        (["2026-01-01T00:00:00.12345678901Z"], "timestamp[ns, tz=UTC]"),
+        (["2026-01-01 00:00:00.123456789", "2026-01-01 00:00:00"], "timestamp[ns, tz=UTC]"),
+        (["2026-01-01T00:00:00.123456000Z"], "timestamp[us, tz=UTC]"),
+        (["2026-01-01T00:00:00.123456789Z", "9999-12-31T23:59:59Z"], "timestamp[us, tz=UTC]"),
+        (["9999-12-31 23:59:59.999"], "timestamp[us, tz=UTC]"),
         (["2026-01-01T00:00:00Z", "later"], "string"),
+        (["2026-01-01T00:00:00.5Z", "2026-01-01T00:00:00.5"], "string"),
         (["2026-13-01T00:00:00Z"], "string"),
         (["2026-01-01Z"], "string"),
         (["", "2026-01-01T00:00:00Z"], "string"),
     ],
 )
 def test_times_in_json_are_recognised_by_their_texts(texts: list[str | None], kind: str, path: Path) -> None:
-    path.write_text("".join(json.dumps({"t": text}) + "\n" for text in texts))
-    assert str(stream_schema(infer_schema(path, "jsonl")).field("t").type) == kind
+    path.write_text("".join(json.dumps({"t": text, "in": {"t": text}}) + "\n" for text in texts))
+    found = stream_schema(infer_schema(path, "jsonl"))
+    assert [str(found.field(name).type) for name in ("t", "in.t")] == [kind, kind]
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["2026-01-01T00:00:00.123456789Z", ""], "timestamp[ns, tz=UTC]"),
+        (["2026-01-01T00:00:00.5Z", "9999-12-31T23:59:59.999Z"], "timestamp[us, tz=UTC]"),
+        (["2026-01-01 00:00:00.5", "", "0001-01-01 00:00:00.5"], "timestamp[us, tz=UTC]"),
+        (["2026-01-01 00:00:00.5", "later"], "string"),
+    ],
+)
+def test_times_in_csv_are_times_also_beyond_the_years_of_nanoseconds(texts: list[str], kind: str, path: Path) -> None:
+    path.write_text("t,n\n" + "".join(f"{text},1\n" for text in texts))
+    assert str(stream_schema(infer_schema(path, "csv")).field("t").type) == kind
