@@ -44,6 +44,7 @@ def settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Set
     """Settings from an environment that has nothing else."""
     for name in [name for name in os.environ if name.startswith("STREAMJOIN_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state-of-home"))  # what other platforms left behind is not ours
 
     def read(**values: str) -> Settings:
         for name, value in values.items():

@@ -37,6 +37,12 @@ run: {checkpoint: state}
 """
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a busy machine has no time for is another test's subject."""
+    monkeypatch.setattr(preview, "JOIN_S", 120.0)
+
+
 def some(rows: int, seed: int, begin_s: float = 0.0) -> list[dict[str, Any]]:
     """Rows of ten a second, some of their cells NULL."""
     made = random.Random(seed)

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from result_jobs import SCHEMA, Job, ids, rows
 
+from streamjoin.engine import arranging
 from streamjoin.engine.arranging import arranged, places
-from streamjoin.plan import ordering
 from streamjoin.plan.ordering import NEWER, OLDER, Ordering
 from streamjoin.plan.window import R, S
 from streamjoin.results.policy import EpochPolicy
@@ -26,7 +26,7 @@ def numbered(n: int, seed: int) -> pa.RecordBatch:
 
 
 def test_a_snapshot_is_read_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "ROWS_A_BATCH", 100)
+    monkeypatch.setattr(arranging, "ROWS_A_BATCH", 100)
     store = MemoryStore()
     job = Job(store, EpochPolicy(span_us=None, batches=2, whole_batches=True), schema=ORDERED).start()
     given = [numbered(700, seed) for seed in range(4)]
