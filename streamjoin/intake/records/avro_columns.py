@@ -37,7 +37,7 @@ from streamjoin.intake.records.int128 import (
 )
 from streamjoin.intake.records.text_copy import copy_text
 from streamjoin.intake.records.utf8 import mark_invalid_utf8
-from streamjoin.kernel import kernel
+from streamjoin.kernel import lean_kernel
 from streamjoin.plan.schema import type_name
 
 _UNIT_NS: Final = {
@@ -135,7 +135,7 @@ def _decimals(cells: FieldCells, leaf: Leaf, data_type: pa.DataType, fault: Byte
     return fixed_array(pairs, cells.kind == TEXT, data_type)
 
 
-@kernel
+@lean_kernel
 def _read_decimals(
     data: Bytes, kind: Bytes, start: Longs, length: Longs, shift: int, limit: Limbs, out: Longs, fault: Bytes
 ) -> None:

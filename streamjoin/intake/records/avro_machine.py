@@ -20,7 +20,7 @@ from streamjoin.intake.records.avro_program import (
     UNION,
 )
 from streamjoin.intake.records.cells import TEXT, Bytes, Flags, Longs
-from streamjoin.kernel import kernel
+from streamjoin.kernel import lean_kernel
 
 TRUNCATED: Final = 1
 LONG_VARINT: Final = 2
@@ -40,7 +40,7 @@ _INT_MAX: Final = 2**31 - 1
 _LONG_MIN: Final = -(2**63)
 
 
-@kernel
+@lean_kernel
 def _varint(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """The zigzag number at `at`: (number, past it, fault)."""
     bits = 0
@@ -59,7 +59,7 @@ def _varint(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
     return ((bits >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(bits & 1), at, 0
 
 
-@kernel
+@lean_kernel
 def _little_endian(data: Bytes, at: int, size: int) -> int:
     bits = 0
     for step in range(size):
@@ -67,7 +67,7 @@ def _little_endian(data: Bytes, at: int, size: int) -> int:
     return bits
 
 
-@kernel
+@lean_kernel
 def _run_record(
     data: Bytes, at: int, end: int, rows: Longs, stack: Longs, kind: Bytes, start: Longs, length: Longs, row: int
 ) -> tuple[int, int]:
@@ -157,7 +157,7 @@ def _run_record(
         step += 1
 
 
-@kernel
+@lean_kernel
 def run(
     data: Bytes, starts: Longs, ends: Longs, valid: Flags, schema_id: int, rows: Longs, stack: Longs,
     kind: Bytes, start: Longs, length: Longs, fault: Bytes, fault_at: Longs,

@@ -50,7 +50,7 @@ from streamjoin.intake.records.parse_number import (
 )
 from streamjoin.intake.records.parse_time import parse_dates, parse_timestamps, parse_timestamps_ns
 from streamjoin.intake.records.text_copy import copy_text
-from streamjoin.kernel import kernel
+from streamjoin.kernel import lean_kernel
 from streamjoin.plan.schema import type_name
 
 
@@ -106,14 +106,14 @@ def _kinds_of(data_type: pa.DataType) -> Bytes:
     return table
 
 
-@kernel
+@lean_kernel
 def _mark_wrong_kinds(kind: Bytes, allowed: Bytes, fault: Bytes) -> None:
     for row in range(len(kind)):
         if not allowed[kind[row]]:
             fault[row] = WRONG_KIND
 
 
-@kernel
+@lean_kernel
 def _trim(data: Bytes, kind: Bytes, start: Longs, length: Longs) -> None:
     """Cut blanks and tabs off CSV cells; what is empty then is null."""
     for row in range(len(kind)):

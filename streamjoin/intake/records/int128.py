@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamjoin.kernel import kernel
+from streamjoin.kernel import lean_kernel
 
 Limbs = tuple[int, int, int, int]
 
@@ -15,7 +15,7 @@ ZERO: Final = (0, 0, 0, 0)
 _LIMB: Final = 0xFFFFFFFF
 
 
-@kernel
+@lean_kernel
 def times_ten_plus(limbs: Limbs, digit: int) -> Limbs:
     """`limbs * 10 + digit`, modulo 2**128."""
     a = limbs[0] * 10 + digit
@@ -25,7 +25,7 @@ def times_ten_plus(limbs: Limbs, digit: int) -> Limbs:
     return a & _LIMB, b & _LIMB, c & _LIMB, d & _LIMB
 
 
-@kernel
+@lean_kernel
 def times_256_plus(limbs: Limbs, byte: int) -> Limbs:
     """`limbs * 256 + byte`, modulo 2**128."""
     a = (limbs[0] << 8) + byte
@@ -35,7 +35,7 @@ def times_256_plus(limbs: Limbs, byte: int) -> Limbs:
     return a & _LIMB, b & _LIMB, c & _LIMB, d & _LIMB
 
 
-@kernel
+@lean_kernel
 def below(left: Limbs, right: Limbs) -> bool:
     """Whether `left` < `right`."""
     if left[3] != right[3]:
@@ -47,7 +47,7 @@ def below(left: Limbs, right: Limbs) -> bool:
     return left[0] < right[0]
 
 
-@kernel
+@lean_kernel
 def negated(limbs: Limbs) -> Limbs:
     """The two's complement of `limbs`."""
     a = (limbs[0] ^ _LIMB) + 1
@@ -57,7 +57,7 @@ def negated(limbs: Limbs) -> Limbs:
     return a & _LIMB, b & _LIMB, c & _LIMB, d & _LIMB
 
 
-@kernel
+@lean_kernel
 def words(limbs: Limbs) -> tuple[int, int]:
     """`limbs` as two int64, low word first: how Arrow stores a decimal128."""
     return limbs[0] | (limbs[1] << 32), limbs[2] | (limbs[3] << 32)

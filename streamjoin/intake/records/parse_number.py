@@ -9,7 +9,7 @@ from typing import Final
 
 from streamjoin.intake.records.cells import MALFORMED, OUT_OF_RANGE, TOO_FINE, Bytes, Flags, Longs
 from streamjoin.intake.records.int128 import ZERO, negated, times_ten_plus, words
-from streamjoin.kernel import kernel
+from streamjoin.kernel import lean_kernel
 
 _INT64_TENTH: Final = -922337203685477580  # The least int64 without its last digit, which is 8.
 _EXPONENT_MAX: Final = 10**12  # Beyond any shift the digits of a record can make up for.
@@ -18,7 +18,7 @@ NAMED: Final = 255
 """Mark of `check_floats`, not a fault: the text is the name of infinity or of no number."""
 
 
-@kernel
+@lean_kernel
 def parse_integers(
     data: Bytes, start: Longs, length: Longs, filled: Flags, low: int, high: int, out: Longs, fault: Bytes
 ) -> None:
@@ -59,7 +59,7 @@ def parse_integers(
             out[row] = number
 
 
-@kernel
+@lean_kernel
 def _word_at(data: Bytes, at: int, end: int, word: Bytes) -> bool:
     """Whether `data[at:end]` is `word` in any case; `word` is lower case ASCII letters."""
     if end - at != len(word):
@@ -70,7 +70,7 @@ def _word_at(data: Bytes, at: int, end: int, word: Bytes) -> bool:
     return step == len(word)
 
 
-@kernel
+@lean_kernel
 def parse_booleans(
     data: Bytes, start: Longs, length: Longs, filled: Flags, true: Bytes, false: Bytes, out: Bytes, fault: Bytes
 ) -> None:
@@ -87,7 +87,7 @@ def parse_booleans(
             fault[row] = MALFORMED
 
 
-@kernel
+@lean_kernel
 def _numeral(data: Bytes, start: int, end: int) -> tuple[int, int, int, int]:
     """Take `[+-]? digits [. digits] [e exponent]` apart.
 
@@ -128,7 +128,7 @@ def _numeral(data: Bytes, start: int, end: int) -> tuple[int, int, int, int]:
     return first, past, whole, exponent
 
 
-@kernel
+@lean_kernel
 def parse_decimals(
     data: Bytes, start: Longs, length: Longs, filled: Flags, precision: int, scale: int, out: Longs, fault: Bytes
 ) -> None:
@@ -170,7 +170,7 @@ def parse_decimals(
         out[row, 0], out[row, 1] = words(unscaled)
 
 
-@kernel
+@lean_kernel
 def check_floats(
     data: Bytes, start: Longs, length: Longs, filled: Flags, names: tuple[Bytes, ...], fault: Bytes
 ) -> None:

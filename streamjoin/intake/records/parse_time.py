@@ -10,10 +10,10 @@ beyond microseconds are cut off. Leap seconds are refused, because Arrow has no 
 from __future__ import annotations
 
 from streamjoin.intake.records.cells import MALFORMED, OUT_OF_RANGE, Bytes, Flags, Longs
-from streamjoin.kernel import kernel
+from streamjoin.kernel import lean_kernel
 
 
-@kernel
+@lean_kernel
 def _two_digits(data: Bytes, at: int, end: int, limit: int) -> int:
     """The number two digits at `at` write, or -1 when they are not there or reach `limit`."""
     if at + 2 > end:
@@ -25,14 +25,14 @@ def _two_digits(data: Bytes, at: int, end: int, limit: int) -> int:
     return tens * 10 + ones
 
 
-@kernel
+@lean_kernel
 def _month_days(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
 
 
-@kernel
+@lean_kernel
 def _day_number(year: int, month: int, day: int) -> int:
     """Days from 1970-01-01 in the Gregorian calendar, for years from 1."""
     # Years counted from March end with the leap day, so days before a month follow one formula.
@@ -43,7 +43,7 @@ def _day_number(year: int, month: int, day: int) -> int:
     return shifted * 365 + shifted // 4 - shifted // 100 + shifted // 400 + day_of_year - 719468
 
 
-@kernel
+@lean_kernel
 def _date(data: Bytes, at: int, end: int) -> tuple[int, bool]:
     """The date that fills `data[at:at + 10]`: (day number, whether there is one)."""
     century = _two_digits(data, at, end, 100)
@@ -58,7 +58,7 @@ def _date(data: Bytes, at: int, end: int) -> tuple[int, bool]:
     return _day_number(year, month, day), True
 
 
-@kernel
+@lean_kernel
 def _zone(data: Bytes, at: int, end: int) -> tuple[int, bool]:
     """What of a timestamp follows the time: (minutes east of UTC, whether it is a zone)."""
     if at == end or (at + 1 == end and (data[at] == 0x5A or data[at] == 0x7A)):
@@ -79,7 +79,7 @@ def _zone(data: Bytes, at: int, end: int) -> tuple[int, bool]:
     return (east if data[at] == 0x2B else -east), True
 
 
-@kernel
+@lean_kernel
 def _timestamp(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """(seconds since 1970, nanoseconds in the next one, fault); finer digits are cut off."""
     days, is_date = _date(data, at, end)
@@ -120,7 +120,7 @@ def _timestamp(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
     return total_minutes * 60 + seconds, fraction_ns, 0
 
 
-@kernel
+@lean_kernel
 def parse_timestamps(data: Bytes, start: Longs, length: Longs, filled: Flags, out: Longs, fault: Bytes) -> None:
     """Microseconds since 1970 in UTC for every filled row without a fault; a finer fraction is cut off."""
     for row in range(len(start)):
@@ -129,7 +129,7 @@ def parse_timestamps(data: Bytes, start: Longs, length: Longs, filled: Flags, ou
             out[row] = seconds * 1_000_000 + fraction_ns // 1_000
 
 
-@kernel
+@lean_kernel
 def parse_timestamps_ns(data: Bytes, start: Longs, length: Longs, filled: Flags, out: Longs, fault: Bytes) -> None:
     """Nanoseconds since 1970 in UTC, of the years 1677 to 2262, for every filled row without a fault."""
     for row in range(len(start)):
@@ -141,7 +141,7 @@ def parse_timestamps_ns(data: Bytes, start: Longs, length: Longs, filled: Flags,
                 out[row] = seconds * 1_000_000_000 + fraction_ns
 
 
-@kernel
+@lean_kernel
 def parse_dates(data: Bytes, start: Longs, length: Longs, filled: Flags, out: Longs, fault: Bytes) -> None:
     """Days since 1970 for every filled row without a fault."""
     for row in range(len(start)):

@@ -16,7 +16,7 @@ from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.intake.records.cells import NULL, QUOTED, TEXT, Bytes, Cells, Longs
 from streamjoin.intake.records.record_bytes import RecordBytes
 from streamjoin.intake.records.utf8 import utf8_error
-from streamjoin.kernel import kernel
+from streamjoin.kernel import lean_kernel
 
 EMPTY: Final = 1
 BAD_UTF8: Final = 2
@@ -66,7 +66,7 @@ class CsvScanner:
         return f'field "{name}": text after the closing quote'
 
 
-@kernel
+@lean_kernel
 def _quoted(data: Bytes, at: int, end: int, quote: int) -> tuple[int, int]:
     """The quoted field whose opening quote is at `at`: (its closing quote, TEXT or QUOTED); `end` when it has none."""
     kind = TEXT
@@ -81,7 +81,7 @@ def _quoted(data: Bytes, at: int, end: int, quote: int) -> tuple[int, int]:
     return end, kind
 
 
-@kernel
+@lean_kernel
 def _is(data: Bytes, begin: int, end: int, text: Bytes) -> bool:
     """Whether `data[begin:end]` is `text`."""
     same = end - begin == len(text)
@@ -90,7 +90,7 @@ def _is(data: Bytes, begin: int, end: int, text: Bytes) -> bool:
     return same
 
 
-@kernel
+@lean_kernel
 def _scan_record(
     data: Bytes,
     begin: int,
@@ -148,7 +148,7 @@ def _scan_record(
     return 0, 0
 
 
-@kernel
+@lean_kernel
 def _scan(
     data: Bytes,
     starts: Longs,

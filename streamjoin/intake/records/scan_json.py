@@ -28,7 +28,7 @@ from streamjoin.intake.records.cells import (
 from streamjoin.intake.records.record_bytes import RecordBytes
 from streamjoin.intake.records.text_copy import unescaped
 from streamjoin.intake.records.utf8 import utf8_length
-from streamjoin.kernel import kernel
+from streamjoin.kernel import lean_kernel
 
 DEPTH_MAX: Final = 10_000
 
@@ -60,6 +60,11 @@ _REASONS: Final = {
     TOO_DEEP: f"nested more than {DEPTH_MAX} deep at byte {{at}}",
     AFTER_OBJECT: "a JSON record is one object; more follows it at byte {at}",
 }
+
+_PLAIN: Final = np.zeros(256, np.bool_)
+"""By byte: whether it is a whole character that stands for itself inside a string."""
+_PLAIN[0x20:0x80] = True
+_PLAIN[[0x22, 0x5C]] = False
 
 
 class JsonScanner:
@@ -107,7 +112,7 @@ def _name_slots(names: Bytes, name_ends: Longs) -> Longs:
     return slots
 
 
-@kernel
+@lean_kernel
 def _hash(data: Bytes, start: int, end: int) -> int:
     code = 0
     for at in range(start, end):
@@ -115,7 +120,7 @@ def _hash(data: Bytes, start: int, end: int) -> int:
     return code ^ (code >> 15)
 
 
-@kernel
+@lean_kernel
 def _same(left: Bytes, left_start: int, right: Bytes, right_start: int, length: int) -> bool:
     step = 0
     while step < length and left[left_start + step] == right[right_start + step]:
@@ -123,14 +128,14 @@ def _same(left: Bytes, left_start: int, right: Bytes, right_start: int, length: 
     return step == length
 
 
-@kernel
+@lean_kernel
 def _is_field(data: Bytes, start: int, end: int, names: Bytes, name_ends: Longs, field: int) -> bool:
     begin = name_ends[field - 1] if field else 0
     length = name_ends[field] - begin
     return end - start == length and _same(data, start, names, begin, length)
 
 
-@kernel
+@lean_kernel
 def _field_named(data: Bytes, start: int, end: int, names: Bytes, name_ends: Longs, slots: Longs, guess: int) -> int:
     """Index of the field called `data[start:end]`, or -1; `guess` is tried first."""
     # Producers write fields in one order, mostly that of the schema.
@@ -144,24 +149,28 @@ def _field_named(data: Bytes, start: int, end: int, names: Bytes, name_ends: Lon
     return -1
 
 
-@kernel
+@lean_kernel
 def _after_space(data: Bytes, at: int, end: int) -> int:
     while at < end and (data[at] == 0x20 or data[at] == 0x0A or data[at] == 0x0D or data[at] == 0x09):
         at += 1
     return at
 
 
-@kernel
+@lean_kernel
 def _is_hex(byte: int) -> bool:
     return 0x30 <= byte <= 0x39 or 0x41 <= byte <= 0x46 or 0x61 <= byte <= 0x66
 
 
-@kernel
+@lean_kernel
 def _string(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """The string whose opening quote is at `at`: (past the closing quote, STRING or ESCAPED, fault)."""
     kind = STRING
     at += 1
-    while at < end:
+    while True:
+        while at < end and _PLAIN[data[at]]:
+            at += 1
+        if at >= end:
+            return end, kind, TRUNCATED
         byte = data[at]
         if byte == 0x22:
             return at + 1, kind, 0
@@ -186,24 +195,21 @@ def _string(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
                 return at, kind, BAD_ESCAPE
         elif byte < 0x20:
             return at, kind, CONTROL_CHARACTER
-        elif byte < 0x80:
-            at += 1
         else:
             size = utf8_length(data, at, end)
             if size == 0:
                 return at, kind, BAD_UTF8
             at += size
-    return end, kind, TRUNCATED
 
 
-@kernel
+@lean_kernel
 def _after_digits(data: Bytes, at: int, end: int) -> int:
     while at < end and 0x30 <= data[at] <= 0x39:
         at += 1
     return at
 
 
-@kernel
+@lean_kernel
 def _number(data: Bytes, start: int, end: int) -> tuple[int, int]:
     """The number at `start`: (past its last character, fault)."""
     at = start + 1 if data[start] == 0x2D else start
@@ -227,7 +233,7 @@ def _number(data: Bytes, start: int, end: int) -> tuple[int, int]:
     return at, 0
 
 
-@kernel
+@lean_kernel
 def _scalar(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """The value at `at` < `end` that is no object or array: (past it, kind, fault)."""
     byte = data[at]
@@ -248,7 +254,7 @@ def _scalar(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
     return at, NULL, EXPECTED_VALUE
 
 
-@kernel
+@lean_kernel
 def _key(data: Bytes, at: int, end: int) -> tuple[int, int, int, int, int]:
     """A field name and its colon, from `at`: (start of its value, name start, name end, name kind, fault)."""
     at = _after_space(data, at, end)
@@ -267,7 +273,7 @@ def _key(data: Bytes, at: int, end: int) -> tuple[int, int, int, int, int]:
     return _after_space(data, colon + 1, end), at + 1, past - 1, kind, 0
 
 
-@kernel
+@lean_kernel
 def _nested(data: Bytes, at: int, end: int, stack: Bytes) -> tuple[int, int]:
     """The object or array at `at`: (past it, fault). `stack` holds the open brackets, so depth costs no call stack."""
     depth = 0
@@ -316,7 +322,7 @@ def _nested(data: Bytes, at: int, end: int, stack: Bytes) -> tuple[int, int]:
             return at, 0
 
 
-@kernel
+@lean_kernel
 def _scan_record(
     data: Bytes, at: int, end: int, names: Bytes, name_ends: Longs, slots: Longs, scratch: Bytes, stack: Bytes,
     kind: Bytes, start: Longs, length: Longs, row: int,
@@ -375,7 +381,7 @@ def _scan_record(
     return at, 0
 
 
-@kernel
+@lean_kernel
 def _scan(
     data: Bytes, starts: Longs, ends: Longs, names: Bytes, name_ends: Longs, slots: Longs, scratch: Bytes,
     stack: Bytes, kind: Bytes, start: Longs, length: Longs, fault: Bytes, fault_at: Longs,

@@ -11,10 +11,10 @@ from streamjoin.intake.records.cells import (
     Bytes,
     Longs,
 )
-from streamjoin.kernel import kernel
+from streamjoin.kernel import lean_kernel
 
 
-@kernel
+@lean_kernel
 def _hex4(data: Bytes, at: int) -> int:
     """The number four hexadecimal digits write; they have been checked."""
     number = 0
@@ -24,7 +24,7 @@ def _hex4(data: Bytes, at: int) -> int:
     return number
 
 
-@kernel
+@lean_kernel
 def _encoded(point: int, out: Bytes, to: int) -> int:
     """Write the UTF-8 form of a code point at `out[to]`; past its last byte."""
     if point < 0x80:
@@ -46,7 +46,7 @@ def _encoded(point: int, out: Bytes, to: int) -> int:
     return to + 4
 
 
-@kernel
+@lean_kernel
 def unescaped(data: Bytes, at: int, end: int, out: Bytes, to: int) -> int:
     """Resolve the JSON escapes of `data[at:end]`, known to be well formed, into `out` from `to`.
 
@@ -92,7 +92,7 @@ def unescaped(data: Bytes, at: int, end: int, out: Bytes, to: int) -> int:
     return to
 
 
-@kernel
+@lean_kernel
 def copy_text(data: Bytes, kind: Bytes, start: Longs, length: Longs, out: Bytes, offsets: Longs, fault: Bytes) -> None:
     """Copy the text of every cell into `out`, one after the other; what is no text or has a fault is left empty.
 

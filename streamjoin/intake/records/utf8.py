@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from streamjoin.intake.records.cells import NOT_UTF8, Bytes, Longs
-from streamjoin.kernel import kernel
+from streamjoin.kernel import lean_kernel
 
 
-@kernel
+@lean_kernel
 def utf8_length(data: Bytes, at: int, end: int) -> int:
     """Bytes of the character at `at` < `end`, or 0 when it is not valid inside `data[at:end]`."""
     first = data[at]
@@ -30,7 +30,7 @@ def utf8_length(data: Bytes, at: int, end: int) -> int:
     return size
 
 
-@kernel
+@lean_kernel
 def utf8_error(data: Bytes, start: int, end: int) -> int:
     """Where the first invalid character of `data[start:end]` begins, or -1 when there is none."""
     at = start
@@ -42,7 +42,7 @@ def utf8_error(data: Bytes, start: int, end: int) -> int:
     return -1
 
 
-@kernel
+@lean_kernel
 def mark_invalid_utf8(data: Bytes, start: Longs, length: Longs, fault: Bytes) -> None:
     """Set `fault` to NOT_UTF8 for every cell that is not valid UTF-8."""
     for row in range(len(start)):
