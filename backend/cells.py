@@ -63,8 +63,8 @@ def _column(column: pa.Array) -> tuple[Sequence[Any], int]:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _column(column.cast(kind.value_type))
-    if pa.types.is_timestamp(kind):
-        return _times(column), 0
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return iso_times(column).to_pylist(), 0
     if pa.types.is_floating(kind):
         values = column.to_pylist()
         numbers = column.to_numpy(zero_copy_only=False)  # in which a null is a NaN
@@ -82,14 +82,6 @@ def _column(column: pa.Array) -> tuple[Sequence[Any], int]:
         return column.to_pylist(), 0
     seen = [0]
     return [_plain(value, seen) for value in column.to_pylist()], seen[0]
-
-
-def _times(column: pa.Array) -> list[Any]:
-    try:
-        found: list[Any] = iso_times(column).to_pylist()
-    except pa.ArrowInvalid:  # before or after all years with four digits
-        found = [time_text(value) for value in column.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()]
-    return found
 
 
 def _integer(value: int | None) -> int | str | None:

@@ -734,22 +734,16 @@ def _cast_all(value: Value, kind: pa.DataType) -> Value:
         inside = pc.less_equal(pc.abs(us.cast(INT64)), _LARGEST_US_IN_NS)
         return pc.if_else(inside, us, pa.scalar(None, us.type)).cast(kind)
     if given == TIMESTAMP_NS and kind == TIMESTAMP:
-        return pc.floor_temporal(value, unit="microsecond").cast(kind)  # what is finer is cut off, before 1970 too
+        return times.to_microseconds(value).cast(kind)
     if given == DURATION_NS and kind == DURATION:
         return value.cast(kind, safe=False)
     if is_text(given) and pa.types.is_timestamp(kind):
-        return _timestamps(value, kind)
+        return times.from_text(value, kind)
     if pa.types.is_decimal(given) and is_text(kind):
         return to_text(value)
+    if is_instant(given) and is_text(kind):
+        return times.to_text(value)
     return value.cast(kind)
-
-
-def _timestamps(value: Value, kind: pa.DataType) -> Value:
-    # Arrow takes strings with an offset or strings without one, not both; without one they are UTC.
-    try:
-        return value.cast(pa.timestamp(kind.unit)).cast(kind)
-    except pa.ArrowInvalid:
-        return value.cast(kind)
 
 
 def _cast_one(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
@@ -794,7 +788,7 @@ def _as(value: Value, kind: pa.DataType) -> Value:
 
 
 def _instant(value: Value) -> Value:
-    return value.cast(TIMESTAMP) if pa.types.is_date(value.type) else value
+    return _as(value, TIMESTAMP) if pa.types.is_date(value.type) else value
 
 
 def _of_instant(compute: Callable[[Any], Any]) -> Callable[[list[Any], pa.DataType], Value]:

@@ -40,9 +40,7 @@ def _texts(batch: pa.RecordBatch) -> list[list[Any]]:
 
 
 def _printable(column: pa.Array) -> pa.Array:
-    if pa.types.is_timestamp(column.type):
-        return iso_times(column)
-    return column
+    return iso_times(column) if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) else column
 
 
 def _shown(value: Any) -> str:

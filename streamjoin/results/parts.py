@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from streamjoin.failpoints import failpoint
 from streamjoin.plan.decimals import to_text
+from streamjoin.plan.functions.times import to_text as time_texts
 
 
 class Part(Protocol):
@@ -278,8 +279,10 @@ class JsonLinesSink(_Ready):
 
 
 def iso_times(times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Timestamps as ISO 8601 in UTC."""
-    return pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ")
+    """Timestamps, in UTC, and dates as ISO 8601; years that have not four digits as they are."""
+    if pa.types.is_timestamp(times.type):
+        times = times.cast(pa.timestamp(times.type.unit, "UTC"))
+    return pc.replace_substring(time_texts(times), " ", "T", max_replacements=1)
 
 
 def json_lines(table: pa.Table) -> list[str]:
@@ -291,7 +294,7 @@ def json_lines(table: pa.Table) -> list[str]:
         return []
     mark, is_marked = uuid.uuid4().hex, False
     for place, column in enumerate(table.schema):
-        if pa.types.is_timestamp(column.type):
+        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
             table = table.set_column(place, column.name, iso_times(table[place]))
         elif pa.types.is_floating(column.type):  # JSON has no NaN and no infinity
             finite = pc.if_else(pc.is_finite(table[place]), table[place], pa.scalar(None, column.type))

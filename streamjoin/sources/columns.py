@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.plan.decimals import to_float64
+from streamjoin.plan.functions.times import from_text
 from streamjoin.plan.schema import parse_type, type_name
 from streamjoin.plan.types import COLUMN_DIGITS_MAX, TIMESTAMP, TIMESTAMP_NS, as_decimal
 
@@ -171,7 +171,7 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
             hint = "; declare it as it is and give time_unit" if is_clock else ""
             raise ValueError(f"it is {type_name(given)} here, and {type_name(kind)} in the schema{hint}")
     if pa.types.is_timestamp(kind):
-        return _moments(cut_fractions(values, 9 if kind.unit == "ns" else 6), kind)
+        return from_text(values, kind)
     if pa.types.is_integer(given) and pa.types.is_decimal(kind):
         values = values.cast(pa.decimal128(20, 0))  # of an integer Arrow asks whether any of its type would fit
     if pa.types.is_decimal(given) and pa.types.is_floating(kind):
@@ -186,14 +186,6 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if (wrong := pc.index(same, False).as_py()) >= 0:
             raise ValueError(f"{values[wrong]} does not fit {type_name(kind)} exactly")
     return found
-
-
-def _moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Texts as timestamps; without an offset they are UTC."""
-    try:
-        return texts.cast(pa.timestamp(kind.unit)).cast(kind)
-    except pa.ArrowInvalid:  # some have one
-        return texts.cast(kind)
 
 
 _UUID_GROUPS = (8, 12, 16, 20)
@@ -221,13 +213,6 @@ def _clock_texts(times: pa.Array, kind: pa.DataType) -> pa.Array:
     rest = pc.subtract(raw, pc.multiply(pc.divide(raw, 1_000), 1_000))
     digits = pc.utf8_lpad(rest.cast(kind), 3, "0")
     return pc.if_else(pc.equal(rest, 0), texts, pc.binary_join_element_wise(texts, digits, ""))
-
-
-def cut_fractions(texts: Any, digits: int = 6) -> Any:
-    """Texts of times, as an array or chunks, without digits beyond microseconds, or so many; else left as it is."""
-    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-        return texts
-    return pc.replace_substring_regex(texts, rf"(\.\d{{{digits}}})\d+", r"\1")
 
 
 def _means(kind: pa.DataType) -> str:

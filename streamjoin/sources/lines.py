@@ -22,9 +22,10 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.intake.records.cells import Bytes, Longs
 from streamjoin.kernel import kernel
+from streamjoin.plan.functions.times import cut_fractions
 from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
 from streamjoin.sources.agreeing import agreeing
-from streamjoin.sources.columns import cut_fractions, widened
+from streamjoin.sources.columns import widened
 from streamjoin.sources.texts import head_of, is_plain, opened
 
 CHUNK_BYTES = 16 << 20

@@ -213,3 +213,20 @@ def test_a_batch_leaves_before_the_next_is_asked_for(name: str) -> None:
 
     FORMATS[name](schema, batches(), out)
     assert sizes == sorted(set(sizes)) and out.tell() > sizes[-1]
+
+
+@pytest.mark.parametrize("name", ["table", "json", "ndjson", "csv"])
+def test_times_of_any_year_are_written_with_all_its_digits(name: str) -> None:
+    schema = pa.schema([("at", pa.timestamp("us", "UTC")), ("day", pa.date32())])
+    at = pa.array([2**63 - 1, -(2**63)], pa.int64()).cast(schema.field("at").type)
+    day = pa.array([2**31 - 1, -(2**31)], pa.int32()).cast(pa.date32())
+    out = io.BytesIO()
+    FORMATS[name](schema, [pa.RecordBatch.from_arrays([at, day], schema=schema)], out)
+    text = out.getvalue().decode()
+    for wanted in (
+        "294247-01-10T04:00:54.775807Z",
+        "-290308-12-21T19:59:05.224192Z",
+        "5881580-07-11",
+        "-5877641-06-23",
+    ):
+        assert wanted in text
