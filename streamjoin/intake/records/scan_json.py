@@ -61,11 +61,6 @@ _REASONS: Final = {
     AFTER_OBJECT: "a JSON record is one object; more follows it at byte {at}",
 }
 
-_PLAIN: Final = np.zeros(256, np.bool_)
-"""By byte: whether it is a whole character that stands for itself inside a string."""
-_PLAIN[0x20:0x80] = True
-_PLAIN[[0x22, 0x5C]] = False
-
 
 class JsonScanner:
     """Finds fields by name in JSON records. One that stands twice makes the record bad."""
@@ -166,11 +161,7 @@ def _string(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """The string whose opening quote is at `at`: (past the closing quote, STRING or ESCAPED, fault)."""
     kind = STRING
     at += 1
-    while True:
-        while at < end and _PLAIN[data[at]]:
-            at += 1
-        if at >= end:
-            return end, kind, TRUNCATED
+    while at < end:
         byte = data[at]
         if byte == 0x22:
             return at + 1, kind, 0
@@ -195,11 +186,14 @@ def _string(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
                 return at, kind, BAD_ESCAPE
         elif byte < 0x20:
             return at, kind, CONTROL_CHARACTER
+        elif byte < 0x80:
+            at += 1
         else:
             size = utf8_length(data, at, end)
             if size == 0:
                 return at, kind, BAD_UTF8
             at += size
+    return end, kind, TRUNCATED
 
 
 @lean_kernel
