@@ -55,7 +55,7 @@ def lean_kernel(function: F) -> F:
     """As `kernel`, for steps that are called for every byte or two: inlined, and without reference counts.
 
     Numba counts references to every array that one kernel passes to another, with atomic operations that it can rarely
-    prune across calls. That took two thirds of the time of a scanner. Here the arrays stay alive because the Python
-    caller holds them. A lean kernel that makes an array does not compile, and all that it calls should be lean.
+    prune across calls. Counts and calls took two thirds of a scanner's time. Here the arrays stay alive because the
+    Python caller holds them. A lean kernel that makes an array does not compile, and all that it calls should be lean.
     """
     return cast(F, Kernel(function, is_lean=True))
