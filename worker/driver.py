@@ -124,7 +124,9 @@ def run(
     from streamjoin.spark import run as engine
     from streamjoin.spark.driver import Driver, first_cause
     from streamjoin.spark.session import log_of, open_session
-    from streamjoin.spec.prepare import bind, bounded_names, require_ends, store_sink
+    from streamjoin.spec.inputs import require_ends
+    from streamjoin.spec.outputs import store_sink
+    from streamjoin.spec.prepare import bind, bounded_names
 
     ends = until_end(job)
     with catalog.read() as reading:
@@ -142,7 +144,7 @@ def run(
     steps.done(PROCESS)
     if keeper.stop.is_set():
         return None
-    sinks = [store_sink(query) for query in bound.queries]
+    sinks = [store_sink(query.file, query.query) for query in bound.queries]
     recents = []
     for sink in sinks:
         recent, sink.memory = recent_for(settings, sink.job)

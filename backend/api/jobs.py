@@ -42,8 +42,8 @@ from backend.jobs.previews import PreviewOut, previewed
 from backend.problems import Place, Problem
 from streamjoin.errors import StreamJoinError
 from streamjoin.explain.plans import explain, summary
-from streamjoin.spec.joinfile import SLOTS_MAX
 from streamjoin.spec.prepare import Bound
+from streamjoin.spec.values import SLOTS_MAX
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 

@@ -19,7 +19,7 @@ from backend.idempotency import done_once
 from backend.relations.entry import one_relation
 from backend.relations.sample import look_at
 from backend.uploads.names import resolved
-from streamjoin.spec.joinfile import RelationFile
+from streamjoin.spec.sections import RelationFile
 
 router = APIRouter(prefix="/api/v1/relations", tags=["relations"])
 

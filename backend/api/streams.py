@@ -25,7 +25,7 @@ from backend.streams.times import TimeColumn
 from backend.streams.widened import Widened
 from backend.uploads.names import resolved
 from streamjoin.plan.schema import ARRIVAL
-from streamjoin.spec.joinfile import StreamFile
+from streamjoin.spec.sections import StreamFile
 
 router = APIRouter(prefix="/api/v1/streams", tags=["streams"])
 

@@ -16,7 +16,8 @@ from backend.uploads.names import resolved
 from streamjoin.errors import InputError
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.spec.joinfile import JoinFile, of_content
-from streamjoin.spec.prepare import bind, store_spec
+from streamjoin.spec.outputs import store_spec
+from streamjoin.spec.prepare import bind
 
 RUN_FIELDS = (
     "slots", "files_per_batch", "offsets_per_batch", "heartbeat", "strict", "driver_memory", "until_end",

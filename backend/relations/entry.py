@@ -7,8 +7,8 @@ from typing import Any
 
 from backend.entries import relative_to
 from streamjoin.sources.relation import Relation
+from streamjoin.spec.inputs import open_relation
 from streamjoin.spec.joinfile import JoinFile, of_content
-from streamjoin.spec.prepare import open_relation
 
 _RELATION = "relation"
 _PLACE = f"relations.{_RELATION}"

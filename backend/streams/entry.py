@@ -10,8 +10,9 @@ from backend.settings import Settings
 from backend.streams import spool
 from streamjoin.errors import InputError
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.spec.joinfile import JoinFile, StreamFile, of_content
-from streamjoin.spec.prepare import open_schema
+from streamjoin.spec.inputs import open_schema
+from streamjoin.spec.joinfile import JoinFile, of_content
+from streamjoin.spec.sections import StreamFile
 
 PUSH = "push"
 """The connector for rows that are posted to the API: they are kept as files of JSON lines in a spool folder."""

@@ -21,8 +21,8 @@ from streamjoin.intake.records import decoder
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.sources.source import first_rows
 from streamjoin.sources.topic import newest_values
-from streamjoin.spec.joinfile import StreamFile
-from streamjoin.spec.prepare import source_spec
+from streamjoin.spec.inputs import source_spec
+from streamjoin.spec.sections import StreamFile
 
 ROWS = 100
 """Records of each partition of a topic that are read."""

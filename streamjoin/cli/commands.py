@@ -68,7 +68,7 @@ def run(
         No progress line, no summary.
     """
     from streamjoin.spark.run import run_file
-    from streamjoin.spec.prepare import require_ends
+    from streamjoin.spec.inputs import require_ends
 
     _check_report(report)
     stop = threading.Event()
@@ -101,7 +101,8 @@ def validate(file: Path, *, set: Set = None) -> None:
         The join file.
     """
     from streamjoin.explain.plans import relation_summary, summary
-    from streamjoin.spec.prepare import bind, open_relation
+    from streamjoin.spec.inputs import open_relation
+    from streamjoin.spec.prepare import bind
 
     join = load(file, _overrides(set))
     right = summary(bind(join))
@@ -173,7 +174,7 @@ def compare(
     from streamjoin.explain.compare.plot import check_plot, draw
     from streamjoin.explain.compare.table import comparison_text
     from streamjoin.spark.compare import compare_file
-    from streamjoin.spec.prepare import require_ends
+    from streamjoin.spec.inputs import require_ends
 
     _check_report(report)
     if plot:
@@ -440,7 +441,7 @@ def show_rejected(
 
 def _reader(join: JoinFile, of: str | None) -> Reader:
     from streamjoin.results.reader import Reader
-    from streamjoin.spec.prepare import store_job, store_spec
+    from streamjoin.spec.outputs import store_job, store_spec
 
     if join.queries and of is None:
         raise InputError(f"this file has several queries; say which one: --of {' or --of '.join(join.queries)}")

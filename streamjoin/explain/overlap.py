@@ -18,9 +18,10 @@ from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.window import R, S, TimeWindow
 from streamjoin.sources import GeneratorSource, Read, Source
 from streamjoin.sources.topic import newest_values
+from streamjoin.spec.inputs import source_spec
 from streamjoin.spec.job import read_columns
-from streamjoin.spec.joinfile import StreamFile
-from streamjoin.spec.prepare import Bound, source_spec
+from streamjoin.spec.prepare import Bound
+from streamjoin.spec.sections import StreamFile
 
 SAMPLE_ROWS = 20_000
 SAMPLE_BYTES = 16 << 20

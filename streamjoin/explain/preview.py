@@ -35,7 +35,8 @@ from streamjoin.results.formats import write_table
 from streamjoin.results.parts import json_lines
 from streamjoin.results.sink import Post
 from streamjoin.spec.job import read_columns
-from streamjoin.spec.prepare import Bound, store_sink
+from streamjoin.spec.outputs import store_sink
+from streamjoin.spec.prepare import Bound
 from streamjoin.state.memory import MemoryStates
 
 ROWS = 20
@@ -279,7 +280,7 @@ class _Shown:
         self.sampled = sampled
         self.row_bytes_max = row_bytes_max
         results = bound.file.results
-        post = store_sink(bound).post if results.store is not None else Post()
+        post = store_sink(bound.file, bound.query).post if results.store is not None else Post()
         self.post = Post(post.where, post.select)
         self.count = 0
         self.large = 0

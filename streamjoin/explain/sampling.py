@@ -20,8 +20,9 @@ from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.plan.sharing import Plan
 from streamjoin.plan.window import CountWindow, R, S, TimeWindow
 from streamjoin.sources.source import first_rows
+from streamjoin.spec.inputs import source_spec
 from streamjoin.spec.joinfile import JoinFile
-from streamjoin.spec.prepare import Bound, source_spec
+from streamjoin.spec.prepare import Bound
 
 SAMPLE_ROWS = 20_000
 STORED_ENGINE_BYTES = 16  # event time and one key a stored tuple

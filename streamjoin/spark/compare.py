@@ -22,8 +22,9 @@ from streamjoin.spark.driver import Progress
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.spark.run import report, run_job
 from streamjoin.spark.session import open_session
-from streamjoin.spec.joinfile import JoinFile, ResultsFile
+from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, bind, shed_rules, with_operator
+from streamjoin.spec.sections import ResultsFile
 
 
 def compare_file(

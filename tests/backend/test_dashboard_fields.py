@@ -13,7 +13,7 @@ from backend.settings import Settings
 from streamjoin.operators.registry import COMMON_KNOBS, REGISTRY
 from streamjoin.plan.expression import PUBLIC_FUNCTIONS
 from streamjoin.query.tokens import SYNONYMS
-from streamjoin.spec.joinfile import SnapshotFile
+from streamjoin.spec.sections import SnapshotFile
 
 SOURCES = Path(__file__).resolve().parents[2] / "frontend/src"
 FORM = (SOURCES / "pages/job/change/fields.ts").read_text()

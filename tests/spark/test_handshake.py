@@ -17,7 +17,8 @@ from streamjoin.results.reader import Reader
 from streamjoin.spark.driver import Driver
 from streamjoin.spark.kafka import Topic
 from streamjoin.spec.joinfile import parse
-from streamjoin.spec.prepare import bind, store_job, store_spec
+from streamjoin.spec.outputs import store_job, store_spec
+from streamjoin.spec.prepare import bind
 from streamjoin.state.store import StateStore, read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history

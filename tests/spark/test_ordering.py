@@ -19,7 +19,8 @@ from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import FIRST
 from streamjoin.spark.join import Stream, stream_join
 from streamjoin.spec.joinfile import parse
-from streamjoin.spec.prepare import bind, store_job, store_spec
+from streamjoin.spec.outputs import store_job, store_spec
+from streamjoin.spec.prepare import bind
 from streamjoin.state.store import read_manifests
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import History, history

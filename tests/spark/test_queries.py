@@ -14,7 +14,8 @@ from streamjoin.results.question import Question, ask
 from streamjoin.results.reader import Reader
 from streamjoin.spark.run import report, run_job
 from streamjoin.spec.joinfile import load, parse
-from streamjoin.spec.prepare import bind, store_job, store_spec
+from streamjoin.spec.outputs import store_job, store_spec
+from streamjoin.spec.prepare import bind
 from tests.conformance.check import expected, pairs_of, plan
 from tests.conformance.histories import History, history
 

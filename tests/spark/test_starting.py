@@ -15,7 +15,8 @@ from streamjoin.results.reader import Reader
 from streamjoin.spark.run import report, run_job
 from streamjoin.spec.job import recorded
 from streamjoin.spec.joinfile import load
-from streamjoin.spec.prepare import bind, store_job, store_spec
+from streamjoin.spec.outputs import store_job, store_spec
+from streamjoin.spec.prepare import bind
 from tests.conformance.check import expected, pairs_of, plan
 from tests.conformance.histories import History, history
 

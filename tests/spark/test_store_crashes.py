@@ -18,7 +18,8 @@ from streamjoin.plan.join import RESULT_TIME
 from streamjoin.results.question import Question, ask
 from streamjoin.results.reader import Reader
 from streamjoin.spec.joinfile import load
-from streamjoin.spec.prepare import bind, store_job, store_spec
+from streamjoin.spec.outputs import store_job, store_spec
+from streamjoin.spec.prepare import bind
 from tests.conformance.check import expected, plan
 from tests.conformance.histories import history
 

@@ -14,8 +14,8 @@ from streamjoin.operators.registry import AUTO, COMMON_KNOBS, REGISTRY
 from streamjoin.plan.expression import PUBLIC_FUNCTIONS
 from streamjoin.plan.schema import SIMPLE_TYPES
 from streamjoin.query.tokens import SYNONYMS
-from streamjoin.spec.joinfile import (
-    JoinFile,
+from streamjoin.spec.joinfile import JoinFile
+from streamjoin.spec.sections import (
     OperatorFile,
     PunctuateFile,
     RelationFile,

@@ -16,7 +16,7 @@ from streamjoin.errors import InputError
 from streamjoin.explain import sampling
 from streamjoin.explain.plans import explain
 from streamjoin.spark.checkpoint import opened
-from streamjoin.spec import prepare
+from streamjoin.spec import inputs
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import bind, bounded_names
 
@@ -46,8 +46,8 @@ def test_each_input_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
         monkeypatch.setattr(module, name, count)
 
-    counted(prepare, "open_schema")
-    counted(prepare, "open_relation")
+    counted(inputs, "open_schema")
+    counted(inputs, "open_relation")
     counted(sampling, "first_rows")
     pq.write_table(pa.table({"id": [1]}), tmp_path / "names.parquet")
     (tmp_path / "join.yaml").write_text(FILE)

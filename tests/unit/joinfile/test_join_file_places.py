@@ -132,7 +132,7 @@ def test_columns_of_no_stream_type_are_left_out(validate: Try, tmp_path: Path) -
 def test_places_that_may_not_be_written_to_are_refused_before_the_run(
     validate: Try, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streamjoin.spec.prepare.os.access", lambda path, mode: False)
+    monkeypatch.setattr("streamjoin.spec.places.os.access", lambda path, mode: False)
     with pytest.raises(InputError, match="may not be written to") as refused:
         validate({"results": {"parquet": "out/pairs"}})
     assert refused.value.field == "results.parquet"

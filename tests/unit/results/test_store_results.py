@@ -27,9 +27,11 @@ from streamjoin.results.parts import BatchDone
 from streamjoin.results.patience import RETRY_S
 from streamjoin.results.policy import DELAYS, EPOCH_US, THRESHOLD_ROWS, EpochPolicy, PunctuationPolicy
 from streamjoin.results.reader import Reader
+from streamjoin.results.sink import StoreSink
 from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.spec.joinfile import parse
-from streamjoin.spec.prepare import CASSANDRA_BUCKETS, Bound, bind, snapshot_policy, store_job, store_sink, store_spec
+from streamjoin.spec.outputs import CASSANDRA_BUCKETS, snapshot_policy, store_job, store_sink, store_spec
+from streamjoin.spec.prepare import Bound, bind
 
 ORDERS = "ts,id,k,price\n2026-01-01T00:00:00Z,1,1,9.5\n2026-01-01T00:00:01Z,2,2,3.25\n"
 PAYMENTS = "ts,id,k\n2026-01-01T00:00:01Z,10,1\n2026-01-01T00:00:05Z,11,2\n"
@@ -73,6 +75,11 @@ def bound(place: Path) -> Bind:
         return bind(parse(yaml.dump(content), base=place, name="my join"))
 
     return call
+
+
+def sink_of(made: Bound) -> StoreSink:
+    """Where the results of the only query go."""
+    return store_sink(made.file, made.query)
 
 
 def sqlite(**more: Any) -> dict[str, Any]:
@@ -212,16 +219,16 @@ def test_results_are_called_as_the_file_unless_it_says_otherwise(bound: Bind) ->
 
 
 def test_the_sink_keeps_what_was_asked_for_and_what_the_engine_needs(bound: Bind) -> None:
-    every = store_sink(bound())
+    every = sink_of(bound())
     assert every.description.schema.names == ["order_id", "payment_id", "price", RESULT_TIME, RESULT_KEY]
     assert every.description.key_name is not None and "k" in every.description.key_name
-    some = store_sink(bound(sqlite(select=["price", "order_id"], retain="30d", retry="5s")))
+    some = sink_of(bound(sqlite(select=["price", "order_id"], retain="30d", retry="5s")))
     assert some.description.schema.names == ["price", "order_id", RESULT_TIME, RESULT_KEY]
     assert (some.retain_us, some.retry_s) == (30 * 86_400_000_000, 5.0)
     assert (every.retain_us, every.retry_s) == (None, RETRY_S)
     assert every.description.code == key_code(pa.int64(), equality=True, buckets=1)
-    assert store_sink(bound(CASSANDRA)).description.code.buckets == CASSANDRA_BUCKETS > 1
-    assert store_sink(bound(CASSANDRA, RANGE)).description.code.buckets == 1
+    assert sink_of(bound(CASSANDRA)).description.code.buckets == CASSANDRA_BUCKETS > 1
+    assert sink_of(bound(CASSANDRA, RANGE)).description.code.buckets == 1
 
 
 def test_a_filter_on_a_column_that_is_not_kept_works_and_counts_what_is_left(bound: Bind, tmp_path: Path) -> None:
@@ -230,7 +237,7 @@ def test_a_filter_on_a_column_that_is_not_kept_works_and_counts_what_is_left(bou
         snapshot={"batches": 100, "threshold_rows": 200},
     )  # fmt: skip
     made = bound(given)
-    sink = store_sink(made)
+    sink = sink_of(made)
     writer = sink.begin("origin")
     kept = 0
     for number in range(4):
@@ -261,7 +268,7 @@ def test_a_filter_on_a_column_that_is_not_kept_works_and_counts_what_is_left(bou
 
 def test_a_batch_whose_results_are_all_filtered_away_commits(bound: Bind, tmp_path: Path) -> None:
     made = bound(sqlite(path=str(tmp_path / "none.db"), where="price > 1000"))
-    sink = store_sink(made)
+    sink = sink_of(made)
     writer = sink.begin("origin")
     with writer.part(0, 0, made.plan.emitted) as part:
         part.write(pa.RecordBatch.from_pylist([dict.fromkeys(made.plan.emitted.names, 1)], schema=made.plan.emitted))

@@ -1,0 +1,117 @@
+"""What is wrong with a join file, in a sentence that says what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from types import UnionType
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from streamjoin.errors import InputError
+from streamjoin.spec.checks import STREAMS_ONLY
+from streamjoin.spec.values import cut, shown
+
+
+def first_error(wrong: ValidationError, model: type[BaseModel]) -> InputError:
+    """The mistake of a file that says most, as a sentence with its field.
+
+    Args:
+        model: what the file was read as.
+    """
+    # A misspelt field is also a missing one; what stands there tells more than what does not.
+    error = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")
+    place = [str(part) for part in error["loc"]]
+    if place[-1] == "[key]":
+        return InputError(f"{shown(error['input'])} is no name; names are texts, so put it into quotes",
+                          field=cut(".".join(place[:-2])))  # fmt: skip
+    field = cut(".".join(place))
+    match error["type"]:
+        case "extra_forbidden" if place[0] == "relations" and (refusal := STREAMS_ONLY.get(place[-1])):
+            return InputError(refusal, field=field)
+        case "extra_forbidden":
+            known = fields_at(model, place[:-1])
+            near = difflib.get_close_matches(place[-1], known, 1)
+            hint = f'did you mean "{near[0]}"?' if near else f"fields here are {', '.join(known)}"
+            return InputError(f"there is no such field; {hint}", field=field)
+        case "missing":
+            return InputError(f"is missing{_meant(place)}", field=field)
+        case "value_error":
+            return InputError(_not_empty(error["input"]) or str(error["ctx"]["error"]), field=field)
+        case "model_type" | "dict_type":
+            needed = f"needs a mapping{_meant(place)}"
+        case "string_type":
+            needed = "needs a text"
+        case "int_type" | "int_parsing" | "int_from_float" | "int_parsing_size":
+            needed = "needs a whole number"
+        case "float_type" | "float_parsing":
+            needed = "needs a number"
+        case "bool_type" | "bool_parsing":
+            needed = "needs true or false"
+        case "greater_than_equal":
+            needed = f"must be at least {error['ctx']['ge']}"
+        case "less_than_equal" | "less_than":
+            needed = f"must be at most {error['ctx'].get('le', error['ctx'].get('lt'))}"
+        case "literal_error":
+            needed = f"must be {error['ctx']['expected']}"
+        case _:
+            needed = error["msg"]
+    got = error["input"]
+    return InputError(_not_empty(got) or f"{needed}, not {shown(got)}", field=field)
+
+
+_MEANT = {
+    "streams": ": a name and a description for each stream",
+    "relations": ": a name and a description for each relation",
+    "relations.source": "; it is parquet, csv, jsonl or arrow",
+    "relations.path": "; it names a file or a folder",
+    "queries": ": a name, a query and results for each",
+    "time": '; it names the column of the event time, or is "arrival" for data without one',
+    "source": "; it is parquet, csv, jsonl, arrow, kafka or generator",
+    "operator": " such as {name: matrix}",
+    "results": " such as {parquet: out/pairs}",
+    "run": " such as {slots: 2}",
+    "schema": " such as {ts: timestamp, k: int64}",
+    "shed": " such as {threshold: 2000000, capacity: 4000000}",
+    "threshold": "; it is the number of live tuples a unit from which on tuples are shed",
+    "capacity": "; it is the number of live tuples a unit at which all tuples are shed",
+}
+
+
+def _meant(place: list[str]) -> str:
+    return _MEANT.get(f"{place[0]}.{place[-1]}") or _MEANT.get(place[-1], "")
+
+
+def _not_empty(value: object) -> str | None:
+    return "is empty; give it a value or leave the field out" if value is None else None
+
+
+def fields_at(model: type[BaseModel], place: Sequence[str]) -> list[str]:
+    """The fields that a file may have at a place, such as `["streams", "orders", "shed"]`."""
+    at: Any = model
+    for part in place:
+        at = _inner(at.model_fields, part) if _is_model(at) else _mapped(at)
+    if not _is_model(at):
+        return []
+    return [field.alias or name for name, field in at.model_fields.items()]
+
+
+def _inner(fields: Mapping[str, FieldInfo], part: str) -> Any:
+    return next((_plain(field.annotation) for name, field in fields.items() if part in (name, field.alias)), None)
+
+
+def _mapped(annotation: Any) -> Any:
+    """What the values of a mapping are."""
+    return _plain(get_args(annotation)[1]) if get_origin(annotation) is dict else None
+
+
+def _plain(annotation: Any) -> Any:
+    """The model or mapping that a field may hold, among others."""
+    choices = [_plain(choice) for choice in get_args(annotation)] if get_origin(annotation) is UnionType else []
+    return next((choice for choice in choices if _is_model(choice) or get_origin(choice) is dict), annotation)
+
+
+def _is_model(annotation: Any) -> bool:
+    return get_origin(annotation) is None and isinstance(annotation, type) and issubclass(annotation, BaseModel)

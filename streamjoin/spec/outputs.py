@@ -1,0 +1,151 @@
+"""Where the results of a join file go: the sink, its store, and when snapshots close."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.ordering import Ordering
+from streamjoin.results.block import key_code
+from streamjoin.results.ledger import Description
+from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink
+from streamjoin.results.patience import RETRY_S
+from streamjoin.results.policy import (
+    DELAYS,
+    EPOCH_US,
+    THRESHOLD_ROWS,
+    EpochPolicy,
+    Policy,
+    PunctuationPolicy,
+)
+from streamjoin.results.sink import RESULTS, Post, StoreSink
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.spec.joinfile import JoinFile
+
+CASSANDRA_BUCKETS = 8
+"""Parts that the rows of one batch are spread over, by join key, so that they lie on several nodes."""
+
+
+def store_spec(file: JoinFile) -> StoreSpec:
+    """How to open the store that a join file names."""
+    results = file.results
+    match results.store:
+        case "sqlite":
+            assert results.path is not None
+            settings: dict[str, Any] = {"path": str(file.resolve(results.path))}
+        case "cassandra":
+            settings = {"hosts": ",".join(results.hosts or ()), "port": results.port, "keyspace": results.keyspace,
+                        "username": results.username, "password": results.password}  # fmt: skip
+        case "hbase":
+            settings = {"host": (results.hosts or [""])[0], "port": results.port, "table": results.table}
+        case _:
+            raise InputError("names no store; write results: {store: sqlite, path: results.db}", field="results")
+    return StoreSpec(results.store, tuple((name, value) for name, value in settings.items() if value is not None))
+
+
+def store_job(file: JoinFile) -> str:
+    """What a join file's results are called in its store."""
+    name = file.results.job or re.sub(r"[^A-Za-z0-9._-]", "_", file.name)[:100]
+    return name if name[0].isalnum() else f"join{name}"[:100]
+
+
+def open_sink(file: JoinFile, plan: JoinPlan, staged: Path) -> Sink:
+    """Where the results of a query go.
+
+    Args:
+        staged: a folder for what is not committed yet, where the sink has none of its own.
+    """
+    results = file.results
+    if results.parquet is not None:
+        return ParquetSink(file.resolve(results.parquet))
+    if results.store is not None:
+        return store_sink(file, plan)
+    if results.jsonl is not None:
+        return JsonLinesSink(results.jsonl if results.jsonl == "-" else str(file.resolve(results.jsonl)), staged)
+    return Discard()
+
+
+def store_sink(file: JoinFile, plan: JoinPlan) -> StoreSink:
+    """The sink into the store that a join file names.
+
+    Raises:
+        InputError: what is to be kept is wrong.
+    """
+    results = file.results
+    where = select = None
+    if results.where is not None:
+        from streamjoin.query import bind_condition
+
+        try:
+            where = bind_condition(results.where, plan.output, RESULTS)
+        except InputError as wrong:
+            raise InputError(wrong.message, field="results.where") from None
+    schema = plan.emitted
+    if results.select is not None:
+        select = tuple(results.select)
+        for name in select:
+            if name not in plan.output.names:
+                raise InputError(f'there is no result column "{name}"; there are {", ".join(plan.output.names)}',
+                                 field="results.select")  # fmt: skip
+            if select.count(name) > 1:
+                raise InputError(f'"{name}" stands here twice', field="results.select")
+        engine = [field for field in schema if field.name not in plan.output.names]
+        schema = pa.schema([*(schema.field(name) for name in select), *engine])
+    key = plan.result_key
+    code = key_code(
+        None if key is None else key.type,
+        equality=bool(plan.predicate.equalities),
+        buckets=CASSANDRA_BUCKETS if results.store == "cassandra" else 1,
+    )
+    policy = snapshot_policy(file, plan)
+    return StoreSink(
+        store_spec(file),
+        store_job(file),
+        Description(schema, code, plan.text, None if key is None else str(key), policy.period_us, results.where),
+        policy,
+        Post(where, select),
+        results.retain,
+        retry_s=RETRY_S if results.retry is None else results.retry / 1e6,
+    )
+
+
+def snapshot_policy(file: JoinFile, plan: JoinPlan) -> Policy:
+    """When snapshots close, as `results.snapshot` says."""
+    wanted = file.results.snapshot
+    ordered = plan.ordering is not Ordering.NONE
+    if wanted is None:
+        return EpochPolicy(whole_batches=ordered)
+    if wanted.punctuation:
+        if ordered:
+            raise UnsupportedError("a punctuation closes a snapshot by event time, and results are ordered by arrival; "
+                                   "leave operator.ordering out, or commit by epoch",
+                                   field="results.snapshot.punctuation")  # fmt: skip
+        spans = set()
+        for stream in plan.streams:
+            punctuate = file.streams[stream.name].punctuate
+            if punctuate is None or punctuate.every is None:
+                raise InputError("is missing; commits by punctuation need it, such as {every: 1s}",
+                                 field=f"streams.{stream.name}.punctuate")  # fmt: skip
+            spans.add(punctuate.every)
+        if len(spans) > 1:
+            raise InputError("both streams need punctuations of one span, so that they come in pairs",
+                             field=f"streams.{plan.streams[1].name}.punctuate.every")  # fmt: skip
+        return PunctuationPolicy(spans.pop())
+    rows = wanted.threshold_rows
+    if rows is None and wanted.threshold_bytes is None:
+        rows = THRESHOLD_ROWS
+    return EpochPolicy(
+        span_us=None if wanted.batches is not None else wanted.epoch or EPOCH_US,
+        batches=wanted.batches or 1,
+        threshold_rows=rows,
+        threshold_bytes=wanted.threshold_bytes,
+        immediate=True if wanted.immediate is None else wanted.immediate,
+        delayed=wanted.delayed,
+        delays=wanted.delays or DELAYS,
+        whole_batches=ordered,
+    )

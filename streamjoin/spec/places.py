@@ -1,0 +1,73 @@
+"""The places of a join file on this machine: what would be read again, or cannot be written to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from streamjoin.errors import InputError
+from streamjoin.sources.filelog import would_read
+from streamjoin.spec.joinfile import JoinFile
+
+
+def check_places(file: JoinFile) -> None:
+    """Refuse, before anything runs, places that nothing can be written to, and results that would be read again."""
+    results = file.results
+    if results.parquet is not None:
+        folder = file.resolve(results.parquet)
+        _check_folder(folder, "results.parquet", "Parquet results are a folder of files")
+        for what, path in _inputs(file):
+            if _same(folder, path) or would_read(path, folder / "batch-0-0.parquet"):
+                raise InputError(
+                    f"{folder} is where {what} comes from; results in it would be read as its tuples",
+                    field="results.parquet",
+                )
+    if results.jsonl is not None and results.jsonl != "-":
+        target = file.resolve(results.jsonl)
+        if _is(target.is_dir):
+            raise InputError(f"{target} is a folder; JSON lines results are one file, or - for standard output",
+                             field="results.jsonl")  # fmt: skip
+        _check_folder(target.parent, "results.jsonl", "a file lies in a folder")
+        for what, path in _inputs(file):
+            if would_read(path, target):
+                raise InputError(
+                    f"{target} is among the files of {what}; results in it would be read as its tuples",
+                    field="results.jsonl",
+                )
+    if results.store == "sqlite":
+        assert results.path is not None
+        target = file.resolve(results.path)
+        if _is(target.is_dir):
+            raise InputError(f"{target} is a folder; an SQLite store is one file", field="results.path")
+        _check_folder(target.parent, "results.path", "a file lies in a folder")
+    _check_folder(file.checkpoint, "run.checkpoint", "a checkpoint is a folder")
+
+
+def _inputs(file: JoinFile) -> Iterator[tuple[str, Path]]:
+    """What is read from files, and where it is."""
+    for name, stream in file.streams.items():
+        if stream.path is not None:
+            yield f"stream {name}", file.resolve(stream.path)
+    for name, relation in file.relations.items():
+        yield f"relation {name}", file.resolve(relation.path)
+
+
+def _check_folder(folder: Path, field: str, rule: str) -> None:
+    """`folder` is one that can be written to, or can be made."""
+    there = next(path for path in (folder, *folder.parents) if _is(path.exists))
+    if not _is(there.is_dir):
+        raise InputError(f"{there} is a file; {rule}", field=field)
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"{there} may not be written to", field=field)
+
+
+def _is(question: Callable[[], bool]) -> bool:
+    try:
+        return question()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
