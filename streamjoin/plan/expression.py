@@ -773,7 +773,8 @@ def _to_whole(round_mode: str) -> Callable[[list[Any], pa.DataType], Value]:
         if pa.types.is_decimal(value.type):
             value = shortened(value, 0, round_mode)
         elif pa.types.is_floating(value.type):
-            value = pc.round(value, round_mode=round_mode)
+            is_half = round_mode == "half_towards_infinity"
+            value = rounding.half_away(value) if is_half else pc.round(value, round_mode=round_mode)
         return _as(value, kind)  # an integer is whole already
 
     return run

@@ -56,6 +56,13 @@ def _integers(values: Any, digits: int) -> Any:
     return pc.multiply(pc.if_else(inside, units, pa.scalar(None, pa.int64())), unit)
 
 
+def half_away(values: Any) -> Any:
+    """Floats without digits after the point; halves go away from zero. (Arrow takes -0.49999999999999994 for a half.)"""
+    whole = pc.trunc(values)
+    rest = pc.subtract(values, whole)  # exactly
+    return pc.add(whole, pc.if_else(pc.greater_equal(rest, 0.5), 1.0, pc.if_else(pc.less_equal(rest, -0.5), -1.0, 0.0)))
+
+
 def _floats(values: Any, digits: int) -> Any:
     if digits > _FLOAT_DIGITS:
         return values
@@ -63,9 +70,9 @@ def _floats(values: Any, digits: int) -> Any:
         return pc.if_else(pc.is_finite(values), 0.0, values)
     if digits < 0:
         unit = 10.0**-digits
-        return pc.multiply(pc.round(pc.divide(values, unit), round_mode=_HALF), unit)
+        return pc.multiply(half_away(pc.divide(values, unit)), unit)
     factor = 10.0**digits
-    rounded = pc.divide(pc.round(pc.multiply(values, factor), round_mode=_HALF), factor)
+    rounded = pc.divide(half_away(pc.multiply(values, factor)), factor)
     # What is so large that the product is infinite has no digits after the point.
     return pc.if_else(pc.is_finite(rounded), rounded, values)
 

@@ -263,6 +263,9 @@ EDGES: dict[str, Edge] = {
         )
         for function in ("FLOOR", "CEIL", "ROUND")
     },
+    "the last doubles below a half round to zero": _edge(
+        DOUBLES, [0.49999999999999994, 0.5, -0.49999999999999994, -0.5, 1.5], [0.0, 0.5, -1.0], 4, _whole("ROUND")
+    ),
     "rounding integers above 2**53": _edge(
         INTS, [2**53 + 1], [2**53, 2**53 + 1], 1, _whole("ROUND")
     ),

@@ -162,6 +162,7 @@ def test_a_backslash_escapes_in_patterns_as_in_postgresql_and_not_as_in_duckdb(c
         *(f"ROUND(R.x, {n})" for n in (0, 1, 2, 3, -1, -3, 20, 308, 309, 400, -300, -308, -309, -400)),
         *(f"ROUND(CAST(R.id AS BIGINT), {n})" for n in (0, 3, -1, -2, -9)),
         *(f"ROUND(R.price, {n})" for n in (0, 1, 2, 5, -1, -2, -9)),
+        "ROUND(R.x * 0 - 4.9999999999999994e-1, 0)",
         "ROUND(S.k % 1000, -1)",
     ],
 )
