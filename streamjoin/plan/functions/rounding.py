@@ -57,7 +57,7 @@ def _integers(values: Any, digits: int) -> Any:
 
 
 def half_away(values: Any) -> Any:
-    """Floats without digits after the point; halves go away from zero. (Arrow takes -0.49999999999999994 for a half.)"""
+    """Floats without digits after the point; halves away from zero. (Arrow takes -0.49999999999999994 for one.)"""
     whole = pc.trunc(values)
     rest = pc.subtract(values, whole)  # exactly
     return pc.add(whole, pc.if_else(pc.greater_equal(rest, 0.5), 1.0, pc.if_else(pc.less_equal(rest, -0.5), -1.0, 0.0)))

@@ -225,6 +225,22 @@ EDGES: dict[str, Edge] = {
     "bytes from below": _edge(("binary", "binary"), [b"\xff", b"a", b""], [b"\xff", b"a", b""], 6, _is(">=")),
     "texts by their bytes": _edge(("string", "string"), ["\uffff", "ä"], ["\U0001f600", "a\u0308"], 2, _is("<")),
     "NULL equals nothing": _edge(INTS, [None, 1], [None, 1], 1, _is("=")),
+    "NULL is NULL and not what fills its place": _edge(INTS, [None, 0], [None, 0, 0], 3, _is("IS NOT DISTINCT FROM")),
+    **{
+        f"NULL of {kind} is NULL and nothing else": _edge(
+            (kind, kind), [None, empty], [None, empty, None], 3, _is("IS NOT DISTINCT FROM")
+        )
+        for kind, empty in (
+            ("float64", -0.0), ("decimal(9,2)", Decimal("0.00")), ("decimal(38,0)", Decimal(0)), ("string", ""),
+            ("binary", b""), ("bool", False), ("date", 0), ("timestamp", 0), ("timestamp_ns", 0),
+        )
+    },
+    "what is distinct from NULL": _edge(INTS, [None, 0], [None, 0, 1], 4, _is("IS DISTINCT FROM")),
+    "NULL of two types": _edge(("decimal(20,0)", "float64"), [None, Decimal(0)], [None, -0.0, NAN], 2,
+                               _is("IS NOT DISTINCT FROM")),
+    "a day without a midnight is NULL beside timestamps": _edge(
+        ("date", "timestamp"), [106_751_992, None, 0], [None, 0], 3, _is("IS NOT DISTINCT FROM")
+    ),
     "two bands, one row at minus infinity": Edge(
         (*DOUBLES, *DOUBLES), [(-INF, 0.0), (1.0, 1.0), (2.0, 5.0)], [(-INF, 0.0), (1.5, 1.5), (-1e300, 0.0)],
         tuple(_apart("<=", "1")(*pair) for pair in (_columns(*DOUBLES), _columns(*DOUBLES, *DOUBLES)[2:])), 1,

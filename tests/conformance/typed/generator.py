@@ -11,7 +11,7 @@ from typing import Any
 
 from .case import STREAMS, WAYS, Case, Row, Window
 from .kinds import INSTANTS, INT_BITS, NS, NUMBERS, OTHERS, edges, nearest, number
-from .terms import INTERVAL_US, Column, Interval, Node, Number, Term, Text, node
+from .terms import INTERVAL_US, MIRRORED, SAFE, Column, Interval, Node, Number, Term, Text, node
 
 SMALL = ("0", "1", "2", "3", "20", "0.5", "0.57", "0.01", "1.50", "2.01", "0.1", "0.3", "1e0", "5e-1", "1e3")
 LARGE = (
@@ -23,7 +23,6 @@ LARGE = (
     "9" * 36 + ".99", "0.50000000000000000001", "1." + "0" * 20 + "1",
     "0e0", "57e-2", "1e-3", "1e16", "1e19", "1e38", "1e300", "1e308", "5e-324", "1e-300", "-1e-3",
 )  # fmt: skip
-MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 RANGES = ("<", "<=", ">", ">=")
 
 
@@ -172,7 +171,8 @@ class Generator:
         return node(outer, result) if outer else result
 
     def flipped(self, operator: str, left: Term, right: Term) -> Node:
-        """A comparison, now and then the other way round."""
+        """A comparison, now and then the other way round, or with NULL as a value."""
+        operator = SAFE[operator] if operator in SAFE and self.rng.random() < 0.2 else operator
         if self.rng.random() < 0.3:
             return node(MIRRORED[operator], right, left)
         return node(operator, left, right)
@@ -370,8 +370,7 @@ def added(g: Generator, relation: Relation) -> Node:
 
 
 Shape = Callable[[Generator, Relation], Node]
-BANDS: tuple[Shape, ...] = (absolute_band, between, difference_between)
-"""A case of nothing else is answered by a grid, or by value ranges."""
+BANDS: tuple[Shape, ...] = (absolute_band, between, difference_between)  # alone, answered by a grid or value ranges
 _TEMPORAL: dict[Shape, int] = {
     equality: 16,
     unequal: 3,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .terms import Column, Interval, Node, Number, Term, Text, Type
+from .terms import NULL_SAFE, Column, Interval, Node, Number, Term, Text, Type
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Row]
@@ -51,6 +51,8 @@ def value_of(term: Term, rows: Rows) -> Any:
             if name == "IN":
                 return _or([value_of(Node("=", (operands[0], option)), rows) for option in operands[1:]])
             values = [value_of(operand, rows) for operand in operands]
+            if name in NULL_SAFE:
+                return _same(values, [operand.type for operand in operands]) is (name == "IS NOT DISTINCT FROM")
             if any(value is None for value in values):
                 return None
             return _computed(term, values, [operand.type for operand in operands])
@@ -89,6 +91,15 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+def _same(values: list[Any], types: list[Type]) -> bool:
+    """Whether two values are equal, or both NULL; what has no counterpart in the type they are compared in is NULL."""
+    left, right = (
+        None if value is None else _comparable([value, value], [own, other])[0]
+        for value, own, other in zip(values, types, types[::-1], strict=True)
+    )
+    return bool(left == right)
 
 
 def _computed(term: Node, values: list[Any], types: list[Type]) -> Any:

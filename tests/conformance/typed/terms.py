@@ -102,8 +102,13 @@ class Interval:
 
 ARITHMETIC = ("+", "-", "*", "/", "%")
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+NULL_SAFE = ("IS NOT DISTINCT FROM", "IS DISTINCT FROM")
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", **{name: name for name in NULL_SAFE}}
+"""A comparison -> the same with its sides changed."""
+SAFE = dict(zip(("=", "<>"), NULL_SAFE, strict=True))
+"""A comparison -> the same where NULL is a value."""
 FUNCTIONS = ("ABS", "FLOOR", "CEIL", "ROUND")
-INFIX = {*ARITHMETIC, *COMPARISONS}
+INFIX = {*ARITHMETIC, *COMPARISONS, *NULL_SAFE}
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin.index import keys
-from streamjoin.plan.predicate import Range
+from streamjoin.index import keys, layout
+from streamjoin.plan.expression import Expression
+from streamjoin.plan.predicate import JoinPredicate, Range
 
 from .case import Case, difference
 from .check import seeded
@@ -85,6 +86,17 @@ def wrapping(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(keys, "_sum", lambda values, shift: (real(values, shift)[0], *[nowhere(values != values)] * 2))
 
 
+def nulls_settled(patch: pytest.MonkeyPatch) -> None:
+    """What IS NOT DISTINCT FROM finds is not checked again, so NULL is whatever fills its place."""
+    real = layout._recheck
+
+    def recheck(predicate: JoinPredicate, kind: str, key: Range | None) -> tuple[Expression, ...]:
+        settled = {found.source for found in predicate.equalities if found.joins_null and kind != "scan"}
+        return tuple(part for part in real(predicate, kind, key) if part not in settled)
+
+    patch.setattr(layout, "_recheck", recheck)
+
+
 def _wide(kind: pa.DataType) -> bool:
     return bool(pa.types.is_decimal(kind)) and kind.precision > keys._WHOLE_DIGITS
 
@@ -116,6 +128,7 @@ MUTATIONS: dict[str, Mutation] = {
         lambda kind: pa.types.is_timestamp(kind) and kind.unit == "ns", lambda kind: keys.WholeSpace(Fraction(1))
     ),
     "integers as floats": in_space(pa.types.is_int64, lambda kind: keys.FloatSpace()),
+    "NULL taken for what fills its place": nulls_settled,
     "prefixes taken for texts": settled(keys.PrefixSpace),
     "leading bits taken for decimals": settled(keys.WideSpace),
 }

@@ -19,7 +19,7 @@ from .check import check, check_in_duckdb, seeded
 from .generator import generate
 from .kinds import KINDS, plain
 from .shrinking import script, shrunk
-from .terms import Node, Number, walk
+from .terms import NULL_SAFE, Node, Number, walk
 
 CONDITIONS = 2_000
 SHARD = 50
@@ -45,7 +45,9 @@ def test_random_cases_cover_what_there_is() -> None:
     operators = Counter(
         part.operator for case in cases for term in case.conjuncts for part in walk(term) if isinstance(part, Node)
     )
-    assert {"=", "<=", "<", "BETWEEN", "ABS", "IN", "OR", "NOT", "%", "/", "FLOOR", "IS NULL"} <= set(operators)
+    assert {"=", "<=", "<", "BETWEEN", "ABS", "IN", "OR", "NOT", "%", "/", "FLOOR", "IS NULL", *NULL_SAFE} <= set(
+        operators
+    )
     # Rows are near the places where conditions turn: most joins have some of their pairs, and not all.
     some = sum(0 < case.wanted().total() < len(case.rows["r"]) * len(case.rows["s"]) for case in cases[:400])
     assert some > 200
