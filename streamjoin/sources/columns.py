@@ -12,7 +12,7 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.plan.decimals import to_float64
 from streamjoin.plan.functions.times import from_text
 from streamjoin.plan.schema import parse_type, type_name
-from streamjoin.plan.types import COLUMN_DIGITS_MAX, TIMESTAMP, TIMESTAMP_NS, as_decimal
+from streamjoin.plan.types import COLUMN_DIGITS_MAX, TIMESTAMP, TIMESTAMP_NS, as_decimal, is_instant
 
 
 def stream_type(kind: pa.DataType) -> pa.DataType | None:
@@ -74,8 +74,8 @@ def paths_of(carried: pa.Schema, names: Sequence[str]) -> dict[str, tuple[str, .
 
 
 def widened(first: pa.Schema, other: pa.Schema) -> pa.Schema:
-    """The columns of two files of one stream: numbers as wide as both need, times with nanoseconds where one file has
-    them, otherwise as the first file has them."""
+    """The columns of two files of one stream: numbers as wide as both need, dates and times as fine, otherwise as the
+    first file has them."""
     for field in other:
         at = first.get_field_index(field.name)
         if at >= 0:
@@ -88,8 +88,9 @@ def widened(first: pa.Schema, other: pa.Schema) -> pa.Schema:
 def _wider(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     if pa.types.is_null(first):
         return other
-    if pa.types.is_timestamp(first) and pa.types.is_timestamp(other):
-        return other if other.unit == "ns" else first
+    if is_instant(first) and is_instant(other):
+        fits = pa.types.is_date(other) or (pa.types.is_timestamp(first) and other.unit != "ns")
+        return first if fits else other
     if first == other or not (_is_number(first) and _is_number(other)):
         return first
     if (
@@ -164,6 +165,8 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return _clock_texts(values, kind)
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(kind):
         return (_nanoseconds if kind.unit == "ns" else _microseconds)(values).view(kind)
+    if pa.types.is_timestamp(given) and pa.types.is_date(kind):
+        return _days(values)
     if _means(given) != _means(kind) and {_means(given), _means(kind)} & {"truth", "time", "bytes"}:
         of_text = pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given)
         if not of_text and not pa.types.is_null(given):
@@ -185,6 +188,19 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         same = pc.or_(pc.equal(back, values), pc.and_(pc.is_nan(back), pc.is_nan(values)))
         if (wrong := pc.index(same, False).as_py()) >= 0:
             raise ValueError(f"{values[wrong]} does not fit {type_name(kind)} exactly")
+    return found
+
+
+def _days(times: pa.Array) -> pa.Array:
+    """Midnights, UTC, as dates.
+
+    Raises:
+        ValueError: one has a time of day.
+    """
+    local = times.cast(pa.timestamp(times.type.unit, "UTC")).cast(pa.timestamp(times.type.unit))
+    found = local.cast(pa.date32())
+    if (wrong := pc.index(pc.equal(found.cast(local.type), local), False).as_py()) >= 0:
+        raise ValueError(f"{local[wrong]} has a time of day, and a date has none; declare it as a timestamp")
     return found
 
 

@@ -79,10 +79,13 @@ def test_columns_without_a_stream_type_are_left_out() -> None:
         (pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns")),
         (pa.timestamp("ns"), pa.timestamp("ms", "UTC"), pa.timestamp("ns")),
         (pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("s")),  # both are microseconds in a stream
-        (pa.date32(), pa.timestamp("ns"), pa.date32()),
+        (pa.date32(), pa.timestamp("ns"), pa.timestamp("ns")),
+        (pa.date32(), pa.timestamp("us"), pa.timestamp("us")),
+        (pa.timestamp("us"), pa.date32(), pa.timestamp("us")),
+        (pa.date32(), pa.date64(), pa.date32()),
     ],
 )
-def test_numbers_and_nanoseconds_are_widened_and_nothing_else(
+def test_numbers_and_times_are_widened_and_nothing_else(
     first: pa.DataType, other: pa.DataType, both: pa.DataType
 ) -> None:
     found = widened(pa.schema([("a", first)]), pa.schema([("b", pa.int8()), ("a", other)]))
@@ -175,6 +178,8 @@ def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         (pa.array(["12"]), pa.int64(), [12]),
         (pa.array([12]), pa.string(), ["12"]),
         (pa.array(["2026-01-01"]), pa.date32(), [datetime.date(2026, 1, 1)]),
+        (pa.array([86_400, None], pa.timestamp("s", "Asia/Tokyo")), pa.date32(), [datetime.date(1970, 1, 2), None]),
+        (pa.array([datetime.date(1970, 1, 2)]), TIMESTAMP, [datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)]),
         (
             pa.array(["2026-01-01T00:00:00.000001999Z"]),
             TIMESTAMP,
@@ -204,6 +209,7 @@ def test_value_that_fits_is_kept(values: pa.Array, kind: pa.DataType, expected: 
         (pa.array([1]), pa.bool_(), "it is int64 here, and bool in the schema"),
         (pa.array([5]), TIMESTAMP, "it is int64 here, and timestamp in the schema; declare it as it is and give"),
         (pa.array([5]), pa.date32(), "it is int64 here, and date in the schema"),
+        (pa.array([0, 1], pa.timestamp("ns")), pa.date32(), "1970-01-01 00:00:00.000000001 has a time of day"),
         (pa.array([0], TIMESTAMP), pa.int64(), "it is timestamp here, and int64 in the schema"),
         (pa.array([b"a"]), pa.string(), "it is binary here, and string in the schema"),
         (pa.array([[1]]), pa.string(), "Unsupported cast"),
