@@ -35,13 +35,14 @@ from backend.columns import Column, columns_of
 from backend.context import Context, InContext
 from backend.idempotency import done_once
 from backend.jobs import service
-from backend.jobs.change import diff, starts_anew
+from backend.jobs.change import Change, diff, starts_anew
 from backend.jobs.inputs import Inputs, inputs_of, secrets_of
 from backend.jobs.joinfile import check_spec, with_store
 from backend.jobs.previews import PreviewOut, previewed
 from backend.problems import Place, Problem
 from streamjoin.errors import StreamJoinError
 from streamjoin.explain.plans import explain, summary
+from streamjoin.sources.credentials import MASK, SECRET_SETTINGS
 from streamjoin.spec.prepare import Bound
 from streamjoin.spec.values import SLOTS_MAX
 
@@ -354,8 +355,7 @@ def diff_job(context: InContext, actor: Viewer, id: str, body: JobChange) -> Dif
     """Show what a change would do, without doing it; one that would be refused is refused here too."""
     job, spec, inputs = _changed(context, id, body)
     changes = diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs))
-    shown = [ChangeOut(field=item.field, before=item.before, after=item.after, effect=item.effect) for item in changes]
-    return Diff(changes=shown, starts_anew=starts_anew(changes))
+    return Diff(changes=[_shown(item) for item in changes], starts_anew=starts_anew(changes))
 
 
 @router.patch("/{id}")
@@ -517,6 +517,13 @@ def event_shape(event: Event) -> EventOut:
         id=event.id, job_id=event.job_id, at=iso(event.at_us), kind=event.kind, severity=event.severity,
         message=event.message, data=event.data, actor_id=event.actor_id,
     )  # fmt: skip
+
+
+def _shown(change: Change) -> ChangeOut:
+    before, after = change.before, change.after
+    if change.field.endswith(tuple(SECRET_SETTINGS)):
+        before, after = (value and MASK for value in (before, after))
+    return ChangeOut(field=change.field, before=before, after=after, effect=change.effect)
 
 
 def _columns(bound: Bound) -> list[Column]:

@@ -25,6 +25,7 @@ from backend.streams.times import TimeColumn
 from backend.streams.widened import Widened
 from backend.uploads.names import resolved
 from streamjoin.plan.schema import ARRIVAL
+from streamjoin.sources.credentials import split
 from streamjoin.spec.sections import StreamFile
 
 router = APIRouter(prefix="/api/v1/streams", tags=["streams"])
@@ -147,7 +148,9 @@ def change_stream(
     """Change a stream. Jobs that are there keep the entry they were made with until they are changed themselves."""
     with STREAMS.changing(context, actor, id, if_match, response) as stream:
         if body.spec is not None:
-            stream.spec = _checked(context, stream.id, body.spec)
+            former, stream.spec = stream.spec, _checked(context, stream.id, body.spec)
+            if body.secrets is None and stream.secrets is not None:
+                _check_same_servers(former, stream.spec)
         if body.secrets is not None:
             stream.secrets = _sealed(context, stream.spec, body.secrets)
     return _shape(stream)
@@ -207,6 +210,7 @@ def _checked(context: Context, id: str, spec: dict[str, Any]) -> dict[str, Any]:
         if stream.source == "generator":  # which can be told at once
             opened_schema(file, stream)
     _check_places(context, entry)
+    _refuse_shown_secrets(entry)
     if is_push(entry):  # a job may be made before the first row is pushed
         spool.folder_of(context.settings.data, id).mkdir(parents=True, exist_ok=True)
     return entry
@@ -217,6 +221,22 @@ def _check_places(context: Context, entry: dict[str, Any], secrets: dict[str, st
     check_place(context.settings, entry)
     check_client(context.settings, entry.get("client") or {}, "/spec/client")
     check_client(context.settings, secrets or {})
+
+
+def _refuse_shown_secrets(entry: dict[str, Any]) -> None:
+    """A spec is shown to everybody who may look."""
+    _, secrets = split(entry)
+    if secrets:
+        detail = "is a secret, and a spec is shown to everybody; give it in `secrets`, which are encrypted"
+        places = [Place(pointer=f"/spec/client/{name}", detail=detail) for name in sorted(secrets)]
+        raise Problem("invalid", f"spec.client: {', '.join(sorted(secrets))} {detail}", errors=places)
+
+
+def _check_same_servers(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """Secrets are for the servers that they were given for: whoever changes these must know them."""
+    if before.get("servers") != after.get("servers"):
+        detail = "are others than the secrets were given for; send `secrets` again, or {} to forget them"
+        raise Problem("invalid", f"servers {detail}", errors=[Place(pointer="/spec/servers", detail=detail)])
 
 
 def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | None) -> bytes | None:

@@ -10,6 +10,7 @@ from backend.settings import Settings
 from backend.streams import spool
 from streamjoin.errors import InputError
 from streamjoin.plan.schema import StreamSchema
+from streamjoin.sources.credentials import masked
 from streamjoin.spec.inputs import open_schema
 from streamjoin.spec.joinfile import JoinFile, of_content
 from streamjoin.spec.sections import StreamFile
@@ -44,9 +45,9 @@ def is_push(entry: Mapping[str, Any]) -> bool:
 
 
 def shown_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry as clients see it."""
+    """An entry as clients see it; secrets that earlier versions let into it are masked."""
     if not is_push(entry):
-        return dict(entry)
+        return masked(entry)
     return {name: value for name, value in entry.items() if name not in (PUSH, "path")} | {"source": PUSH}
 
 

@@ -22,6 +22,7 @@ from backend.streams import spool
 from backend.streams.times import time_columns
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
+from streamjoin.sources.credentials import MASK
 from streamjoin.spec.joinfile import parse
 from streamjoin.spec.prepare import bind
 
@@ -261,6 +262,49 @@ def test_secrets_that_would_run_code_are_refused_wherever_they_come_in(api: Test
     with app.state.context.catalog.begin() as session:  # as if it had been kept before it was refused
         session.execute(update(Stream).values(secrets=seal(settings, RUNS_CODE)))
     assert api.post("/api/v1/streams/t/sample").json()["errors"][0]["pointer"] == "/secrets/plugin.library.paths"
+
+
+def test_attack_a_password_in_a_spec_would_be_shown_to_every_viewer(api: TestClient, app: FastAPI) -> None:
+    app.state.context.settings.secret_key = SecretStr("a key of this test and of nobody else")
+    told = {"sasl.username": "kim", "sasl.password": "canary", "ssl.key.pem": "canary"}
+    for url, body in (("/api/v1/streams", {"name": "t"}), ("/api/v1/streams/test", {})):
+        answer = api.post(url, json={**body, "spec": {**TOPIC, "client": told}})
+        assert answer.status_code == 422 and "canary" not in answer.text
+        assert [place["pointer"] for place in answer.json()["errors"]] == [
+            "/spec/client/sasl.password", "/spec/client/ssl.key.pem",
+        ]  # fmt: skip
+    made = registered(api, "t", **TOPIC, client={"sasl.username": "kim"})
+    changed = api.patch("/api/v1/streams/t", json={"spec": {**TOPIC, "client": told}}, headers={"If-Match": '"1"'})
+    assert (changed.status_code, made["spec"]["client"]) == (422, {"sasl.username": "kim"})
+
+
+def test_passwords_that_earlier_versions_let_into_a_spec_are_masked(api: TestClient, app: FastAPI) -> None:
+    registered(api, "t", **TOPIC)
+    registered(api, "u", **{**TOPIC, "topic": "u"})
+    query = "SELECT ONLINE t.ts FROM t, u WHERE t.ts = u.ts WITHIN 1 SECONDS"
+    api.post("/api/v1/jobs", json={"name": "j", "query": query})
+    with app.state.context.catalog.begin() as session:
+        session.execute(update(Stream).values(spec={**TOPIC, "client": {"sasl.password": "canary", "client.id": "c"}}))
+    assert api.get("/api/v1/streams/t").json()["spec"]["client"] == {"sasl.password": MASK, "client.id": "c"}
+    diff = api.post("/api/v1/jobs/j/diff", json={"refresh_streams": True}).json()
+    assert {"field": "streams.t.client.sasl.password", "before": None, "after": MASK, "effect": "keeps_state"} in diff[
+        "changes"
+    ]
+    assert "canary" not in api.get("/api/v1/streams").text + json.dumps(diff)
+
+
+def test_attack_secrets_do_not_follow_a_stream_to_other_servers(api: TestClient, app: FastAPI) -> None:
+    app.state.context.settings.secret_key = SecretStr("a key of this test and of nobody else")
+    app.state.context.settings.allowed_hosts = ("127.0.0.1", "theirs")
+    spec = {"name": "t", "spec": TOPIC, "secrets": {"sasl.password": "canary"}}
+    assert api.post("/api/v1/streams", json=spec).status_code == 201
+    moved = {"spec": {**TOPIC, "servers": "theirs:9092"}}
+    refused = api.patch("/api/v1/streams/t", json=moved, headers={"If-Match": '"1"'})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/spec/servers")
+    other = {"spec": {**TOPIC, "topic": "other"}}
+    assert api.patch("/api/v1/streams/t", json=other, headers={"If-Match": '"1"'}).json()["has_secrets"]
+    forgot = api.patch("/api/v1/streams/t", json={**moved, "secrets": {}}, headers={"If-Match": '"2"'})
+    assert forgot.status_code == 200 and not forgot.json()["has_secrets"]
 
 
 # ---- pushed rows -------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import yaml
+from pydantic import SecretStr
 
 from streamjoin.cli import commands as cli
 from streamjoin.cli.platform import common
@@ -147,6 +148,22 @@ def test_relations_of_a_job_s_file_are_registered_where_they_are_missing(
     checked = streamjoin("jobs", "validate", "-f", "-", stdin=yaml.safe_dump({"query": query}))
     assert checked.status == 2
     assert checked.out.startswith('line 1, column 37: "cli_beside" is a relation; no operator joins a stream with')
+
+
+def test_passwords_of_a_job_s_file_are_registered_as_secrets(streamjoin: Command, platform: Server) -> None:
+    platform.app.state.context.settings.secret_key = SecretStr("a key of this test and of nobody else")
+    entry = {"source": "kafka", "servers": "127.0.0.1:9", "topic": "t", "format": "json", "time": "ts",
+             "schema": {"ts": "timestamp"}, "client": {"sasl.username": "kim", "sasl.password": "canary"}}  # fmt: skip
+    job = {
+        "name": "cli locked", "streams": {"cli_locked": entry, "cli_more": {**entry, "topic": "u"}},
+        "query": "SELECT ONLINE cli_locked.ts FROM cli_locked, cli_more WHERE cli_locked.ts = cli_more.ts "
+        "WITHIN 1 SECONDS",
+    }  # fmt: skip
+    made = streamjoin("jobs", "create", "-f", "-", "-o", "json", stdin=json.dumps(job))
+    assert made.status == 0, made.err
+    kept = streamjoin("streams", "get", "cli_locked", "-o", "json")
+    assert (kept.json()["spec"]["client"], kept.json()["has_secrets"]) == ({"sasl.username": "kim"}, True)
+    assert "canary" not in kept.out
 
 
 def test_a_job_goes_through_its_life(streamjoin: Command, folder: Path) -> None:

@@ -325,6 +325,7 @@ def _draft(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _register(client: Client, document: Mapping[str, Any]) -> None:
     from streamjoin.client import NotFound
+    from streamjoin.sources.credentials import split
 
     for section, what, group in (("streams", "stream", client.streams), ("relations", "relation", client.relations)):
         entries = document.get(section)
@@ -333,7 +334,11 @@ def _register(client: Client, document: Mapping[str, Any]) -> None:
                 group.get(str(name))
                 note(f"{what} {name} is registered already and stays as it is")
             except NotFound:
-                group.create(str(name), spec)
+                if what == "stream" and isinstance(spec, dict):
+                    shown, secrets = split(spec)
+                    client.streams.create(str(name), shown, secrets=secrets or None)
+                else:
+                    group.create(str(name), spec)
                 note(f"{what} {name} is registered")
 
 
