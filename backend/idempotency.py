@@ -65,7 +65,7 @@ class IdempotentPosts:
             return
         try:
             if not _KEY.fullmatch(key):
-                raise Problem("bad_request", "Idempotency-Key is 1 to 200 printable characters without blanks")
+                raise Problem("bad_request.bad_idempotency_key", "Idempotency-Key is 1 to 200 printable characters without blanks")
             body = await _body(receive)
             credentials = headers.get(b"authorization", b"") + b"\n" + headers.get(b"cookie", b"")
             actor = hashlib.sha256(credentials).hexdigest()[:40]
@@ -107,13 +107,13 @@ class IdempotentPosts:
         with self.catalog.begin() as session:
             row = session.scalar(select(Idempotency).where(Idempotency.actor == actor, Idempotency.key == key))
             if row is None:  # it was given up just now
-                raise Problem("still_running", "the same request just failed; send it again")
+                raise Problem("still_running.failed_just_now", "the same request just failed; send it again")
             if row.request_hash != request_hash:
-                raise Problem("key_reused", "another request had this Idempotency-Key; give every request its own")
+                raise Problem("key_reused.other_request", "another request had this Idempotency-Key; give every request its own")
             if row.status is not None:
                 return row
             if row.created_at_us > now_us() - GIVEN_UP_US:
-                raise Problem("still_running", "the same request is being worked on; ask again in a moment",
+                raise Problem("still_running.in_progress", "the same request is being worked on; ask again in a moment",
                               headers={"Retry-After": "1"})  # fmt: skip
             row.created_at_us = now_us()
             return None
@@ -158,7 +158,7 @@ async def _body(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Problem("bad_request", "the request ended before its body did")
+            raise Problem("bad_request.body_ended", "the request ended before its body did")
         parts.append(message.get("body", b""))
         if not message.get("more_body"):
             return b"".join(parts)

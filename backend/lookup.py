@@ -24,7 +24,8 @@ def by_id_or_name(session: Session, kind: type[T], id_or_name: str, what: str) -
     # An id goes first, so that no name can stand for another's id.
     found = session.get(kind, id_or_name) or session.scalar(select(kind).where(table.name == id_or_name))
     if found is None:
-        raise Problem("not_found", f'there is no {what} "{id_or_name[:100]}"')
+        name = id_or_name[:100]
+        raise Problem("not_found.unknown_name", f'there is no {what} "{name}"', params={"what": what, "name": name})
     return found
 
 
@@ -39,4 +40,5 @@ def check_free(session: Session, name: str) -> None:
     for table, what in ((Stream, "stream"), (Relation, "relation")):
         taken = session.scalar(select(table.name).where(func.lower(table.name) == name.lower()))
         if taken is not None:
-            raise Problem("conflict", f'there is a {what} "{taken}" already; change it, or take another name')
+            raise Problem("conflict.name_taken", f'there is a {what} "{taken}" already; change it, or take another name',
+                          params={"name": taken})  # fmt: skip

@@ -67,6 +67,7 @@ class Requests:
         request_id = given.decode() if _REQUEST_ID.fullmatch(given) else new_id("req")
         scope.setdefault("state", {})["request_id"] = request_id
         begun_s = time.perf_counter()
+        root = scope.get("root_path", "").encode()
         status = 500
         taken = 0
         bytes_max = self.limits.get((scope["method"], path_of(scope)), self.body_bytes_max)
@@ -85,7 +86,8 @@ class Requests:
                 status = message["status"]
                 present = {name for name, _ in message["headers"]}
                 message["headers"] = [
-                    *message["headers"],
+                    *((name, root + value if name == b"location" and value.startswith(b"/api/") else value)
+                      for name, value in message["headers"]),
                     (b"x-request-id", request_id.encode()),
                     *((name, value) for name, value in SECURITY_HEADERS if name not in present),
                 ]
@@ -108,8 +110,10 @@ class Requests:
 def _too_large(scope: Scope, limit: int) -> Problem:
     if (scope["method"], path_of(scope)) == UPLOAD:
         return Problem(
-            "too_large",
+            "too_large.upload_too_large",
             f"the file is larger than {limit:,} bytes, the limit of uploads (STREAMJOIN_UPLOAD_BYTES_MAX); put it into "
             "a folder that streams may read, and register its path",
+            params={"limit": limit},
         )
-    return Problem("too_large", f"the body is larger than {limit:,} bytes, which is the limit")
+    return Problem("too_large.body_too_large", f"the body is larger than {limit:,} bytes, which is the limit",
+                   params={"limit": limit})  # fmt: skip

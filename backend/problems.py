@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -24,6 +24,9 @@ TYPES = "/api/v1/problems/"
 _log = logging.getLogger("streamjoin.backend")
 
 
+Param = str | int | float | bool
+
+
 class Place(BaseModel):
     """One mistake in a request.
 
@@ -38,7 +41,14 @@ class Place(BaseModel):
 
 
 class ProblemDocument(BaseModel):
-    """The body of every error."""
+    """The body of every error.
+
+    Args:
+        code: stable, one for each kind of failure.
+        subcode: stable and finer; the code itself where there is nothing finer.
+        params: what the sentence in `detail` is about, for programs.
+        can_retry: whether the same request may succeed later, unchanged.
+    """
 
     type: str
     title: str
@@ -46,6 +56,9 @@ class ProblemDocument(BaseModel):
     detail: str
     instance: str | None = None
     code: str
+    subcode: str = ""
+    params: dict[str, Param] = {}
+    can_retry: bool = False
     request_id: str | None = None
     hint: str | None = None
     errors: list[Place] = []
@@ -71,14 +84,17 @@ TITLES = {
     "unavailable": (503, "Something that is needed does not answer"),
 }
 """Every code there is, with its HTTP status and title."""
+PASSES: Final = frozenset({"still_running", "rate_limited", "internal", "unavailable"})
+"""Codes of what passes by itself, so that the same request may succeed later."""
 
 
 class Problem(Exception):
     """An error that a client is told.
 
     Args:
-        code: a key of `TITLES`.
+        code: a key of `TITLES`, and where there is a finer one a key of `SUBCODES` after a dot.
         detail: one sentence that names the thing and the way out.
+        params: what the sentence is about, by name.
     """
 
     def __init__(
@@ -87,11 +103,14 @@ class Problem(Exception):
         detail: str,
         *,
         hint: str | None = None,
+        params: Mapping[str, Param] | None = None,
         errors: Sequence[Place] = (),
         headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
-        self.code = code
+        self.code, _, finer = code.partition(".")
+        self.subcode = finer or self.code
+        self.params = dict(params or {})
         self.detail = detail
         self.hint = hint
         self.errors = list(errors)
@@ -102,12 +121,22 @@ class Problem(Exception):
         """HTTP's."""
         return TITLES[self.code][0]
 
-    def document(self, instance: str | None = None, request_id: str | None = None) -> dict[str, Any]:
-        """The body; also what a websocket's `error` frame carries."""
+    @property
+    def can_retry(self) -> bool:
+        """Whether the same request may succeed later, unchanged."""
+        return self.code in PASSES
+
+    def document(self, instance: str | None = None, request_id: str | None = None, root: str = "") -> dict[str, Any]:
+        """The body; also what a websocket's `error` frame carries.
+
+        Args:
+            root: the `root_path` that clients know the platform below.
+        """
         status, title = TITLES[self.code]
         return ProblemDocument(
-            type=TYPES + self.code, title=title, status=status, detail=self.detail, instance=instance, code=self.code,
-            request_id=request_id, hint=self.hint, errors=self.errors,
+            type=root + TYPES + self.code, title=title, status=status, detail=self.detail, instance=instance, code=self.code,
+            subcode=self.subcode, params=self.params, can_retry=self.can_retry, request_id=request_id, hint=self.hint,
+            errors=self.errors,
         ).model_dump(exclude_none=True)  # fmt: skip
 
 
@@ -143,8 +172,9 @@ def install(app: FastAPI) -> None:
 
     def reply(request: Request, problem: Problem) -> JSONResponse:
         request_id = getattr(request.state, "request_id", None)
+        root = request.scope.get("root_path", "")
         return JSONResponse(
-            problem.document(request.url.path, request_id), problem.status, problem.headers, media_type=MEDIA_TYPE
+            problem.document(request.url.path, request_id, root), problem.status, problem.headers, media_type=MEDIA_TYPE
         )
 
     @app.exception_handler(Problem)
@@ -168,7 +198,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(OperationalError)
     async def on_catalog(request: Request, error: OperationalError) -> JSONResponse:
         _log.warning("the catalog does not answer: %s", error.orig)
-        return reply(request, Problem("unavailable", "the catalog does not answer; try again in a moment",
+        return reply(request, Problem("unavailable.catalog_away", "the catalog does not answer; try again in a moment",
                                       headers={"Retry-After": "2"}))  # fmt: skip
 
     @app.exception_handler(Exception)
@@ -180,8 +210,9 @@ def install(app: FastAPI) -> None:
 async def send_problem(scope: Scope, problem: Problem, send: Send) -> None:
     """Answer a request with a problem from outside of the routes."""
     request_id = scope.get("state", {}).get("request_id")
+    root = scope.get("root_path", "")
     await JSONResponse(
-        problem.document(scope["path"], request_id), problem.status, problem.headers, media_type=MEDIA_TYPE
+        problem.document(scope["path"], request_id, root), problem.status, problem.headers, media_type=MEDIA_TYPE
     )(scope, _no_more, send)
 
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from backend.auth.actor import Viewer
 from backend.columns import Column, columns_of
 from backend.context import InContext
-from backend.problems import TITLES, Problem
+from backend.problems import PASSES, TITLES, Problem
+from backend.subcodes import SUBCODES
 from backend.version import VERSION
 from streamjoin.generate import GENERATORS
 from streamjoin.operators import registry
@@ -19,11 +20,12 @@ router = APIRouter(prefix="/api/v1", tags=["about"])
 
 
 class ProblemOut(BaseModel):
-    """What a problem's code means."""
+    """What a problem's code or subcode means; a subcode has no status and no retry of its own."""
 
     code: str
-    status: int
+    status: int | None
     title: str
+    can_retry: bool | None
 
 
 class OperatorOut(BaseModel):
@@ -43,10 +45,12 @@ class GeneratorOut(BaseModel):
 @router.get("/problems/{code}")
 def get_problem(code: str) -> ProblemOut:
     """What a problem's `type` points to."""
+    if code in SUBCODES:
+        return ProblemOut(code=code, status=None, title=SUBCODES[code], can_retry=None)
     if code not in TITLES:
-        raise Problem("not_found", f'there is no problem "{code[:100]}"')
+        raise Problem("not_found.no_problem", f'there is no problem "{code[:100]}"')
     status, title = TITLES[code]
-    return ProblemOut(code=code, status=status, title=title)
+    return ProblemOut(code=code, status=status, title=title, can_retry=code in PASSES)
 
 
 @router.get("/operators")

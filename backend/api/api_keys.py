@@ -63,7 +63,7 @@ def list_api_keys(
 ) -> Page[KeyOut]:  # fmt: skip
     """One's own keys, newest first; also those that were revoked."""
     if all and actor.role != "admin":
-        raise Problem("forbidden", "only admins see the keys of others; ask without all=true for your own")
+        raise Problem("forbidden.keys_of_others", "only admins see the keys of others; ask without all=true for your own")
     rows = select(ApiKey) if all else select(ApiKey).where(ApiKey.user_id == actor.id)
     with context.catalog.read() as session:
         page = page_of(session, rows, ApiKey.id, limit, starting_after, _shape)
@@ -75,18 +75,18 @@ def list_api_keys(
 def create_api_key(context: InContext, actor: Viewer, body: KeyIn) -> KeyCreated:
     """Make a key for oneself, with one's own role or less. The answer is the only place where it can be read."""
     if actor.id is None:
-        raise Problem("conflict", "auth is off, so nobody needs a key; set STREAMJOIN_AUTH=on")
+        raise Problem("conflict.auth_is_off", "auth is off, so nobody needs a key; set STREAMJOIN_AUTH=on")
     if not actor.is_at_least(body.role):
         detail = f"a key has at most the role of who makes it, which is {actor.role}"
-        raise Problem("forbidden", detail, errors=[Place(pointer="/role", detail=detail)])
+        raise Problem("forbidden.key_role_too_high", detail, errors=[Place(pointer="/role", detail=detail)])
     row, key = make_key(actor.id, body.name, body.role)
     with context.catalog.begin() as session:
         # Locks the user, so that many at once cannot pass the count together.
         if session.scalar(select(User.id).where(User.id == actor.id).with_for_update()) is None:
-            raise Problem("conflict", "you were removed meanwhile; ask an admin")
+            raise Problem("conflict.user_removed", "you were removed meanwhile; ask an admin")
         live = select(func.count()).where(ApiKey.user_id == actor.id, ApiKey.revoked_at_us.is_(None))
         if session.scalars(live).one() >= KEYS_MAX:
-            raise Problem("conflict", f"you have {KEYS_MAX} keys, which is the limit; revoke one first")
+            raise Problem("conflict.too_many_keys", f"you have {KEYS_MAX} keys, which is the limit; revoke one first")
         session.add(row)
         record(session, "api_key.created", f"{actor.name} made the key {row.start}... as {row.role}", actor_id=actor.id,
                data={"key_id": row.id})  # fmt: skip
@@ -100,10 +100,10 @@ def revoke_api_key(context: InContext, actor: Viewer, id: str) -> None:
         row = session.get(ApiKey, id)
         # Of others' keys not even whether they exist.
         if row is None or (row.user_id != actor.id and actor.role != "admin"):
-            raise Problem("not_found", f'you have no key "{id[:100]}"')
+            raise Problem("not_found.no_key", f'you have no key "{id[:100]}"')
         # A key that leaked must not take away the stronger ones; people may always revoke their own.
         if actor.key_id is not None and not actor.is_at_least(row.role):
-            raise Problem("forbidden", f"a key with the role {actor.role} does not revoke one with {row.role}")
+            raise Problem("forbidden.key_role_too_low", f"a key with the role {actor.role} does not revoke one with {row.role}")
         if row.revoked_at_us is None:
             row.revoked_at_us = now_us()
             record(session, "api_key.revoked", f"{actor.name} revoked the key {row.start}...", actor_id=actor.id,

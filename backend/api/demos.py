@@ -45,7 +45,7 @@ def start_demo(context: InContext, actor: Operator, name: str, response: Respons
     """Register a demo's streams, create its job, and start it; what is there already is taken as it is."""
     demo = DEMOS.get(name)
     if demo is None:
-        raise Problem("not_found", f'there is no demo "{name[:100]}"; demos are {", ".join(DEMOS)}')
+        raise Problem("not_found.no_demo", f'there is no demo "{name[:100]}"; demos are {", ".join(DEMOS)}')
     with context.catalog.read() as session:
         streams = set(session.scalars(select(Stream.name)))
         job_id = session.scalar(select(Job.id).where(Job.name == _job_name(name)))

@@ -310,13 +310,13 @@ def list_jobs(
 def create_job(context: InContext, actor: Operator, body: JobIn, response: Response) -> JobOut:
     """Create a job. Its query is bound to its streams first, so what is wrong shows now."""
     if not _NAME.fullmatch(body.name):
-        raise Problem("invalid", "name: letters, digits, blanks, ., _ and -, 100 at most, a letter or digit first",
+        raise Problem("invalid.bad_name", "name: letters, digits, blanks, ., _ and -, 100 at most, a letter or digit first",
                       errors=[Place(pointer="/name", detail="is no name")])  # fmt: skip
     spec = _spec(body)
     with context.catalog.read() as session:
         inputs = service.entries(session, body.query, body.streams)
         if session.scalars(select(func.count()).select_from(Job)).one() >= context.settings.jobs_max:
-            raise Problem("conflict", f"there are {context.settings.jobs_max} jobs already; delete one first")
+            raise Problem("conflict.too_many_jobs", f"there are {context.settings.jobs_max} jobs already; delete one first")
     at_us = now_us()
     job = Job(
         id=new_id("job"), name=body.name, owner_id=actor.id, version=1, spec=spec,
@@ -334,7 +334,7 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
             if body.start:
                 service.want(session, job, lifecycle.RUNNING, actor.id)
     except IntegrityError:
-        raise Problem("conflict", f'there is a job "{body.name}" already; change it, or take another name') from None
+        raise Problem("conflict.name_taken", f'there is a job "{body.name}" already; change it, or take another name') from None
     response.headers["Location"] = f"/api/v1/jobs/{job.id}"
     response.headers["ETag"] = etag(job.version)
     return _shape(job, _Ran({}, {}))
@@ -376,7 +376,7 @@ def change_job(
         anew = has_begun and starts_anew(changes)
         if anew and not body.start_anew:
             fields = ", ".join(item.field for item in changes if item.effect == "starts_anew")
-            raise Problem("conflict", f"the state joined so far does not fit a change of {fields}",
+            raise Problem("conflict.starts_anew", f"the state joined so far does not fit a change of {fields}",
                           hint='send "start_anew": true to begin again without it, or create another job')  # fmt: skip
         service.change(session, job, spec, inputs, anew=anew, actor_id=actor.id)
         ran = _ran(session, [job])

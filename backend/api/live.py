@@ -103,15 +103,16 @@ async def stream_results(
     except BaseException:
         hub.leave(name)
         raise
-    return _Events(hub, name, follower, wake, context.ending)
+    return _Events(hub, name, follower, wake, context.ending, context.settings.root_path)
 
 
 class _Events(StreamingResponse):
     """The events of one follower, who leaves with the response, however it ends."""
 
-    def __init__(self, hub: Hub, name: str, follower: Follower, wake: asyncio.Event, ending: Ending) -> None:
+    def __init__(self, hub: Hub, name: str, follower: Follower, wake: asyncio.Event, ending: Ending,
+                 root: str) -> None:  # fmt: skip
         super().__init__(
-            _events(follower, wake, hub.limits.heartbeat_s, ending),
+            _events(follower, wake, hub.limits.heartbeat_s, ending, root),
             media_type="text/event-stream",
             headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
         )
@@ -130,7 +131,9 @@ class _Events(StreamingResponse):
             hub.leave(name)
 
 
-async def _events(follower: Follower, wake: asyncio.Event, heartbeat_s: float, ending: Ending) -> AsyncIterator[str]:
+async def _events(
+    follower: Follower, wake: asyncio.Event, heartbeat_s: float, ending: Ending, root: str
+) -> AsyncIterator[str]:
     loop = asyncio.get_running_loop()
     heard_s = loop.time()
     has_schema = False
@@ -152,7 +155,7 @@ async def _events(follower: Follower, wake: asyncio.Event, heartbeat_s: float, e
             follower.position = payload.id
         elif follower.is_done():
             if follower.problem is not None:
-                yield _event("error", to_json(follower.problem.document()))
+                yield _event("error", to_json(follower.problem.document(root=root)))
             yield _event("complete", to_json({"reason": follower.reason}))
             return
         elif now_s - heard_s >= heartbeat_s:

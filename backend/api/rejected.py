@@ -91,7 +91,7 @@ def list_rejected(
         raise _unavailable(context, damaged) from None
     except ValueError as wrong:
         place = Place(pointer="starting_after", detail=str(wrong))
-        raise Problem("invalid", f"starting_after: {wrong}", errors=[place]) from None
+        raise Problem("invalid.bad_page", f"starting_after: {wrong}", errors=[place]) from None
     page = RejectedPage(
         data=[RejectedRow(**fields_of(row)) for row in rows], has_more=has_more,
         counts=[RejectedCount(**row) for row in counts],
@@ -143,9 +143,9 @@ def _found(context: Context, id: str) -> tuple[Job, Path]:
 def _check_reason(reason: str | None) -> None:
     if reason is not None and reason not in rejected.ALL_REASONS:
         detail = f'"{reason}" is no reason; reasons are {", ".join(rejected.ALL_REASONS)}'
-        raise Problem("invalid", detail, errors=[Place(pointer="reason", detail=detail)])
+        raise Problem("invalid.bad_reason", detail, errors=[Place(pointer="reason", detail=detail)])
 
 
 def _unavailable(context: Context, damaged: StateError) -> Problem:
     """Paths of the host are nothing for clients."""
-    return Problem("unavailable", str(damaged).replace(str(context.settings.data.absolute()), "."))
+    return Problem("unavailable.rows_damaged", str(damaged).replace(str(context.settings.data.absolute()), "."))

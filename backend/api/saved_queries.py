@@ -63,7 +63,7 @@ def save_query(context: InContext, actor: Operator, body: SavedQueryIn, response
         with context.catalog.begin() as session:
             session.add(kept)
     except IntegrityError:
-        raise Problem("conflict", f'there is a saved query "{body.name}" already; take another name') from None
+        raise Problem("conflict.name_taken", f'there is a saved query "{body.name}" already; take another name') from None
     response.headers["Location"] = f"/api/v1/saved-queries/{kept.id}"
     return _shape(kept)
 

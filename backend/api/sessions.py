@@ -35,7 +35,7 @@ def log_in(context: InContext, request: Request, response: Response, body: LogIn
     """Log in: the answer sets a cookie that opens everything else, until it expires or is ended."""
     settings = context.settings
     if settings.auth == "off":
-        raise Problem("conflict", "auth is off, so nobody logs in; set STREAMJOIN_AUTH=on")
+        raise Problem("conflict.auth_is_off", "auth is off, so nobody logs in; set STREAMJOIN_AUTH=on")
     name = body.name.lower()
     address = address_of(request.scope.get("client"))
     limits = limits_of(context)
@@ -75,6 +75,6 @@ def log_out(context: InContext, actor: Viewer, request: Request, response: Respo
 
 def _refused() -> Problem:
     return Problem(
-        "unauthenticated", "the name or the password is wrong, or the user is disabled",
+        "unauthenticated.wrong_login", "the name or the password is wrong, or the user is disabled",
         headers={"WWW-Authenticate": "Bearer"},
     )  # fmt: skip

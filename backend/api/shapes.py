@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from backend.paths import path_of
 from backend.problems import Problem
 
 T = TypeVar("T")
@@ -72,7 +73,8 @@ def link_next(request: Request, response: Response, has_more: bool, ids: Sequenc
     """Name the next page in a Link header."""
     if has_more and ids:
         asked = [pair for pair in request.query_params.multi_items() if pair[0] != "starting_after"]
-        path, query = quote(request.scope["path"], safe="/:"), urlencode([*asked, ("starting_after", ids[-1])])
+        path = quote(request.scope.get("root_path", "") + path_of(request.scope), safe="/:")
+        query = urlencode([*asked, ("starting_after", ids[-1])])
         response.headers["Link"] = f'<{path}?{query}>; rel="next"'
 
 
@@ -89,12 +91,14 @@ def check_version(if_match: str | None, version: int, what: str) -> None:
     """
     if if_match is None:
         raise Problem(
-            "precondition_required",
+            "precondition_required.version_missing",
             f"say which version of {what} you change: send If-Match with its ETag, which is now {etag(version)}",
+            params={"version": version},
         )
     if if_match.strip() not in ("*", etag(version)):
         raise Problem(
-            "changed_meanwhile",
+            "changed_meanwhile.version_differs",
             f"{what} is now at version {version}, and {if_match} was to be changed; read it again",
+            params={"version": version},
             headers={"ETag": etag(version)},
         )

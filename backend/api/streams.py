@@ -195,7 +195,7 @@ def _push(context: Context, actor: Actor, id: str, body: bytes, batch_id: str | 
     may_change(actor, stream.owner_id)
     if not is_push(stream.spec):
         raise Problem(
-            "conflict", f"stream {stream.name} reads {stream.spec['source']}; rows are pushed into push streams"
+            "conflict.not_a_push_stream", f"stream {stream.name} reads {stream.spec['source']}; rows are pushed into push streams"
         )
     rows, fresh = spool.add(spool.folder_of(context.settings.data, stream.id), body, batch_id)
     return Pushed(rows=rows, duplicate=not fresh)
@@ -229,14 +229,14 @@ def _refuse_shown_secrets(entry: dict[str, Any]) -> None:
     if secrets:
         detail = "is a secret, and a spec is shown to everybody; give it in `secrets`, which are encrypted"
         places = [Place(pointer=f"/spec/client/{name}", detail=detail) for name in sorted(secrets)]
-        raise Problem("invalid", f"spec.client: {', '.join(sorted(secrets))} {detail}", errors=places)
+        raise Problem("invalid.secret_in_spec", f"spec.client: {', '.join(sorted(secrets))} {detail}", errors=places)
 
 
 def _check_same_servers(before: dict[str, Any], after: dict[str, Any]) -> None:
     """Secrets are for the servers that they were given for: whoever changes these must know them."""
     if before.get("servers") != after.get("servers"):
         detail = "are others than the secrets were given for; send `secrets` again, or {} to forget them"
-        raise Problem("invalid", f"servers {detail}", errors=[Place(pointer="/spec/servers", detail=detail)])
+        raise Problem("invalid.secrets_of_other_servers", f"servers {detail}", errors=[Place(pointer="/spec/servers", detail=detail)])
 
 
 def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | None) -> bytes | None:
@@ -244,7 +244,7 @@ def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | No
         return None
     if spec["source"] != "kafka":
         raise Problem(
-            "invalid", "only Kafka streams have secrets", errors=[Place(pointer="/secrets", detail="not here")]
+            "invalid.no_secrets_here", "only Kafka streams have secrets", errors=[Place(pointer="/secrets", detail="not here")]
         )
     check_client(context.settings, secrets)
     return seal(context.settings, secrets)

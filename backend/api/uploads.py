@@ -68,7 +68,7 @@ async def add_upload(
     """
     if request.headers.get("content-type", "").startswith("multipart/"):
         raise Problem(
-            "unsupported_media_type",
+            "unsupported_media_type.form_not_file",
             "the body is the file itself, without a form around it; send it as application/octet-stream, as "
             "curl --data-binary @FILE does",
         )
@@ -78,7 +78,7 @@ async def add_upload(
             async for piece in request.stream():
                 await run_sync(draft.write, piece)
         except ClientDisconnect:
-            raise Problem("bad_request", "the request ended before its body did; send the file again") from None
+            raise Problem("bad_request.body_ended", "the request ended before its body did; send the file again") from None
         is_new = await run_sync(draft.keep, name, actor.id)
     response.status_code = 201 if is_new else 200
     return await run_sync(_added, context, name, actor.id, is_new)
@@ -91,12 +91,13 @@ def delete_upload(context: InContext, actor: Operator, name: str) -> None:
     name = check_name(name)
     upload = store.find(folder, name)
     if upload is None:
-        raise Problem("not_found", f'there is no upload "{name}"')
+        raise Problem("not_found.no_upload", f'there is no upload "{name}"')
     may_change(actor, upload.owner_id)
     with context.catalog.begin() as session:
         if users := Readers(session).of(name):
             more = f" and {len(users) - 5} more" if len(users) > 5 else ""
-            raise Problem("conflict", f"{name} is read by {', '.join(users[:5])}{more}; delete those first")
+            raise Problem("conflict.in_use", f"{name} is read by {', '.join(users[:5])}{more}; delete those first",
+                          params={"users": ", ".join(users[:5])})  # fmt: skip
         store.remove(folder, name)
         record(session, "upload.deleted", f"upload {name} was removed", actor_id=actor.id)
 
@@ -104,7 +105,7 @@ def delete_upload(context: InContext, actor: Operator, name: str) -> None:
 def _added(context: Context, name: str, actor_id: str | None, is_new: bool) -> UploadOut:
     upload = store.find(folder_of(context.settings), name)
     if upload is None:
-        raise Problem("not_found", f'upload "{name}" was removed meanwhile')
+        raise Problem("not_found.no_upload", f'upload "{name}" was removed meanwhile')
     if is_new:
         with context.catalog.begin() as session:
             record(session, "upload.added", f"upload {name} was added: {upload.bytes:,} bytes", actor_id=actor_id)

@@ -97,7 +97,7 @@ def get_me(actor: Viewer) -> Me:
 def change_own_password(context: InContext, actor: Viewer, request: Request, body: PasswordChange) -> None:
     """Change one's own password. All other logins end; API keys stay."""
     if actor.id is None:
-        raise Problem("conflict", "auth is off, so nobody has a password; set STREAMJOIN_AUTH=on")
+        raise Problem("conflict.auth_is_off", "auth is off, so nobody has a password; set STREAMJOIN_AUTH=on")
     check_password(body.new, actor.name, "/new")
     address = address_of(request.scope.get("client"))
     limits_of(context).check_login(actor.name, address)
@@ -105,13 +105,13 @@ def change_own_password(context: InContext, actor: Viewer, request: Request, bod
         before = _find(session, actor.id).password
     if not matches(body.old, before):
         detail = "the old password is wrong"
-        raise Problem("invalid", detail, errors=[Place(pointer="/old", detail=detail)])
+        raise Problem("invalid.wrong_password", detail, errors=[Place(pointer="/old", detail=detail)])
     limits_of(context).forgive_login(actor.name, address)
     after = hash_password(body.new)
     with context.catalog.begin() as session:
         user = _find(session, actor.id)
         if user.password != before:
-            raise Problem("conflict", "the password was changed meanwhile; log in with the new one")
+            raise Problem("conflict.password_changed", "the password was changed meanwhile; log in with the new one")
         user.password = after
         end_sessions_of(session, actor.id, but=request.cookies.get(COOKIE))
         record(session, "user.password_changed", f"{actor.name} changed their password", actor_id=actor.id)
@@ -145,7 +145,7 @@ def create_user(context: InContext, actor: Admin, body: UserIn, response: Respon
             record(session, "user.created", f"user {user.name} was made, as {user.role}", actor_id=actor.id,
                    data={"user_id": user.id})  # fmt: skip
     except IntegrityError:
-        raise Problem("conflict", f'there is a user "{body.name}" already; take another name') from None
+        raise Problem("conflict.name_taken", f'there is a user "{body.name}" already; take another name') from None
     response.headers["Location"] = f"/api/v1/users/{user.id}"
     return _shape(user)
 
@@ -165,7 +165,7 @@ def change_user(context: InContext, actor: Admin, id: str, body: UserChange) -> 
     if body.password is not None:
         if seen.id == actor.id:
             raise Problem(
-                "forbidden", "your own password is changed with the old one, by PUT /api/v1/users/me/password"
+                "forbidden.own_password", "your own password is changed with the old one, by PUT /api/v1/users/me/password"
             )
         check_password(body.password, seen.name)
     hashed = hash_password(body.password) if body.password is not None else None
@@ -220,7 +220,7 @@ def _enabled_admins(session: Session) -> list[str]:
 
 
 def _last_admin(user: User) -> Problem:
-    return Problem("conflict", f"{user.name} is the last admin who can log in; make another one first")
+    return Problem("conflict.last_admin", f"{user.name} is the last admin who can log in; make another one first")
 
 
 def _shape(user: User) -> UserOut:

@@ -111,13 +111,13 @@ def may_change(actor: Actor, owner_id: str | None) -> None:
     if not actor.is_at_least("operator"):
         raise _too_little(actor, "operator")
     if actor.id is None or actor.id != owner_id:
-        raise Problem("forbidden", "this belongs to somebody else; its owner or an admin can change it")
+        raise Problem("forbidden.not_owner", "this belongs to somebody else; its owner or an admin can change it")
 
 
 def unauthenticated() -> Problem:
     """Of who gave no key and no cookie, or ones that open nothing."""
     return Problem(
-        "unauthenticated",
+        "unauthenticated.no_login",
         "log in, or send an API key as Authorization: Bearer sj_...; a key may have been revoked, a login expired",
         headers={"WWW-Authenticate": "Bearer"},
     )
@@ -159,4 +159,5 @@ Admin = Annotated[Actor, Depends(AtLeast("admin"))]
 
 def _too_little(actor: Actor, needed: str) -> Problem:
     by = "this key has" if actor.key_id else "you have"
-    return Problem("forbidden", f"this needs the role {needed}, and {by} {actor.role}; an admin can change that")
+    return Problem("forbidden.role_too_low", f"this needs the role {needed}, and {by} {actor.role}; an admin can change that",
+                   params={"needed": needed, "has": actor.role})  # fmt: skip

@@ -69,7 +69,7 @@ class Guard:
         path = path_of(scope)
         if "\0" in path or b"%00" in scope.get("query_string", b""):
             # No name has one, and PostgreSQL fails when asked for one.
-            raise Problem("bad_request", "the address has a NUL character; leave it out")
+            raise Problem("bad_request.nul_in_address", "the address has a NUL character; leave it out")
         if not path.startswith(API):
             return
         actor = await self._admit(connection)
@@ -83,7 +83,7 @@ class Guard:
         except CATALOG_IS_AWAY as failure:
             _log.warning("the catalog does not answer: %s", failure)
             raise Problem(
-                "unavailable", "the catalog does not answer; try again in a moment", headers={"Retry-After": "2"}
+                "unavailable.catalog_away", "the catalog does not answer; try again in a moment", headers={"Retry-After": "2"}
             ) from None
         # A key or cookie that opens nothing counts for its address: guessing must not escape the limit.
         who = actor.id if actor is not None and actor.id is not None else address_of(connection.scope.get("client"))

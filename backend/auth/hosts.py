@@ -255,4 +255,4 @@ def _is_metadata(address: IPv4Address | IPv6Address) -> bool:
 
 
 def _refuse(pointer: str, detail: str) -> NoReturn:
-    raise Problem("invalid", f"{pointer}: {detail}", errors=[Place(pointer=pointer, detail=detail)])
+    raise Problem("invalid.not_allowed", f"{pointer}: {detail}", errors=[Place(pointer=pointer, detail=detail)])

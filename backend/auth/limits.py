@@ -75,7 +75,7 @@ class Limits:
         for item in self._of_requests:
             if not await self._hit(item, "requests", who):
                 what = f"the limit is {item.amount} requests in {item.get_expiry()} s"
-                raise await run_sync(self._refusal, item, what, "requests", who)
+                raise await run_sync(self._refusal, item, "too_many_requests", what, "requests", who)
 
     async def close(self) -> None:
         """Give back what this event loop holds; it is made again where it is needed."""
@@ -100,12 +100,13 @@ class Limits:
 
     def _take(self, item: RateLimitItem, what: str, *of: str) -> None:
         if not self._ask("hit", item, *of):
-            raise self._refusal(item, what, *of)
+            raise self._refusal(item, "too_many_logins", what, *of)
 
-    def _refusal(self, item: RateLimitItem, what: str, *of: str) -> Problem:
+    def _refusal(self, item: RateLimitItem, subcode: str, what: str, *of: str) -> Problem:
         free_s = self._ask("get_window_stats", item, *of).reset_time - time.time()
         wait_s = min(max(1, math.ceil(free_s)), item.get_expiry())
-        return Problem("rate_limited", f"{what}; come again in {wait_s} s", headers={"Retry-After": str(wait_s)})
+        return Problem(f"rate_limited.{subcode}", f"{what}; come again in {wait_s} s", params={"wait_s": wait_s},
+                       headers={"Retry-After": str(wait_s)})  # fmt: skip
 
     def _ask(self, method: str, item: RateLimitItem, *of: str, **values: Any) -> Any:
         if time.monotonic() >= self._redis_from_s:

@@ -32,7 +32,7 @@ def check_host(settings: Settings, host: str | None) -> None:
         return
     if not _is_ours(host or "", settings.allowed_origins):
         raise Problem(
-            "forbidden",
+            "forbidden.loopback_only",
             "auth is off, so the API answers to 127.0.0.1 and localhost only; "
             "set STREAMJOIN_AUTH=on, or name the page's origin in STREAMJOIN_ALLOWED_ORIGINS",
         )
@@ -56,7 +56,7 @@ def check_request(settings: Settings, method: str, headers: Mapping[str, str], *
         raise _foreign(f"a {site} page")
     elif has_cookie and settings.auth == "on" and "sec-fetch-site" not in headers:
         raise Problem(
-            "forbidden", "a request with a session cookie must have an Origin header; programs use API keys instead"
+            "forbidden.origin_missing", "a request with a session cookie must have an Origin header; programs use API keys instead"
         )
 
 
@@ -98,7 +98,7 @@ def _split(url: str) -> tuple[str | None, int | None]:
 
 def _foreign(origin: str) -> Problem:
     return Problem(
-        "forbidden",
+        "forbidden.foreign_page",
         f"{origin[:200]} may not do this here; if it is this platform's own page, behind a proxy that changes the "
         "Host header, name it in STREAMJOIN_ALLOWED_ORIGINS",
     )

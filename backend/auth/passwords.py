@@ -43,7 +43,7 @@ def check_password(password: str, name: str, pointer: str = "/password") -> None
     elif password.casefold() == name.casefold():
         detail = "a password is not the name of its user"
     if detail is not None:
-        raise Problem("invalid", detail, errors=[Place(pointer=pointer, detail=detail)])
+        raise Problem("invalid.weak_password", detail, errors=[Place(pointer=pointer, detail=detail)])
 
 
 def hash_password(password: str) -> str:
@@ -85,7 +85,7 @@ def _normal(password: str) -> str:
 @contextmanager
 def _slot() -> Iterator[None]:
     if not _slots.acquire(timeout=WAIT_S_MAX):
-        raise Problem("unavailable", "too many people log in just now; try again", headers={"Retry-After": "2"})
+        raise Problem("unavailable.too_many_passwords", "too many people log in just now; try again", headers={"Retry-After": "2"})
     try:
         yield
     finally:

@@ -43,7 +43,7 @@ def seal(settings: Settings, mapping: Mapping[str, Any]) -> bytes:
     key = _key(settings)
     clear = json.dumps(dict(mapping)).encode()
     if len(clear) > BYTES_MAX:
-        raise Problem("invalid", f"the secrets have {len(clear):,} bytes; {BYTES_MAX:,} is the limit")
+        raise Problem("invalid.secrets_too_large", f"the secrets have {len(clear):,} bytes; {BYTES_MAX:,} is the limit")
     head = _MARK + _id_of(key)
     nonce = os.urandom(_NONCE)
     return head + nonce + AESGCM(key).encrypt(nonce, clear, head)
@@ -78,7 +78,7 @@ def _key(settings: Settings) -> bytes:
     if len(given) < SECRET_KEY_LENGTH_MIN:
         what = "is too short" if given else "is not set"
         raise Problem(
-            "invalid",
+            "invalid.no_secret_key",
             f"secrets cannot be kept, because STREAMJOIN_SECRET_KEY {what}; set it, or STREAMJOIN_SECRET_KEY_FILE, "
             f"to at least {SECRET_KEY_LENGTH_MIN} random characters, the same in all processes",
         )

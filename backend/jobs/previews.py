@@ -69,7 +69,7 @@ def previewed(context: Context, bound: Bound) -> PreviewOut:
         try:
             found = preview(bound)
         except RunError as failure:
-            raise Problem("invalid", str(failure), errors=[Place(pointer="/streams", detail=str(failure))]) from None
+            raise Problem("invalid.file_damaged", str(failure), errors=[Place(pointer="/streams", detail=str(failure))]) from None
     return _shape(found)
 
 
@@ -78,7 +78,7 @@ def _one_of_few(context: Context) -> Iterator[None]:
     slots = context.shared.setdefault(_SHARED, threading.BoundedSemaphore(AT_ONCE))
     if not slots.acquire(blocking=False):
         raise Problem(
-            "rate_limited", f"{AT_ONCE} previews are being made; ask again in a moment", headers={"Retry-After": "1"}
+            "rate_limited.too_many_previews", f"{AT_ONCE} previews are being made; ask again in a moment", headers={"Retry-After": "1"}
         )
     try:
         yield

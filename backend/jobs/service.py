@@ -55,7 +55,7 @@ def entries(session: Session, query: str | None, given: Sequence[str] | None) ->
             there = f"; there are {', '.join(others)}" if others else "; none is registered yet"
             detail = f'there is no stream "{name[:100]}"{there}'
             place = Place(pointer="/streams" if given is not None else "/query", detail=detail)
-            raise Problem("invalid", detail, errors=[place])
+            raise Problem("invalid.unknown_stream", detail, errors=[place])
     return Inputs({streams[name.lower()].name: streams[name.lower()].spec for name in wanted},
                   {row.name: row.spec for row in relations.values()})  # fmt: skip
 
@@ -125,7 +125,7 @@ def want(session: Session, job: Job, wanted: str, actor_id: str | None) -> None:
         Problem: the job is being deleted.
     """
     if job.wanted == lifecycle.DELETED:
-        raise Problem("conflict", f"job {job.name} is being deleted")
+        raise Problem("conflict.being_deleted", f"job {job.name} is being deleted")
     if wanted == lifecycle.RUNNING:
         job.failures = 0
         if job.observed == lifecycle.FAILED:

@@ -54,7 +54,7 @@ class Answerer:
         """
         if not self.slots.acquire(blocking=False):
             raise Problem(
-                "rate_limited", f"{self.limits.answers} answers are being read; ask again in a moment",
+                "rate_limited.too_many_answers", f"{self.limits.answers} answers are being read; ask again in a moment",
                 headers={"Retry-After": "1"},
             )  # fmt: skip
         return Running(self, asked, writer or WRITERS[asked.format]())
@@ -177,9 +177,9 @@ class Running:
         if isinstance(failure, Problem):
             return failure
         if isinstance(failure, RecursionError):
-            return Problem("invalid", "the condition is nested too deeply; write it flatter")
+            return Problem("invalid.nested_too_deeply", "the condition is nested too deeply; write it flatter")
         if isinstance(failure, ExpiredError):
-            return Problem("conflict", str(failure), hint="retention removed it; leave the cursor out to begin anew")
+            return Problem("conflict.expired", str(failure), hint="retention removed it; leave the cursor out to begin anew")
         if place is not None and isinstance(failure, StoreError | StateError):
             return store_problem(place, failure)
         assert isinstance(failure, StreamJoinError)
@@ -222,7 +222,7 @@ class Running:
             # DuckDB and Arrow hide what failed underneath of them.
             if self._watch.expired:
                 raise Problem(
-                    "invalid", f"the aggregate was not ready within {self._seconds:g} s; ask for a shorter range, "
+                    "invalid.too_slow", f"the aggregate was not ready within {self._seconds:g} s; ask for a shorter range, "
                     f"or with a larger timeout_s ({self._answerer.limits.seconds:g} at most)",
                 ) from None  # fmt: skip
             if self._watch.failure is not None:

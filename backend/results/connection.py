@@ -92,6 +92,7 @@ class Connection:
         self._websocket = websocket
         self._service = service
         self._limits = service.limits
+        self._root = str(websocket.scope.get("root_path", ""))
         self._version = version
         self._is_still_in = is_still_in
         self._open: dict[str, _Open] = {}
@@ -204,7 +205,7 @@ class Connection:
         if id in self._open or id in self._asked:
             raise Closing(frames.BAD_FRAME, f'there is a subscription "{id[:40]}" already')
         if len(self._open) + len(self._asked) >= self._limits.subscriptions:
-            raise Problem("rate_limited", f"a websocket has {self._limits.subscriptions} subscriptions at most")
+            raise Problem("rate_limited.too_many_subscriptions", f"a websocket has {self._limits.subscriptions} subscriptions at most")
 
     async def _subscribe(self, asked: frames.Subscribe) -> None:
         try:
@@ -220,7 +221,7 @@ class Connection:
         try:
             self._has_room(asked.id)
             if asked.payload.format != "json":
-                raise Problem("invalid", "a websocket carries JSON; other formats are for POST /api/v1/queries")
+                raise Problem("invalid.json_only", "a websocket carries JSON; other formats are for POST /api/v1/queries")
         except Problem as problem:
             await self._refuse(asked.id, problem)
             return
@@ -252,7 +253,7 @@ class Connection:
         await self._send(to_json(frame.model_dump(mode="json")))
 
     async def _refuse(self, id: str, problem: Problem) -> None:
-        await self._send(to_json({"type": "error", "id": id, "payload": problem.document("/api/v1/ws")}))
+        await self._send(to_json({"type": "error", "id": id, "payload": problem.document("/api/v1/ws", root=self._root)}))
         await self._end(id, "failed")
 
     async def _end(self, id: str, reason: str, end: dict[str, Any] | None = None) -> None:
@@ -299,7 +300,7 @@ class Connection:
             del self._open[sub.id]
             self._service.hub.close_follower(follower)
             if follower.problem is not None:
-                document = follower.problem.document("/api/v1/ws")
+                document = follower.problem.document("/api/v1/ws", root=self._root)
                 await self._send(to_json({"type": "error", "id": sub.id, "payload": document}))
             await self._end(sub.id, follower.reason or "closing")
             return True
@@ -329,7 +330,7 @@ class Connection:
                     break
             self._asked.pop(id, None)
             if writer.problem is not None:
-                document = writer.problem.document("/api/v1/ws")
+                document = writer.problem.document("/api/v1/ws", root=self._root)
                 await self._send(to_json({"type": "error", "id": id, "payload": document}))
             await self._end(id, "failed" if writer.problem else "answered", running.end)
         except Problem as problem:

@@ -155,7 +155,7 @@ class Feed:
         if found is None:
             if len(self._views) >= self.limits.views:
                 raise Problem(
-                    "rate_limited",
+                    "rate_limited.too_many_views",
                     f"{len(self._views)} different questions follow this job, which is the limit; share one of them",
                 )
             found = view

@@ -98,7 +98,7 @@ class Places:
         if query not in job.queries:
             others = ", ".join(job.queries[1:]) or "none"
             raise Problem(
-                "not_found", f'job {job.name} has no query "{query[:100]}" beside its own; there are: {others}'
+                "not_found.no_query", f'job {job.name} has no query "{query[:100]}" beside its own; there are: {others}'
             )
         place = self._of(job, query)
         with self._lock:
@@ -408,9 +408,9 @@ def store_problem(place: Place, failure: Exception) -> Problem:
     """Of a store that failed; what it said may name folders and hosts, so it goes into the log only."""
     _log.warning("the result store of job %s failed: %s", place.job_id, failure)
     if isinstance(failure, StateError):
-        return Problem("internal", f'the results of job "{place.job_name}" are damaged; the log says where')
+        return Problem("internal.results_damaged", f'the results of job "{place.job_name}" are damaged; the log says where')
     return Problem(
-        "unavailable",
+        "unavailable.store_away",
         f'the result store ({place.spec.kind}) of job "{place.job_name}" does not answer; ask again in a moment',
         headers={"Retry-After": str(RETRY_AFTER_S)},
     )

@@ -85,7 +85,7 @@ class Draft:
             Problem: it is empty, or the name has other bytes already.
         """
         if not self._bytes:
-            raise Problem("invalid", f"{name} is empty; send the bytes of a file as the body")
+            raise Problem("invalid.empty_upload", f"{name} is empty; send the bytes of a file as the body")
         with _told():
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -102,7 +102,7 @@ class Draft:
         if kept.is_file() and not kept.is_symlink() and cmp(self._path, kept, shallow=False):
             return False
         raise Problem(
-            "conflict",
+            "conflict.upload_differs",
             f"there is an upload {name} already, with other content; delete it first, or send this one under another "
             "name: files of a stream do not change",
         )
@@ -153,7 +153,7 @@ def _told() -> Iterator[None]:
     except OSError as cause:
         if cause.errno in (errno.ENOSPC, errno.EDQUOT):
             raise Problem(
-                "unavailable", "the disk of the data folder is full; make room, and send the file again"
+                "unavailable.disk_full", "the disk of the data folder is full; make room, and send the file again"
             ) from None
         raise
 

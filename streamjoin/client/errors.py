@@ -16,6 +16,9 @@ class StreamJoinApiError(StreamJoinError):
         detail: one sentence that names the thing and the way out.
         status: HTTP's; 0 where there was no answer at all.
         code: stable, such as `not_found`.
+        subcode: stable and finer, such as `unknown_name`; the code where there is nothing finer.
+        params: what `detail` is about, for programs.
+        can_retry: whether the same request may succeed later, unchanged.
         errors: the mistakes one by one: `{pointer, detail, span}`.
         request_id: by which the platform's log has it.
     """
@@ -26,6 +29,9 @@ class StreamJoinApiError(StreamJoinError):
         *,
         status: int = 0,
         code: str = "no_answer",
+        subcode: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        can_retry: bool = False,
         errors: Sequence[Mapping[str, Any]] = (),
         hint: str | None = None,
         request_id: str | None = None,
@@ -34,6 +40,9 @@ class StreamJoinApiError(StreamJoinError):
         self.detail = detail
         self.status = status
         self.code = code
+        self.subcode = subcode or code
+        self.params = dict(params or {})
+        self.can_retry = can_retry
         self.errors = [dict(error) for error in errors]
         self.hint = hint
         self.request_id = request_id
@@ -101,9 +110,11 @@ def from_document(document: Mapping[str, Any], status: int | None = None) -> Str
     number = status if status is not None else int(document.get("status") or 0)
     kind = _BY_STATUS.get(number, StreamJoinApiError)
     detail = str(document.get("detail") or document.get("title") or f"HTTP status {number}")
-    places = document.get("errors")
+    places, params = document.get("errors"), document.get("params")
     return kind(
         detail, status=number, code=str(document.get("code") or f"http_{number}"), hint=document.get("hint"),
+        subcode=document.get("subcode"), params=params if isinstance(params, dict) else None,
+        can_retry=bool(document.get("can_retry")),
         errors=[place for place in places if isinstance(place, dict)] if isinstance(places, list) else (),
         request_id=document.get("request_id"),
     )  # fmt: skip
