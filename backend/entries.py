@@ -33,7 +33,9 @@ def check_size(spec: Mapping[str, Any]) -> None:
         Problem: it is a long one.
     """
     if len(json.dumps(spec)) > SPEC_BYTES_MAX:
-        raise Problem("too_large.spec_too_large", "the spec is larger than 256 KiB; an entry of a join file is a short text")
+        raise Problem(
+            "too_large.spec_too_large", "the spec is larger than 256 KiB; an entry of a join file is a short text"
+        )
 
 
 @contextmanager

@@ -65,7 +65,9 @@ class IdempotentPosts:
             return
         try:
             if not _KEY.fullmatch(key):
-                raise Problem("bad_request.bad_idempotency_key", "Idempotency-Key is 1 to 200 printable characters without blanks")
+                raise Problem(
+                    "bad_request.bad_idempotency_key", "Idempotency-Key is 1 to 200 printable characters without blanks"
+                )
             body = await _body(receive)
             credentials = headers.get(b"authorization", b"") + b"\n" + headers.get(b"cookie", b"")
             actor = hashlib.sha256(credentials).hexdigest()[:40]
@@ -109,7 +111,9 @@ class IdempotentPosts:
             if row is None:  # it was given up just now
                 raise Problem("still_running.failed_just_now", "the same request just failed; send it again")
             if row.request_hash != request_hash:
-                raise Problem("key_reused.other_request", "another request had this Idempotency-Key; give every request its own")
+                raise Problem(
+                    "key_reused.other_request", "another request had this Idempotency-Key; give every request its own"
+                )
             if row.status is not None:
                 return row
             if row.created_at_us > now_us() - GIVEN_UP_US:

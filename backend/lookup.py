@@ -40,5 +40,5 @@ def check_free(session: Session, name: str) -> None:
     for table, what in ((Stream, "stream"), (Relation, "relation")):
         taken = session.scalar(select(table.name).where(func.lower(table.name) == name.lower()))
         if taken is not None:
-            raise Problem("conflict.name_taken", f'there is a {what} "{taken}" already; change it, or take another name',
-                          params={"name": taken})  # fmt: skip
+            detail = f'there is a {what} "{taken}" already; change it, or take another name'
+            raise Problem("conflict.name_taken", detail, params={"name": taken})

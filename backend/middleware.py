@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
@@ -25,6 +25,9 @@ SLOW_MS = 500.0
 """Reads come by the hundred a second; those that were answered well and sooner leave no line in the log."""
 UPLOAD = ("POST", "/api/v1/uploads")
 """Its body is a file, and has a limit of its own."""
+ROWS = re.compile(r"/api/v1/streams/[^/]+/rows")
+"""Where rows are pushed; other bodies are short texts, which are parsed while others wait."""
+TEXT_BYTES_MAX = 256 << 10
 QUIET = ("/livez", "/readyz", "/metrics")
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -40,7 +43,7 @@ def install(app: FastAPI, context: Context) -> None:
     app.add_middleware(IdempotentPosts, catalog=context.catalog)
     guard.install(app, context)
     settings = context.settings
-    app.add_middleware(Requests, body_bytes_max=settings.body_bytes_max, limits={UPLOAD: settings.upload_bytes_max})
+    app.add_middleware(Requests, rows_bytes_max=settings.body_bytes_max, upload_bytes_max=settings.upload_bytes_max)
     if context.settings.root_path:
         app.add_middleware(Below, root_path=context.settings.root_path)
 
@@ -49,13 +52,19 @@ class Requests:
     """Gives each request its id, refuses bodies that are too large, and logs what was answered.
 
     Args:
-        limits: of the bodies of some routes, by method and path, where they are not `body_bytes_max`.
+        rows_bytes_max, upload_bytes_max: of bodies that are pushed rows, and of uploaded files.
     """
 
-    def __init__(self, app: ASGIApp, body_bytes_max: int, limits: Mapping[tuple[str, str], int]) -> None:
+    def __init__(self, app: ASGIApp, rows_bytes_max: int, upload_bytes_max: int) -> None:
         self.app = app
-        self.body_bytes_max = body_bytes_max
-        self.limits = limits
+        self.rows_bytes_max = rows_bytes_max
+        self.upload_bytes_max = upload_bytes_max
+
+    def _limit(self, scope: Scope) -> int:
+        method, path = scope["method"], path_of(scope)
+        if (method, path) == UPLOAD:
+            return self.upload_bytes_max
+        return self.rows_bytes_max if ROWS.fullmatch(path) else min(TEXT_BYTES_MAX, self.rows_bytes_max)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI's."""
@@ -70,7 +79,7 @@ class Requests:
         root = scope.get("root_path", "").encode()
         status = 500
         taken = 0
-        bytes_max = self.limits.get((scope["method"], path_of(scope)), self.body_bytes_max)
+        bytes_max = self._limit(scope)
 
         async def limited() -> Message:
             nonlocal taken
@@ -86,8 +95,10 @@ class Requests:
                 status = message["status"]
                 present = {name for name, _ in message["headers"]}
                 message["headers"] = [
-                    *((name, root + value if name == b"location" and value.startswith(b"/api/") else value)
-                      for name, value in message["headers"]),
+                    *(
+                        (name, root + value if name == b"location" and value.startswith(b"/api/") else value)
+                        for name, value in message["headers"]
+                    ),
                     (b"x-request-id", request_id.encode()),
                     *((name, value) for name, value in SECURITY_HEADERS if name not in present),
                 ]

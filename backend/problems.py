@@ -15,9 +15,12 @@ from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Scope, Send
 
+from backend.subcodes import SUBCODES
 from streamjoin.errors import InputError, QueryError, StreamJoinError
 
 MEDIA_TYPE = "application/problem+json"
+STATE: Final = "problem"
+"""Where in a request's state the problem is kept that it was answered with."""
 TYPES = "/api/v1/problems/"
 """Where a problem's type is explained, on the same server: its code follows."""
 
@@ -109,6 +112,7 @@ class Problem(Exception):
     ) -> None:
         super().__init__(detail)
         self.code, _, finer = code.partition(".")
+        assert not finer or finer in SUBCODES, finer
         self.subcode = finer or self.code
         self.params = dict(params or {})
         self.detail = detail
@@ -134,8 +138,9 @@ class Problem(Exception):
         """
         status, title = TITLES[self.code]
         return ProblemDocument(
-            type=root + TYPES + self.code, title=title, status=status, detail=self.detail, instance=instance, code=self.code,
-            subcode=self.subcode, params=self.params, can_retry=self.can_retry, request_id=request_id, hint=self.hint,
+            type=root + TYPES + self.code, title=title, status=status, detail=self.detail, instance=instance,
+            code=self.code, subcode=self.subcode, params=self.params, can_retry=self.can_retry,
+            request_id=request_id, hint=self.hint,
             errors=self.errors,
         ).model_dump(exclude_none=True)  # fmt: skip
 
@@ -172,6 +177,7 @@ def install(app: FastAPI) -> None:
 
     def reply(request: Request, problem: Problem) -> JSONResponse:
         request_id = getattr(request.state, "request_id", None)
+        request.scope.setdefault("state", {})[STATE] = problem
         root = request.scope.get("root_path", "")
         return JSONResponse(
             problem.document(request.url.path, request_id, root), problem.status, problem.headers, media_type=MEDIA_TYPE
@@ -210,6 +216,7 @@ def install(app: FastAPI) -> None:
 async def send_problem(scope: Scope, problem: Problem, send: Send) -> None:
     """Answer a request with a problem from outside of the routes."""
     request_id = scope.get("state", {}).get("request_id")
+    scope.setdefault("state", {})[STATE] = problem
     root = scope.get("root_path", "")
     await JSONResponse(
         problem.document(scope["path"], request_id, root), problem.status, problem.headers, media_type=MEDIA_TYPE

@@ -38,6 +38,8 @@ def serve(app: FastAPI, settings: Settings) -> None:
         app, host=settings.host, port=settings.port, log_config=None, access_log=False, loop="uvloop",
         http="httptools", ws="websockets-sansio", ws_max_size=1 << 20, ws_per_message_deflate=False,
         timeout_graceful_shutdown=5, server_header=False,
+        # Whoever is not named here could choose the address that limits are counted for.
+        proxy_headers=bool(settings.trusted_proxies), forwarded_allow_ips=list(settings.trusted_proxies),
     )  # fmt: skip
     shared = inherited()
     with suppress(KeyboardInterrupt):  # which uvicorn raises again when all is done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -29,6 +29,8 @@ class Settings(BaseSettings):
         allowed_paths: folders that file streams may read; `auth.folders` has the rules.
         upload_bytes_max: of a file that is sent to the platform.
         own_paths: such folders too, but for what is hidden in them; `streamjoin up` sets them where nobody logs in.
+        trusted_proxies: addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
+        events_days, audit_days: how long it is kept what jobs did by themselves, and what people did or were refused.
         allowed_hosts: hosts that connectors may reach; "*" for any.
         result_store: where results of jobs are kept; `auto` takes Cassandra for equalities and HBase for ranges.
         warm_drivers: so many drivers wait for jobs with the memory and slots that are set here; 0 for none.
@@ -53,6 +55,7 @@ class Settings(BaseSettings):
     own_paths: Annotated[tuple[Path, ...], NoDecode] = ()
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ("127.0.0.1", "localhost")
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = ()
     result_store: Literal["sqlite", "cassandra", "hbase", "auto"] = "sqlite"
     cassandra_hosts: Annotated[tuple[str, ...], NoDecode] = ()
     cassandra_port: int = 9042
@@ -74,13 +77,16 @@ class Settings(BaseSettings):
     lease_s: float = Field(default=20.0, gt=1)
     reconcile_s: float = Field(default=2.0, gt=0)
     stop_grace_s: float = Field(default=60.0, ge=0)
+    events_days: float = Field(default=30.0, gt=0)
+    audit_days: float = Field(default=365.0, gt=0)
     session_hours: float = Field(default=12.0, gt=0)
     frontend: Path | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _split_and_read(cls, values: dict[str, Any]) -> dict[str, Any]:
-        for name in ("allowed_paths", "own_paths", "allowed_hosts", "allowed_origins", "cassandra_hosts"):
+        for name in ("allowed_paths", "own_paths", "allowed_hosts", "allowed_origins", "trusted_proxies",
+                     "cassandra_hosts"):  # fmt: skip
             if isinstance(values.get(name), str):
                 values[name] = tuple(part.strip() for part in values[name].split(",") if part.strip())
         for name in ("admin_password", "secret_key", "cassandra_password", "catalog_url", "redis_url"):
@@ -97,6 +103,16 @@ class Settings(BaseSettings):
         if path.strip("/") and not path.startswith("/"):
             raise ValueError(f"{path[:50]} does not begin with /; write /{path.strip('/')[:50]}")
         return path.rstrip("/")  # the router takes it off only as whole parts of a path
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_addresses(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in proxies:
+            try:
+                ip_network(proxy, strict=False)
+            except ValueError:
+                raise ValueError(f"{proxy[:50]} is no address and no network; write 10.0.0.5 or 10.0.0.0/24") from None
+        return proxies
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -1,4 +1,4 @@
-"""What a problem's `subcode` may be: finer than its code, and as stable. A problem without one of its own has its code."""
+"""What a problem's `subcode` may be: finer than its code, and as stable. Where nothing is finer it is the code."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ SUBCODES: Final = {
     "bad_idempotency_key": "an Idempotency-Key is 1 to 200 printable characters without blanks",
     "bad_name": "a name has other characters than it may",
     "bad_page": "starting_after is not an id of this list",
+    "bad_place": "no path or address, or nothing is there",
     "bad_reason": "rows are not rejected for such a reason",
     "being_deleted": "the job is on its way out",
     "body_ended": "the connection ended before the body did",
@@ -62,6 +63,8 @@ SUBCODES: Final = {
     "starts_anew": "the change needs `start_anew`",
     "store_away": "the store of the results does not answer",
     "too_many_answers": "as many answers are being read as may be",
+    "too_many_answers_of_yours": "the actor is being given as many answers as one may be",
+    "too_many_at_once": "`limit` requests of the actor are being worked on",
     "too_many_jobs": "there are as many jobs as may be",
     "too_many_keys": "the user has as many keys as may be",
     "too_many_logins": "too many attempts to log in",

@@ -20,14 +20,14 @@ from typing import Any, Final
 
 from celery import Celery
 from kombu.exceptions import OperationalError as BrokerDownError
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
-from backend.catalog.models import Job, Lease, results_name
+from backend.catalog.models import Event, Job, Lease, results_name
 from backend.jobs.joinfile import result_spec
 from backend.logs import set_up_logs
 from backend.private import keep_private
@@ -239,6 +239,11 @@ class Reconciler:
         with self.catalog.begin() as session:
             found = session.get(Job, job.id, with_for_update=True)
             if found is not None:
+                # What people did to it stays, for as long as all such lines do.
+                session.execute(
+                    update(Event).where(Event.job_id == job.id, Event.actor_id.is_not(None)).values(job_id=None)
+                )
+                session.flush()
                 session.delete(found)
                 record(session, "job.removed", f"job {job.name} and its results are gone", data={"job_id": job.id})
 
@@ -274,7 +279,7 @@ class Reconciler:
     def _thin(self) -> None:
         if self._thinned_s is None or self.steady_s() - self._thinned_s >= THIN_EVERY_S:
             self._thinned_s = self.steady_s()
-            thin(self.catalog, self.clock_us())
+            thin(self.catalog, self.clock_us(), self.settings.events_days, self.settings.audit_days)
 
 
 def _drop_results(settings: Settings, job: Job) -> None:

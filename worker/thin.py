@@ -1,4 +1,4 @@
-"""What is kept of the past: reports in ever longer spans, and events of the last month."""
+"""What is kept of the past: reports in ever longer spans, and events for as long as admins say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, or_, select
 
 from backend.catalog.database import Catalog
 from backend.catalog.models import Event, Report
@@ -14,16 +14,23 @@ from worker.reports import merged
 
 SPANS: Final = ((600, 10), (7_200, 60))
 """Reports older than so many seconds are merged into one for so many seconds."""
+DAY_US: Final = 86_400_000_000
 REPORTS_S: Final = 24 * 3600
-EVENTS_S: Final = 30 * 24 * 3600
 _ROWS_AT_ONCE = 2_000
 
 
-def thin(catalog: Catalog, now_us: int) -> None:
-    """Merge reports that are older, and remove what is too old."""
+def thin(catalog: Catalog, now_us: int, events_days: float, audit_days: float) -> None:
+    """Merge reports that are older, and remove what is too old.
+
+    Args:
+        events_days, audit_days: as in the settings.
+    """
+    # What is no job's own doing tells what people did, or were refused.
+    is_audit = or_(Event.actor_id.is_not(None), Event.job_id.is_(None))
     with catalog.begin() as session:
         session.execute(delete(Report).where(Report.at_us < now_us - REPORTS_S * 1_000_000))
-        session.execute(delete(Event).where(Event.at_us < now_us - EVENTS_S * 1_000_000))
+        session.execute(delete(Event).where(Event.at_us < now_us - round(events_days * DAY_US), ~is_audit))
+        session.execute(delete(Event).where(Event.at_us < now_us - round(audit_days * DAY_US), is_audit))
     for age_s, span_s in SPANS:
         while _merge(catalog, now_us - age_s * 1_000_000, span_s):
             pass

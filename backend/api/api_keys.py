@@ -63,7 +63,9 @@ def list_api_keys(
 ) -> Page[KeyOut]:  # fmt: skip
     """One's own keys, newest first; also those that were revoked."""
     if all and actor.role != "admin":
-        raise Problem("forbidden.keys_of_others", "only admins see the keys of others; ask without all=true for your own")
+        raise Problem(
+            "forbidden.keys_of_others", "only admins see the keys of others; ask without all=true for your own"
+        )
     rows = select(ApiKey) if all else select(ApiKey).where(ApiKey.user_id == actor.id)
     with context.catalog.read() as session:
         page = page_of(session, rows, ApiKey.id, limit, starting_after, _shape)
@@ -103,7 +105,9 @@ def revoke_api_key(context: InContext, actor: Viewer, id: str) -> None:
             raise Problem("not_found.no_key", f'you have no key "{id[:100]}"')
         # A key that leaked must not take away the stronger ones; people may always revoke their own.
         if actor.key_id is not None and not actor.is_at_least(row.role):
-            raise Problem("forbidden.key_role_too_low", f"a key with the role {actor.role} does not revoke one with {row.role}")
+            raise Problem(
+                "forbidden.key_role_too_low", f"a key with the role {actor.role} does not revoke one with {row.role}"
+            )
         if row.revoked_at_us is None:
             row.revoked_at_us = now_us()
             record(session, "api_key.revoked", f"{actor.name} revoked the key {row.start}...", actor_id=actor.id,

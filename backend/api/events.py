@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import APIRouter
 from sqlalchemy import select
 
@@ -20,4 +22,4 @@ def list_events(
 ) -> Page[EventOut]:
     """What happened, newest first."""
     with context.catalog.read() as session:
-        return page_of(session, select(Event), Event.id, limit, starting_after, event_shape)
+        return page_of(session, select(Event), Event.id, limit, starting_after, partial(event_shape, actor))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request, Response
@@ -288,7 +289,7 @@ def preview_job(context: InContext, actor: Viewer, body: Draft) -> PreviewOut:
     with context.catalog.read() as session:
         inputs = service.entries(session, body.query, body.streams)
         secrets = secrets_of(context.settings, session, inputs.streams)
-    return previewed(context, service.bound_draft(context.settings, _spec(body), inputs, secrets))
+    return previewed(context, service.bound_draft(context.settings, _spec(body), inputs, secrets), actor.id)
 
 
 @router.get("")
@@ -310,13 +311,16 @@ def list_jobs(
 def create_job(context: InContext, actor: Operator, body: JobIn, response: Response) -> JobOut:
     """Create a job. Its query is bound to its streams first, so what is wrong shows now."""
     if not _NAME.fullmatch(body.name):
-        raise Problem("invalid.bad_name", "name: letters, digits, blanks, ., _ and -, 100 at most, a letter or digit first",
+        raise Problem("invalid.bad_name",
+                      "name: letters, digits, blanks, ., _ and -, 100 at most, a letter or digit first",
                       errors=[Place(pointer="/name", detail="is no name")])  # fmt: skip
     spec = _spec(body)
     with context.catalog.read() as session:
         inputs = service.entries(session, body.query, body.streams)
         if session.scalars(select(func.count()).select_from(Job)).one() >= context.settings.jobs_max:
-            raise Problem("conflict.too_many_jobs", f"there are {context.settings.jobs_max} jobs already; delete one first")
+            raise Problem(
+                "conflict.too_many_jobs", f"there are {context.settings.jobs_max} jobs already; delete one first"
+            )
     at_us = now_us()
     job = Job(
         id=new_id("job"), name=body.name, owner_id=actor.id, version=1, spec=spec,
@@ -334,7 +338,9 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
             if body.start:
                 service.want(session, job, lifecycle.RUNNING, actor.id)
     except IntegrityError:
-        raise Problem("conflict.name_taken", f'there is a job "{body.name}" already; change it, or take another name') from None
+        raise Problem(
+            "conflict.name_taken", f'there is a job "{body.name}" already; change it, or take another name'
+        ) from None
     response.headers["Location"] = f"/api/v1/jobs/{job.id}"
     response.headers["ETag"] = etag(job.version)
     return _shape(job, _Ran({}, {}))
@@ -462,9 +468,8 @@ def list_job_events(
     """What happened to a job, newest first."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
-        return page_of(
-            session, select(Event).where(Event.job_id == job.id), Event.id, limit, starting_after, event_shape
-        )
+        rows = select(Event).where(Event.job_id == job.id)
+        return page_of(session, rows, Event.id, limit, starting_after, partial(event_shape, actor))
 
 
 @router.get("/{id}/metrics")
@@ -511,11 +516,12 @@ def get_job_logs(
     return PlainTextResponse(text.replace(str(context.settings.data.absolute()), "."))
 
 
-def event_shape(event: Event) -> EventOut:
-    """An event as clients see it."""
+def event_shape(actor: Actor, event: Event) -> EventOut:
+    """An event as this actor sees it: where people sit is for admins."""
+    data = {name: value for name, value in event.data.items() if name != "address" or actor.role == "admin"}
     return EventOut(
         id=event.id, job_id=event.job_id, at=iso(event.at_us), kind=event.kind, severity=event.severity,
-        message=event.message, data=event.data, actor_id=event.actor_id,
+        message=event.message, data=data, actor_id=event.actor_id,
     )  # fmt: skip
 
 

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, WebSocket
+from fastapi import APIRouter, Header, Path, Query, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
-from backend.auth.actor import Actor, Viewer, actor_of_websocket
+from backend.auth.actor import STATE as ACTOR
+from backend.auth.actor import Actor, Viewer, actor_of_websocket, identify, unauthenticated
+from backend.auth.keys import CATALOG_IS_AWAY
 from backend.catalog.ids import now_us
 from backend.cells import to_json
 from backend.context import Ending, InContext, context_of
+from backend.problems import STATE as PROBLEM
 from backend.problems import Problem
 from backend.results import frames
 from backend.results.connection import CLOSE_S, Connection, news_text
 from backend.results.follower import Follower
 from backend.results.hub import Hub
+from backend.results.limits import Limits
+from backend.results.patience import patient
 from backend.results.service import service_of
 from backend.version import VERSION
 
 router = APIRouter(prefix="/api/v1", tags=["live"])
+
+StillIn = Callable[[], Awaitable[bool]]
+"""Whether the login or key behind a connection still holds."""
 
 
 @router.websocket("/ws")
@@ -40,12 +48,14 @@ async def live(websocket: WebSocket) -> None:
         return
     actor = await actor_of_websocket(websocket)
     if actor is None:
+        websocket.scope["state"][PROBLEM] = unauthenticated()
         await _close(websocket, frames.NOT_AUTHENTICATED, "log in, or send an API key")
         return
     name = _name(actor)
     try:
         service.hub.enter(name)
     except Problem as problem:
+        websocket.scope["state"] |= {PROBLEM: problem, ACTOR: actor}
         await _close(websocket, frames.TOO_MANY, problem.detail)
         return
 
@@ -53,7 +63,7 @@ async def live(websocket: WebSocket) -> None:
         return await actor_of_websocket(websocket) is not None
 
     try:
-        await Connection(websocket, service, VERSION, is_still_in).serve()
+        await Connection(websocket, service, VERSION, is_still_in, actor.id).serve()
     finally:
         service.hub.leave(name)
 
@@ -78,6 +88,7 @@ def _name(actor: Actor) -> str:
 async def stream_results(
     context: InContext,
     actor: Viewer,
+    request: Request,
     id: Annotated[str, Path(max_length=100)],
     where: str | None = None,
     select: Annotated[str | None, Query(description="Columns, separated by commas.")] = None,
@@ -103,16 +114,20 @@ async def stream_results(
     except BaseException:
         hub.leave(name)
         raise
-    return _Events(hub, name, follower, wake, context.ending, context.settings.root_path)
+
+    async def is_still_in() -> bool:
+        return await identify(context, request) is not None
+
+    return _Events(hub, name, follower, wake, context.ending, is_still_in, context.settings.root_path)
 
 
 class _Events(StreamingResponse):
     """The events of one follower, who leaves with the response, however it ends."""
 
     def __init__(self, hub: Hub, name: str, follower: Follower, wake: asyncio.Event, ending: Ending,
-                 root: str) -> None:  # fmt: skip
+                 is_still_in: StillIn, root: str) -> None:  # fmt: skip
         super().__init__(
-            _events(follower, wake, hub.limits.heartbeat_s, ending, root),
+            _events(follower, wake, hub.limits, ending, is_still_in, root),
             media_type="text/event-stream",
             headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
         )
@@ -124,7 +139,8 @@ class _Events(StreamingResponse):
         hub, name, follower = self._leave
         self._ending.wake.add(self._wake)
         try:
-            await super().__call__(scope, receive, send)
+            with suppress(TimeoutError):
+                await super().__call__(scope, receive, patient(send, hub.limits.send_s))
         finally:
             self._ending.wake.discard(self._wake)
             hub.close_follower(follower)
@@ -132,15 +148,22 @@ class _Events(StreamingResponse):
 
 
 async def _events(
-    follower: Follower, wake: asyncio.Event, heartbeat_s: float, ending: Ending, root: str
+    follower: Follower, wake: asyncio.Event, limits: Limits, ending: Ending, is_still_in: StillIn, root: str
 ) -> AsyncIterator[str]:
     loop = asyncio.get_running_loop()
+    heartbeat_s = limits.heartbeat_s
     heard_s = loop.time()
+    check_s = heard_s + limits.recheck_s
     has_schema = False
     yield "retry: 2000\n\n"
     while not ending.has_begun:  # whoever listens comes again, and goes on after the last event
         wake.clear()
         now_s = loop.time()
+        if now_s >= check_s:
+            check_s = now_s + limits.recheck_s
+            if not await _holds(is_still_in):
+                yield _event("error", to_json(unauthenticated().document(root=root)))
+                return  # who comes again without a login is told so
         if follower.schema is not None and not has_schema:
             has_schema = True
             yield _event("schema", follower.schema.model_dump_json())
@@ -167,6 +190,12 @@ async def _events(
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(min(heard_s + heartbeat_s, ready_s or heard_s + heartbeat_s)):
                     await wake.wait()
+
+
+async def _holds(is_still_in: StillIn) -> bool:
+    with suppress(*CATALOG_IS_AWAY):  # a catalog that is away throws nobody out
+        return await is_still_in()
+    return True
 
 
 def _event(kind: str, data: str, id: str | None = None) -> str:

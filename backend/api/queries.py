@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
@@ -18,6 +19,7 @@ from backend.columns import Column
 from backend.context import InContext
 from backend.problems import ProblemDocument
 from backend.results.answers import Running, headers_of
+from backend.results.patience import patient
 from backend.results.question import Format, QueryIn
 from backend.results.service import Service, service_of
 from backend.results.writers import WRITERS
@@ -103,7 +105,7 @@ _ACCEPTED: dict[str, Format] = {
 @router.post("/queries", response_class=Response, responses=_RESPONSES)
 async def query_results(context: InContext, actor: Viewer, request: Request, asked: QueryIn) -> Response:
     """Ask for results by time, by key, with a filter; or for aggregates of them."""
-    return await _reply(service_of(context), request, asked)
+    return await _reply(service_of(context), request, asked, actor.id)
 
 
 _TEXTS = ("to", "key", "key_from", "key_to", "where", "cursor", "after", "upto", "aggregate")
@@ -131,7 +133,7 @@ async def get_results(
         asked = QueryIn.model_validate(values)
     except ValidationError as wrong:
         raise RequestValidationError(wrong.errors()) from None
-    return await _reply(service_of(context), request, asked)
+    return await _reply(service_of(context), request, asked, actor.id)
 
 
 router.add_api_route(
@@ -160,10 +162,10 @@ def _accepted(header: str) -> Format:
     return "json"
 
 
-async def _reply(service: Service, request: Request, asked: QueryIn) -> Response:
-    if (at_once := service.answerer.at_once(asked)) is not None:
+async def _reply(service: Service, request: Request, asked: QueryIn, actor: str | None) -> Response:
+    if (at_once := service.answerer.at_once(asked, actor)) is not None:
         return _response(service, *at_once)
-    running = service.answerer.answer(asked)
+    running = service.answerer.answer(asked, actor=actor)
     try:
         first = await _first(service, request, running)
     except BaseException:
@@ -205,7 +207,8 @@ class _Pieces(StreamingResponse):
         """ASGI's."""
         service, running = self._running
         try:
-            await super().__call__(scope, receive, send)
+            with suppress(TimeoutError):
+                await super().__call__(scope, receive, patient(send, service.limits.send_s))
         finally:
             service.let_go(running)
 

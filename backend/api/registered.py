@@ -136,7 +136,8 @@ class Registry(Generic[Row]):
                      if row.name in self.used(job)]  # fmt: skip
             if users:
                 raise Problem(
-                    "conflict.in_use", f"{self.what} {row.name} is used by {', '.join(users[:5])}; delete those jobs first",
+                    "conflict.in_use",
+                    f"{self.what} {row.name} is used by {', '.join(users[:5])}; delete those jobs first",
                     params={"users": ", ".join(users[:5])},
                 )
             session.delete(row)

@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from backend.api.shapes import Body, Limit, Page, StartingAfter, iso, link_next, page_of
 from backend.auth.actor import Operator, Viewer, may_change
+from backend.catalog.events import record
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import SavedQuery
 from backend.context import InContext
@@ -62,8 +63,12 @@ def save_query(context: InContext, actor: Operator, body: SavedQueryIn, response
     try:
         with context.catalog.begin() as session:
             session.add(kept)
+            record(session, "saved_query.created", f"question {kept.name} was saved", actor_id=actor.id,
+                   data={"query_id": kept.id})  # fmt: skip
     except IntegrityError:
-        raise Problem("conflict.name_taken", f'there is a saved query "{body.name}" already; take another name') from None
+        raise Problem(
+            "conflict.name_taken", f'there is a saved query "{body.name}" already; take another name'
+        ) from None
     response.headers["Location"] = f"/api/v1/saved-queries/{kept.id}"
     return _shape(kept)
 
@@ -82,6 +87,8 @@ def delete_saved_query(context: InContext, actor: Operator, id: str) -> None:
         kept = by_id_or_name(session, SavedQuery, id, "saved query")
         may_change(actor, kept.owner_id)
         session.delete(kept)
+        record(session, "saved_query.deleted", f"question {kept.name} was forgotten", actor_id=actor.id,
+               data={"query_id": kept.id})  # fmt: skip
 
 
 def _shape(kept: SavedQuery) -> SavedQueryOut:

@@ -16,7 +16,7 @@ from backend.auth.passwords import hash_password, is_outdated, matches
 from backend.auth.sessions import COOKIE, clear_cookie, end_session, open_session, set_cookie
 from backend.catalog.events import record
 from backend.catalog.models import User
-from backend.context import InContext
+from backend.context import Context, InContext
 from backend.problems import Problem
 
 router = APIRouter(prefix="/api/v1/sessions", tags=["sessions"])
@@ -47,7 +47,7 @@ def log_in(context: InContext, request: Request, response: Response, body: LogIn
     # The password first, whatever else is wrong: the answer and its time are the same for all reasons.
     if not matches(body.password, seen.password if seen else None) or seen is None or seen.disabled:
         # Not what was typed: people type passwords into the wrong field.
-        _log.warning("refused to log in %s from %s", seen.name if seen else "an unknown user", address)
+        _note_failure(context, seen, address)
         raise _refused()
     limits.forgive_login(name, address)
     renewed = hash_password(body.password) if seen.password and is_outdated(seen.password) else None
@@ -69,8 +69,20 @@ def log_out(context: InContext, actor: Viewer, request: Request, response: Respo
     token = request.cookies.get(COOKIE)
     if token is not None:
         with context.catalog.begin() as session:
-            end_session(session, token)
+            if end_session(session, token):
+                address = address_of(request.scope.get("client"))
+                record(session, "session.closed", f"{actor.name} logged out", actor_id=actor.id,
+                       data={"address": address})  # fmt: skip
         clear_cookie(context.settings, request, response)
+
+
+def _note_failure(context: Context, seen: User | None, address: str) -> None:
+    name = seen.name if seen else "an unknown user"
+    _log.warning("refused to log in %s from %s", name, address)
+    # Attempts are limited, and so are these lines.
+    with context.catalog.begin() as session:
+        record(session, "session.refused", f"somebody failed to log in as {name}", severity="warning",
+               data={"address": address, "user_id": seen.id if seen else None})  # fmt: skip
 
 
 def _refused() -> Problem:

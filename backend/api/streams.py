@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from backend.api.registered import STREAMS, RegisteredOut, Seen, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
 from backend.auth.actor import Actor, Operator, Viewer, may_change
+from backend.auth.audit import audit_of
 from backend.auth.hosts import check_client, check_place
 from backend.auth.secrets import open_sealed, seal
 from backend.catalog.ids import new_id, now_us
@@ -195,9 +196,12 @@ def _push(context: Context, actor: Actor, id: str, body: bytes, batch_id: str | 
     may_change(actor, stream.owner_id)
     if not is_push(stream.spec):
         raise Problem(
-            "conflict.not_a_push_stream", f"stream {stream.name} reads {stream.spec['source']}; rows are pushed into push streams"
+            "conflict.not_a_push_stream",
+            f"stream {stream.name} reads {stream.spec['source']}; rows are pushed into push streams",
         )
     rows, fresh = spool.add(spool.folder_of(context.settings.data, stream.id), body, batch_id)
+    if fresh:
+        audit_of(context).pushed(rows, who=actor.id, name=actor.name, stream_id=stream.id, stream=stream.name)
     return Pushed(rows=rows, duplicate=not fresh)
 
 
@@ -236,7 +240,11 @@ def _check_same_servers(before: dict[str, Any], after: dict[str, Any]) -> None:
     """Secrets are for the servers that they were given for: whoever changes these must know them."""
     if before.get("servers") != after.get("servers"):
         detail = "are others than the secrets were given for; send `secrets` again, or {} to forget them"
-        raise Problem("invalid.secrets_of_other_servers", f"servers {detail}", errors=[Place(pointer="/spec/servers", detail=detail)])
+        raise Problem(
+            "invalid.secrets_of_other_servers",
+            f"servers {detail}",
+            errors=[Place(pointer="/spec/servers", detail=detail)],
+        )
 
 
 def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | None) -> bytes | None:
@@ -244,7 +252,9 @@ def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | No
         return None
     if spec["source"] != "kafka":
         raise Problem(
-            "invalid.no_secrets_here", "only Kafka streams have secrets", errors=[Place(pointer="/secrets", detail="not here")]
+            "invalid.no_secrets_here",
+            "only Kafka streams have secrets",
+            errors=[Place(pointer="/secrets", detail="not here")],
         )
     check_client(context.settings, secrets)
     return seal(context.settings, secrets)

@@ -78,7 +78,9 @@ async def add_upload(
             async for piece in request.stream():
                 await run_sync(draft.write, piece)
         except ClientDisconnect:
-            raise Problem("bad_request.body_ended", "the request ended before its body did; send the file again") from None
+            raise Problem(
+                "bad_request.body_ended", "the request ended before its body did; send the file again"
+            ) from None
         is_new = await run_sync(draft.keep, name, actor.id)
     response.status_code = 201 if is_new else 200
     return await run_sync(_added, context, name, actor.id, is_new)

@@ -165,7 +165,8 @@ def change_user(context: InContext, actor: Admin, id: str, body: UserChange) -> 
     if body.password is not None:
         if seen.id == actor.id:
             raise Problem(
-                "forbidden.own_password", "your own password is changed with the old one, by PUT /api/v1/users/me/password"
+                "forbidden.own_password",
+                "your own password is changed with the old one, by PUT /api/v1/users/me/password",
             )
         check_password(body.password, seen.name)
     hashed = hash_password(body.password) if body.password is not None else None

@@ -159,5 +159,5 @@ Admin = Annotated[Actor, Depends(AtLeast("admin"))]
 
 def _too_little(actor: Actor, needed: str) -> Problem:
     by = "this key has" if actor.key_id else "you have"
-    return Problem("forbidden.role_too_low", f"this needs the role {needed}, and {by} {actor.role}; an admin can change that",
-                   params={"needed": needed, "has": actor.role})  # fmt: skip
+    detail = f"this needs the role {needed}, and {by} {actor.role}; an admin can change that"
+    return Problem("forbidden.role_too_low", detail, params={"needed": needed, "has": actor.role})

@@ -6,18 +6,25 @@ Anonymous requests end here, except on the few routes of `OPEN`: a body of someb
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
+from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from backend.auth import origin
 from backend.auth.actor import STATE, Actor, identify, unauthenticated
-from backend.auth.keys import CATALOG_IS_AWAY
+from backend.auth.audit import audit_of, is_noted
+from backend.auth.gate import FREE, gate_of
+from backend.auth.keys import CATALOG_IS_AWAY, bearer_of
 from backend.auth.limits import address_of, limits_of
 from backend.auth.sessions import COOKIE
 from backend.context import Context
 from backend.paths import path_of
+from backend.problems import STATE as PROBLEM
 from backend.problems import Problem, send_problem
 
 API = "/api/"
@@ -51,12 +58,19 @@ class Guard:
             await self.app(scope, receive, send)
             return
         connection = HTTPConnection(scope)
-        try:
-            await self._check(connection)
-        except Problem as problem:
-            await _refuse(problem, scope, send)
-            return
-        await self.app(scope, receive, send)
+        state = scope.setdefault("state", {})
+        async with AsyncExitStack() as held:
+            try:
+                await self._check(connection)
+                await held.enter_async_context(self._turn(connection))
+            except Problem as problem:
+                await _refuse(problem, scope, send)
+                await self._note(problem, connection)
+                return
+            await self.app(scope, receive, send)
+        refused = state.get(PROBLEM)
+        if isinstance(refused, Problem):
+            await self._note(refused, connection)
 
     async def _check(self, connection: HTTPConnection) -> None:
         scope = connection.scope
@@ -77,20 +91,48 @@ class Guard:
         if actor is None and scope["type"] == "http" and not _is_open(scope["method"], path):
             raise unauthenticated()
 
+    @asynccontextmanager
+    async def _turn(self, connection: HTTPConnection) -> AsyncIterator[None]:
+        path = path_of(connection.scope)
+        is_free = connection.scope["type"] == "websocket" or not path.startswith(API) or path.endswith(FREE)
+        if is_free or self.context.settings.auth == "off":
+            yield
+            return
+        async with gate_of(self.context).turn(_who(connection)):
+            yield
+
+    async def _note(self, problem: Problem, connection: HTTPConnection) -> None:
+        """Have a line of a refusal that somebody may look for."""
+        if not is_noted(problem, with_key=bearer_of(connection.headers) is not None):
+            return
+        scope = connection.scope
+        actor = scope["state"].get(STATE)
+        asked = f"{scope.get('method', 'WEBSOCKET')} {path_of(scope)}"
+        await run_sync(partial(
+            audit_of(self.context).refused, problem, who=actor and actor.id, name=actor.name if actor else "somebody",
+            address=address_of(scope.get("client")), asked=asked,
+        ))  # fmt: skip
+
     async def _admit(self, connection: HTTPConnection) -> Actor | None:
         try:
             actor = await identify(self.context, connection)
         except CATALOG_IS_AWAY as failure:
             _log.warning("the catalog does not answer: %s", failure)
             raise Problem(
-                "unavailable.catalog_away", "the catalog does not answer; try again in a moment", headers={"Retry-After": "2"}
+                "unavailable.catalog_away",
+                "the catalog does not answer; try again in a moment",
+                headers={"Retry-After": "2"},
             ) from None
-        # A key or cookie that opens nothing counts for its address: guessing must not escape the limit.
-        who = actor.id if actor is not None and actor.id is not None else address_of(connection.scope.get("client"))
-        await limits_of(self.context).check_request(who)
         if connection.scope["type"] == "http":
-            connection.scope.setdefault("state", {})[STATE] = actor
+            connection.scope["state"][STATE] = actor
+        await limits_of(self.context).check_request(_who(connection, actor))
         return actor
+
+
+def _who(connection: HTTPConnection, actor: Actor | None = None) -> str:
+    """Whose limits count. A key or cookie that opens nothing counts for its address: guessing must not escape them."""
+    actor = actor or connection.scope["state"].get(STATE)
+    return actor.id if actor is not None and actor.id is not None else address_of(connection.scope.get("client"))
 
 
 def _is_open(method: str, path: str) -> bool:

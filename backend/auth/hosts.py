@@ -87,7 +87,7 @@ def check_path(settings: Settings, path: object, pointer: str) -> Path:
     Cost: one listing of a folder, of its partitions, or of what a pattern matches.
     """
     if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
-        _refuse(pointer, "a path on this platform is absolute, such as /data/orders")
+        _refuse(pointer, "a path on this platform is absolute, such as /data/orders", "bad_place")
     folders = Folders(settings)
     try:
         real = Path(path).resolve()
@@ -97,10 +97,10 @@ def check_path(settings: Settings, path: object, pointer: str) -> Path:
         elif reason is None and is_pattern(real):
             shown, reason = _first_closed(_matched(real, pointer), folders)
         elif reason is None and real.exists() and not real.is_file():
-            _refuse(pointer, f"{path[:200]} is neither a file nor a folder")
+            _refuse(pointer, f"{path[:200]} is neither a file nor a folder", "bad_place")
     except (OSError, RuntimeError) as cause:
         why = getattr(cause, "strerror", None) or "its links lead in a circle"
-        _refuse(pointer, f"{path[:200]} cannot be looked at: {why}")
+        _refuse(pointer, f"{path[:200]} cannot be looked at: {why}", "bad_place")
     if reason is not None:
         _refuse(pointer, f"{shown[:200]} {reason}")
     return real
@@ -166,11 +166,12 @@ def _check_upload(settings: Settings, path: str, pointer: str) -> None:
     try:
         place = path_of(settings, path)
     except InputError as wrong:
-        _refuse(pointer, wrong.message)
+        _refuse(pointer, wrong.message, "bad_place")
     try:
         files = list_files(place)
     except InputError:
-        _refuse(pointer, f"there is no {path[:200]}; send the file to the platform first: streamjoin uploads add FILE")
+        missing = f"there is no {path[:200]}; send the file to the platform first: streamjoin uploads add FILE"
+        _refuse(pointer, missing, "bad_place")
     for file in files:
         if file.is_symlink():
             _refuse(pointer, f"{file.name[:200]} is a link among the uploaded files; remove it from {file.parent}")
@@ -191,7 +192,7 @@ def _check_servers(settings: Settings, servers: object) -> None:
         except ValueError:
             host = port = None
         if not host or not port:
-            _refuse(pointer, f"{part.strip()[:200]!r} is not host:port")
+            _refuse(pointer, f"{part.strip()[:200]!r} is not host:port", "bad_place")
         check_host(settings, host, pointer)
 
 
@@ -232,7 +233,7 @@ def _matched(pattern: Path, pointer: str) -> list[Path]:
     try:
         return list_files(pattern)
     except InputError as wrong:
-        _refuse(pointer, wrong.message)
+        _refuse(pointer, wrong.message, "bad_place")
 
 
 def _addresses(name: str) -> list[IPv4Address | IPv6Address]:
@@ -254,5 +255,5 @@ def _is_metadata(address: IPv4Address | IPv6Address) -> bool:
     return any(address in network for network in _METADATA)
 
 
-def _refuse(pointer: str, detail: str) -> NoReturn:
-    raise Problem("invalid.not_allowed", f"{pointer}: {detail}", errors=[Place(pointer=pointer, detail=detail)])
+def _refuse(pointer: str, detail: str, subcode: str = "not_allowed") -> NoReturn:
+    raise Problem(f"invalid.{subcode}", f"{pointer}: {detail}", errors=[Place(pointer=pointer, detail=detail)])

@@ -90,9 +90,10 @@ class Limits:
             Problem: there were too many; it says when to come again.
         """
         what = "too many attempts to log in"
+        # The narrowest first: what one address may not try any more does not count for everybody else's attempts.
+        self._take(LOGINS_OF_NAME_AND_ADDRESS, what, "logins", _short(name), address)
         self._take(LOGINS_OF_ADDRESS, what, "logins-of-address", address)
         self._take(LOGINS_OF_NAME, what, "logins-of-name", _short(name))
-        self._take(LOGINS_OF_NAME_AND_ADDRESS, what, "logins", _short(name), address)
 
     def forgive_login(self, name: str, address: str) -> None:
         """The password was right: what was mistyped before does not count any more."""

@@ -56,7 +56,8 @@ def check_request(settings: Settings, method: str, headers: Mapping[str, str], *
         raise _foreign(f"a {site} page")
     elif has_cookie and settings.auth == "on" and "sec-fetch-site" not in headers:
         raise Problem(
-            "forbidden.origin_missing", "a request with a session cookie must have an Origin header; programs use API keys instead"
+            "forbidden.origin_missing",
+            "a request with a session cookie must have an Origin header; programs use API keys instead",
         )
 
 

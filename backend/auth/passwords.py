@@ -85,7 +85,9 @@ def _normal(password: str) -> str:
 @contextmanager
 def _slot() -> Iterator[None]:
     if not _slots.acquire(timeout=WAIT_S_MAX):
-        raise Problem("unavailable.too_many_passwords", "too many people log in just now; try again", headers={"Retry-After": "2"})
+        raise Problem(
+            "unavailable.too_many_passwords", "too many people log in just now; try again", headers={"Retry-After": "2"}
+        )
     try:
         yield
     finally:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any, cast
 
 from fastapi import Request, Response
-from sqlalchemy import delete, select
+from sqlalchemy import CursorResult, delete, select
 from sqlalchemy.orm import Session as CatalogSession
 
 from backend.auth.keys import hash_of
@@ -45,9 +46,10 @@ def find_session(session: CatalogSession, token: str) -> User | None:
     )
 
 
-def end_session(session: CatalogSession, token: str) -> None:
-    """End one login."""
-    session.execute(delete(Session).where(Session.hash == hash_of(token)))
+def end_session(session: CatalogSession, token: str) -> bool:
+    """End one login; tell whether there was one."""
+    ended = session.execute(delete(Session).where(Session.hash == hash_of(token)))
+    return bool(cast("CursorResult[Any]", ended).rowcount)
 
 
 def end_sessions_of(session: CatalogSession, user_id: str, but: str | None = None) -> None:

@@ -20,6 +20,7 @@ from streamjoin.spec.prepare import Bound
 AT_ONCE = 2
 """Previews that one process of the API makes side by side: each has two samples and their pairs in memory."""
 _SHARED = "jobs.previews"
+_lock = threading.Lock()
 
 
 class LookedOut(BaseModel):
@@ -58,32 +59,40 @@ class PreviewOut(BaseModel):
     text: str
 
 
-def previewed(context: Context, bound: Bound) -> PreviewOut:
+def previewed(context: Context, bound: Bound, actor: str | None) -> PreviewOut:
     """Make a preview.
 
+    Args:
+        actor: for whom: each has one at a time. None where everybody is the same.
     Raises:
         InputError: a stream cannot be reached.
         Problem: others are being made, or a file is damaged.
     """
-    with _one_of_few(context):
+    with _one_of_few(context, actor):
         try:
             found = preview(bound)
         except RunError as failure:
-            raise Problem("invalid.file_damaged", str(failure), errors=[Place(pointer="/streams", detail=str(failure))]) from None
+            raise Problem(
+                "invalid.file_damaged", str(failure), errors=[Place(pointer="/streams", detail=str(failure))]
+            ) from None
     return _shape(found)
 
 
 @contextmanager
-def _one_of_few(context: Context) -> Iterator[None]:
-    slots = context.shared.setdefault(_SHARED, threading.BoundedSemaphore(AT_ONCE))
-    if not slots.acquire(blocking=False):
-        raise Problem(
-            "rate_limited.too_many_previews", f"{AT_ONCE} previews are being made; ask again in a moment", headers={"Retry-After": "1"}
-        )
+def _one_of_few(context: Context, actor: str | None) -> Iterator[None]:
+    making = context.shared.setdefault(_SHARED, [])
+    with _lock:
+        is_theirs = actor is not None and actor in making
+        if is_theirs or len(making) >= AT_ONCE:
+            what = "a preview of yours is" if is_theirs else f"{AT_ONCE} previews are"
+            raise Problem("rate_limited.too_many_previews", f"{what} being made; ask again in a moment",
+                          headers={"Retry-After": "1"})  # fmt: skip
+        making.append(actor)
     try:
         yield
     finally:
-        slots.release()
+        with _lock:
+            making.remove(actor)
 
 
 def _shape(found: Preview) -> PreviewOut:

@@ -17,6 +17,7 @@ from backend.results.at_once import NotAtOnce
 from backend.results.limits import Limits
 from backend.results.question import QueryIn
 from backend.results.readers import Opened, Place, Places, Readers, Stopped, Watch, store_problem
+from backend.results.slots import Slots
 from backend.results.writers import WRITERS, Writer
 from streamjoin.errors import InputError, StateError, StreamJoinError
 from streamjoin.plan.join import RESULT_KEY
@@ -42,24 +43,21 @@ class Answerer:
     places: Places
     readers: Readers
     limits: Limits
-    slots: threading.Semaphore
+    slots: Slots
 
-    def answer(self, asked: QueryIn, writer: Writer | None = None) -> Running:
+    def answer(self, asked: QueryIn, writer: Writer | None = None, actor: str | None = None) -> Running:
         """Begin an answer; nothing is read before its first step.
 
         Args:
             writer: of the format asked for unless given.
+            actor: whose it is.
         Raises:
             Problem: too many answers are open.
         """
-        if not self.slots.acquire(blocking=False):
-            raise Problem(
-                "rate_limited.too_many_answers", f"{self.limits.answers} answers are being read; ask again in a moment",
-                headers={"Retry-After": "1"},
-            )  # fmt: skip
-        return Running(self, asked, writer or WRITERS[asked.format]())
+        self.slots.take(actor)
+        return Running(self, asked, writer or WRITERS[asked.format](), actor)
 
-    def at_once(self, asked: QueryIn) -> tuple[Running, bytes] | None:
+    def at_once(self, asked: QueryIn, actor: str | None = None) -> tuple[Running, bytes] | None:
         """An answer and its first piece, in the event loop; None where that would hold others up, with nothing begun.
 
         Raises:
@@ -67,7 +65,7 @@ class Answerer:
         """
         if not at_once.may_be(asked) or self.places.known(asked.job) is None:
             return None
-        running = self.answer(asked)
+        running = self.answer(asked, actor=actor)
         try:
             return running, running.step_at_once()
         except NotAtOnce:
@@ -82,8 +80,9 @@ class Running:
         end: how it ended; set with the last piece.
     """
 
-    def __init__(self, answerer: Answerer, asked: QueryIn, writer: Writer) -> None:
+    def __init__(self, answerer: Answerer, asked: QueryIn, writer: Writer, actor: str | None = None) -> None:
         self.asked = asked
+        self.actor = actor
         self.writer = writer
         self.about: dict[str, Any] = {}
         self.end: dict[str, Any] | None = None
@@ -156,7 +155,7 @@ class Running:
             self._pieces.close()
         if self._opened is not None:
             self._answerer.readers.give(self._opened)
-        self._answerer.slots.release()
+        self._answerer.slots.give(self.actor)
 
     def _named(self) -> Generator[bytes]:
         """The pieces; what fails has a name, inside of the answer where its format has room for it."""
@@ -179,7 +178,9 @@ class Running:
         if isinstance(failure, RecursionError):
             return Problem("invalid.nested_too_deeply", "the condition is nested too deeply; write it flatter")
         if isinstance(failure, ExpiredError):
-            return Problem("conflict.expired", str(failure), hint="retention removed it; leave the cursor out to begin anew")
+            return Problem(
+                "conflict.expired", str(failure), hint="retention removed it; leave the cursor out to begin anew"
+            )
         if place is not None and isinstance(failure, StoreError | StateError):
             return store_problem(place, failure)
         assert isinstance(failure, StreamJoinError)
@@ -222,7 +223,8 @@ class Running:
             # DuckDB and Arrow hide what failed underneath of them.
             if self._watch.expired:
                 raise Problem(
-                    "invalid.too_slow", f"the aggregate was not ready within {self._seconds:g} s; ask for a shorter range, "
+                    "invalid.too_slow",
+                    f"the aggregate was not ready within {self._seconds:g} s; ask for a shorter range, "
                     f"or with a larger timeout_s ({self._answerer.limits.seconds:g} at most)",
                 ) from None  # fmt: skip
             if self._watch.failure is not None:

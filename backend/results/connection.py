@@ -84,11 +84,14 @@ class Connection:
 
     Args:
         is_still_in: whether the login or key behind it still holds.
+        actor: whose it is; None where everybody is the same.
     """
 
     def __init__(
-        self, websocket: WebSocket, service: Service, version: str, is_still_in: Callable[[], Awaitable[bool]]
-    ) -> None:
+        self, websocket: WebSocket, service: Service, version: str, is_still_in: Callable[[], Awaitable[bool]],
+        actor: str | None = None,
+    ) -> None:  # fmt: skip
+        self._actor = actor
         self._websocket = websocket
         self._service = service
         self._limits = service.limits
@@ -205,7 +208,10 @@ class Connection:
         if id in self._open or id in self._asked:
             raise Closing(frames.BAD_FRAME, f'there is a subscription "{id[:40]}" already')
         if len(self._open) + len(self._asked) >= self._limits.subscriptions:
-            raise Problem("rate_limited.too_many_subscriptions", f"a websocket has {self._limits.subscriptions} subscriptions at most")
+            raise Problem(
+                "rate_limited.too_many_subscriptions",
+                f"a websocket has {self._limits.subscriptions} subscriptions at most",
+            )
 
     async def _subscribe(self, asked: frames.Subscribe) -> None:
         try:
@@ -221,7 +227,9 @@ class Connection:
         try:
             self._has_room(asked.id)
             if asked.payload.format != "json":
-                raise Problem("invalid.json_only", "a websocket carries JSON; other formats are for POST /api/v1/queries")
+                raise Problem(
+                    "invalid.json_only", "a websocket carries JSON; other formats are for POST /api/v1/queries"
+                )
         except Problem as problem:
             await self._refuse(asked.id, problem)
             return
@@ -253,7 +261,9 @@ class Connection:
         await self._send(to_json(frame.model_dump(mode="json")))
 
     async def _refuse(self, id: str, problem: Problem) -> None:
-        await self._send(to_json({"type": "error", "id": id, "payload": problem.document("/api/v1/ws", root=self._root)}))
+        await self._send(
+            to_json({"type": "error", "id": id, "payload": problem.document("/api/v1/ws", root=self._root)})
+        )
         await self._end(id, "failed")
 
     async def _end(self, id: str, reason: str, end: dict[str, Any] | None = None) -> None:
@@ -316,7 +326,7 @@ class Connection:
         running = None
         try:
             writer = FrameWriter()
-            running = service.answerer.answer(asked, writer)
+            running = service.answerer.answer(asked, writer, self._actor)
             begun = False
             while True:
                 piece = await service.run(running.step)

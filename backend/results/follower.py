@@ -194,14 +194,18 @@ class Follower:
         except ExpiredError as gone:
             self.finish(
                 "resync",
-                Problem("conflict.expired", str(gone), hint='subscribe from "oldest", or from "now"; there will be a gap'),
+                Problem(
+                    "conflict.expired", str(gone), hint='subscribe from "oldest", or from "now"; there will be a gap'
+                ),
             )
         except InputError as wrong:
             self.finish("failed", from_engine(wrong))
         except StreamJoinError as failure:
             self.finish("failed", store_problem(self.feed.place, failure))
         except RecursionError:
-            self.finish("failed", Problem("invalid.nested_too_deeply", "the condition is nested too deeply; write it flatter"))
+            self.finish(
+                "failed", Problem("invalid.nested_too_deeply", "the condition is nested too deeply; write it flatter")
+            )
         except Exception:
             # Without a last word the client would wait for ever.
             _log.exception("following job %s for a client failed", self.feed.place.job_id)
@@ -259,7 +263,9 @@ class Follower:
         ends_s = loop.time() + FUTURE_S
         while self.feed.last is None or self.feed.last < id:
             if loop.time() > ends_s:
-                raise Problem("invalid.not_committed", f"snapshot {id} has not been committed; the newest is {self.feed.last}")
+                raise Problem(
+                    "invalid.not_committed", f"snapshot {id} has not been committed; the newest is {self.feed.last}"
+                )
             await asyncio.sleep(0.02)
 
     async def _catch_up(self, after: SnapshotId) -> None:

@@ -56,9 +56,15 @@ class Hub:
             Problem: there are too many.
         """
         if self.sockets.get(actor, 0) >= self.limits.sockets_an_actor:
-            raise Problem("rate_limited.too_many_sockets", f"{self.limits.sockets_an_actor} connections of yours are open; close one")
+            raise Problem(
+                "rate_limited.too_many_sockets",
+                f"{self.limits.sockets_an_actor} connections of yours are open; close one",
+            )
         if sum(self.sockets.values()) >= self.limits.sockets:
-            raise Problem("rate_limited.all_sockets_taken", f"{self.limits.sockets} connections are open, which is all there may be")
+            raise Problem(
+                "rate_limited.all_sockets_taken",
+                f"{self.limits.sockets} connections are open, which is all there may be",
+            )
         self.sockets[actor] = self.sockets.get(actor, 0) + 1
 
     def leave(self, actor: str) -> None:

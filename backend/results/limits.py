@@ -13,7 +13,7 @@ class Limits:
         rows, bytes, seconds: of an answer at most.
         rows_default: of a JSON answer, unless its question says otherwise.
         seconds_default: of an answer, unless its question says otherwise.
-        answers: that are open at once.
+        answers, answers_an_actor: that are open at once.
         frame_bytes: of a client's frame.
         frames_a_second: of one websocket, on average over ten seconds.
         subscriptions: of one websocket.
@@ -35,6 +35,7 @@ class Limits:
     seconds: float = 600.0
     seconds_default: float = 60.0
     answers: int = 64
+    answers_an_actor: int = 32
     frame_bytes: int = 64 << 10
     frames_a_second: int = 50
     subscriptions: int = 32

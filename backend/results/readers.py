@@ -408,7 +408,9 @@ def store_problem(place: Place, failure: Exception) -> Problem:
     """Of a store that failed; what it said may name folders and hosts, so it goes into the log only."""
     _log.warning("the result store of job %s failed: %s", place.job_id, failure)
     if isinstance(failure, StateError):
-        return Problem("internal.results_damaged", f'the results of job "{place.job_name}" are damaged; the log says where')
+        return Problem(
+            "internal.results_damaged", f'the results of job "{place.job_name}" are damaged; the log says where'
+        )
     return Problem(
         "unavailable.store_away",
         f'the result store ({place.spec.kind}) of job "{place.job_name}" does not answer; ask again in a moment',

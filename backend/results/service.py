@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +17,7 @@ from backend.results.hub import Hub
 from backend.results.limits import Limits
 from backend.results.memory import memory_spec
 from backend.results.readers import Memory, Places, Readers
+from backend.results.slots import Slots
 from streamjoin.results.block import hash_sum
 from streamjoin.results.stores.redis import RedisStore
 
@@ -68,7 +68,7 @@ def _make(context: Context, limits: Limits) -> Service:
     assert isinstance(store, RedisStore)
     places = Places(context.settings, context.catalog)
     readers = Readers(Memory(store))
-    answerer = Answerer(places, readers, limits, threading.BoundedSemaphore(limits.answers))
+    answerer = Answerer(places, readers, limits, Slots(limits.answers, limits.answers_an_actor))
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="question")
     pool.submit(_warm_up)
     return Service(limits, places, readers, answerer, Hub(places, readers, context.catalog, limits, pool), pool)

@@ -47,7 +47,9 @@ def add(spool: Path, body: bytes, batch_id: str | None) -> tuple[int, bool]:
     if rows == 0:
         raise Problem("invalid.no_rows", "there are no rows; post JSON lines, one object a line")
     if (spool / SEEN).resolve() != spool.parent.resolve() / spool.name / SEEN:
-        raise Problem("conflict.link_in_data", "the folder of this stream's rows is a link to another place; remove the link")
+        raise Problem(
+            "conflict.link_in_data", "the folder of this stream's rows is a link to another place; remove the link"
+        )
     (spool / SEEN).mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256(body).hexdigest()
     name = f"{new_id('rows')}.jsonl"
@@ -72,7 +74,8 @@ def add(spool: Path, body: bytes, batch_id: str | None) -> tuple[int, bool]:
         if known != digest:
             unfinished.unlink()
             raise Problem(
-                "key_reused.rows_differ", f'other rows were posted as "{batch_id}" before; give these a name of their own'
+                "key_reused.rows_differ",
+                f'other rows were posted as "{batch_id}" before; give these a name of their own',
             )
         if (spool / name).exists():
             unfinished.unlink()

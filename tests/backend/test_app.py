@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi.testclient import TestClient
 
-from backend.settings import Settings
+from backend.middleware import TEXT_BYTES_MAX
 
 
 def test_it_lives_and_says_what_is_missing(api: TestClient) -> None:
@@ -24,6 +24,6 @@ def test_an_unknown_path_is_a_problem_document_with_the_request_id(api: TestClie
     assert (body["code"], body["status"], body["request_id"]) == ("not_found", 404, "mine-1")
 
 
-def test_a_body_that_is_too_large_is_refused(api: TestClient, settings: Settings) -> None:
-    answer = api.post("/api/v1/nothing", content=b"x" * (settings.body_bytes_max + 1))
+def test_a_body_that_is_too_large_is_refused(api: TestClient) -> None:
+    answer = api.post("/api/v1/nothing", content=b"x" * (TEXT_BYTES_MAX + 1))
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")

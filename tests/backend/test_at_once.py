@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from backend.results.limits import Limits
 from backend.results.question import QueryIn
 from backend.results.readers import Memory, Places, Readers
 from backend.results.service import Service
+from backend.results.slots import Slots
 from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.results.stores.store import BlockKey, StoreDownError
 from tests.backend.results_job import SPAN_US, Committer, add_job, make_app, settings_in
@@ -64,9 +64,7 @@ class Asked:
             self.committer.commit(100)
         self.store = Counted(dict(result_spec(settings, self.job).settings)["path"])
         self.readers = Readers(Memory(None), lambda spec: self.store)
-        self.answerer = Answerer(
-            Places(settings, self.catalog), self.readers, Limits(), threading.BoundedSemaphore(ANSWERS)
-        )
+        self.answerer = Answerer(Places(settings, self.catalog), self.readers, Limits(), Slots(ANSWERS, ANSWERS))
 
     def close(self) -> None:
         """Let go."""

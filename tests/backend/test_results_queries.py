@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,6 +25,7 @@ from backend.results.limits import Limits
 from backend.results.question import QueryIn
 from backend.results.readers import KNOWN_S, Memory, Place, Readers
 from backend.results.service import service_of
+from backend.results.slots import Slots
 from backend.results.writers import META, NdjsonWriter
 from backend.settings import Settings
 from streamjoin.results.stores.sqlite import SqliteStore
@@ -392,7 +392,7 @@ class Asked:
         place = Place(job.id, job.name, committer.sink.spec, job.results_name)
         places: Any = type("Fixed", (), {"find": lambda self, name: place})()
         self.readers = Readers(Memory(None), lambda spec: self.store)
-        self.answerer = Answerer(places, self.readers, limits, threading.BoundedSemaphore(limits.answers))
+        self.answerer = Answerer(places, self.readers, limits, Slots(limits.answers, limits.answers))
         self.question = QueryIn(job=job.id, format="ndjson")
 
 
@@ -421,7 +421,7 @@ def test_an_answer_that_nobody_waits_for_is_read_no_further(asked: Asked) -> Non
     assert asked.store.blocks == read
     running.close()
     running.close()
-    assert asked.answerer.slots.acquire(blocking=False) and asked.answerer.slots.acquire(blocking=False)
+    assert asked.answerer.slots.taken == 0
 
 
 def test_time_and_bytes_end_an_answer_and_it_says_so(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -433,7 +433,7 @@ def test_time_and_bytes_end_an_answer_and_it_says_so(asked: Asked, monkeypatch: 
     assert (answer["rows"], answer["truncated"], answer["stopped_by"]) == ([], True, "time")
     assert answer["limits"]["seconds"] == 1e-6
     monkeypatch.setattr("backend.results.answers.PIECE_BYTES", 1 << 16)
-    small = Answerer(asked.answerer.places, asked.readers, Limits(bytes=1000), threading.BoundedSemaphore(1))
+    small = Answerer(asked.answerer.places, asked.readers, Limits(bytes=1000), Slots(1, 1))
     running = small.answer(QueryIn(job="x"))
     body = b""
     while running.end is None:
@@ -565,7 +565,6 @@ def test_who_lets_go_of_an_answer_that_has_ended_stops_nobody_else(asked: Asked)
 
 def test_the_app_gives_all_readers_back(app: FastAPI, api: TestClient, job: Job) -> None:
     service = service_of(app.state.context)
-    before = service.limits.answers
     for question in ({}, {"where": "nope > 1"}, {"limit": 1}, {"job": "nobody"}):
         api.post("/api/v1/queries", json={"job": job.id, **question})
-    assert service.answerer.slots._value == before
+    assert service.answerer.slots.taken == 0

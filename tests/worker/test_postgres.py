@@ -105,12 +105,12 @@ def test_reports_are_thinned_by_two_at_once(catalog: Catalog) -> None:
     (body,) = bodies(7, 1, catalog)
     with catalog.begin() as session:
         session.add_all(Report(job_id=job, at_us=T0 - age_s * S, generation=1, body=body) for age_s in range(601, 4000))
-    threads = [threading.Thread(target=thin, args=(catalog, T0)) for _ in range(2)]
+    threads = [threading.Thread(target=thin, args=(catalog, T0, 30, 365)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    thin(catalog, T0)
+    thin(catalog, T0, 30, 365)
     found = reports_of(catalog, job)
     assert sum(report.body["batches"] for report in found) == 3399 * body["batches"]
     assert len(found) < 400

@@ -16,7 +16,7 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from backend.catalog.database import Catalog
-from backend.catalog.models import Job, Lease
+from backend.catalog.models import Event, Job, Lease
 from backend.jobs.joinfile import result_spec
 from backend.settings import Settings
 from streamjoin.results.stores.spec import StoreSpec
@@ -307,6 +307,9 @@ def test_a_deleted_job_goes_with_results_state_and_rows(desk: Desk) -> None:
     for name in (job, f"{job}-1", "job_other"):
         store.swap_head(name, None, b"head")
     store.close()
+    with desk.catalog.begin() as session:
+        for actor in (None, "usr_1"):
+            session.add(Event(id=f"evt_{actor}", job_id=job, kind="job.started_by_user", message="", actor_id=actor))
     kept = folder.parent / "kept.db"
     os.link(dict(spec.settings)["path"], kept)
     assert desk.look() == {job: Deed.REMOVE}
@@ -314,6 +317,9 @@ def test_a_deleted_job_goes_with_results_state_and_rows(desk: Desk) -> None:
     assert SqliteStore(kept).jobs() == ["job_other"]
     with desk.catalog.read() as session:
         assert session.get(Job, job) is None
+        left = session.get(Event, "evt_usr_1")
+        assert session.get(Event, "evt_None") is None
+        assert left is not None and left.job_id is None  # what people did is kept for as long as admins say
     assert desk.look() == {}
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from sqlalchemy import select
+
 from backend.catalog.database import Catalog
 from backend.catalog.models import Report
 from streamjoin.spark.driver import BatchReport
 from worker.reports import COUNTS, COUNTS_BY_NAME, Reporter, merged, quantiles
-from worker.thin import EVENTS_S, REPORTS_S, thin
+from worker.thin import DAY_US, REPORTS_S, thin
 
 from .jobs import add_job, reports_of
 
@@ -225,7 +227,7 @@ def test_reports_get_rarer_with_age_and_keep_their_sums(catalog: Catalog) -> Non
     job = add_job(catalog)
     (body,) = bodies(4, 1, catalog)
     add_reports(catalog, job, body, range(1, 9000, 4))
-    thin(catalog, NOW)
+    thin(catalog, NOW, 30, 365)
     found = reports_of(catalog, job)
     ages_s = [(NOW - report.at_us) // S for report in found]
     assert sum(report.body["batches"] for report in found) == 2250 * body["batches"]
@@ -234,7 +236,7 @@ def test_reports_get_rarer_with_age_and_keep_their_sums(catalog: Catalog) -> Non
         assert spans == {span_s}, (low, high)
     assert len(found) < 150 + 670 + 35
     before = [(report.at_us, report.span_s) for report in found]
-    thin(catalog, NOW)
+    thin(catalog, NOW, 30, 365)
     assert [(report.at_us, report.span_s) for report in reports_of(catalog, job)] == before
 
 
@@ -244,7 +246,7 @@ def test_generations_and_jobs_are_not_merged_into_one(catalog: Catalog) -> None:
     for job in jobs:
         add_reports(catalog, job, body, range(1001, 1005))
         add_reports(catalog, job, body, range(1005, 1011), generation=2)
-    thin(catalog, NOW)
+    thin(catalog, NOW, 30, 365)
     for job in jobs:
         assert [report.generation for report in reports_of(catalog, job)] == [2, 1]
 
@@ -256,10 +258,13 @@ def test_what_is_too_old_goes(catalog: Catalog) -> None:
     (body,) = bodies(6, 1, catalog)
     add_reports(catalog, job, body, range(REPORTS_S - 100, REPORTS_S + 100, 10))
     with catalog.begin() as session:
-        for number, age_s in enumerate((EVENTS_S - 1, EVENTS_S + 1)):
-            session.add(Event(id=f"evt_{number}", job_id=job, at_us=NOW - age_s * S, kind="job.running", message=""))
-    thin(catalog, NOW)
+        for days in (29, 31, 364, 366):
+            at_us = NOW - days * DAY_US
+            for whose, of, actor in (("job's", job, None), ("platform's", None, None), ("person's", job, "usr_1")):
+                id = f"{whose} {days}"
+                session.add(Event(id=id, job_id=of, at_us=at_us, kind="x", message="", actor_id=actor))
+    thin(catalog, NOW, 30, 365)
     assert all(report.at_us >= NOW - REPORTS_S * S for report in reports_of(catalog, job))
     with catalog.read() as session:
-        assert session.get(Event, "evt_0") is not None
-        assert session.get(Event, "evt_1") is None
+        left = set(session.scalars(select(Event.id)))
+    assert left == {"job's 29", *(f"{whose} {days}" for whose in ("platform's", "person's") for days in (29, 31, 364))}

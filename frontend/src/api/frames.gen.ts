@@ -275,6 +275,12 @@ export interface components {
         /**
          * ProblemDocument
          * @description The body of every error.
+         *
+         *     Args:
+         *         code: stable, one for each kind of failure.
+         *         subcode: stable and finer; the code itself where there is nothing finer.
+         *         params: what the sentence in `detail` is about, for programs.
+         *         can_retry: whether the same request may succeed later, unchanged.
          */
         ProblemDocument: {
             /** Type */
@@ -292,6 +298,23 @@ export interface components {
             instance?: string | null;
             /** Code */
             code: string;
+            /**
+             * Subcode
+             * @default
+             */
+            subcode?: string;
+            /**
+             * Params
+             * @default {}
+             */
+            params?: {
+                [key: string]: string | number | boolean;
+            };
+            /**
+             * Can Retry
+             * @default false
+             */
+            can_retry?: boolean;
             /**
              * Request Id
              * @default null

@@ -761,7 +761,7 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description 200 where requests can be served, else 503; what is checked is named one by one.
+         * @description 200 where requests can be served, else 503; what is checked is named one by one, at most once a second.
          */
         get: operations["readyz"];
         put?: never;
@@ -1809,6 +1809,12 @@ export interface components {
         /**
          * ProblemDocument
          * @description The body of every error.
+         *
+         *     Args:
+         *         code: stable, one for each kind of failure.
+         *         subcode: stable and finer; the code itself where there is nothing finer.
+         *         params: what the sentence in `detail` is about, for programs.
+         *         can_retry: whether the same request may succeed later, unchanged.
          */
         ProblemDocument: {
             /** Type */
@@ -1823,6 +1829,23 @@ export interface components {
             instance?: string | null;
             /** Code */
             code: string;
+            /**
+             * Subcode
+             * @default
+             */
+            subcode?: string;
+            /**
+             * Params
+             * @default {}
+             */
+            params?: {
+                [key: string]: string | number | boolean;
+            };
+            /**
+             * Can Retry
+             * @default false
+             */
+            can_retry?: boolean;
             /** Request Id */
             request_id?: string | null;
             /** Hint */
@@ -1835,15 +1858,17 @@ export interface components {
         };
         /**
          * ProblemOut
-         * @description What a problem's code means.
+         * @description What a problem's code or subcode means; a subcode has no status and no retry of its own.
          */
         ProblemOut: {
             /** Code */
             code: string;
             /** Status */
-            status: number;
+            status: number | null;
             /** Title */
             title: string;
+            /** Can Retry */
+            can_retry: boolean | null;
         };
         /**
          * Pushed

@@ -1,0 +1,155 @@
+"""Nobody holds everything: requests, answers and previews have places in all, and fewer for one actor."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from backend.api import health
+from backend.auth import gate
+from backend.auth.gate import AT_ONCE, Gate
+from backend.context import Context
+from backend.jobs import previews
+from backend.middleware import TEXT_BYTES_MAX
+from backend.problems import Problem
+from backend.results.slots import Slots
+from backend.settings import Settings
+from tests.backend.matrix import Person, add_person, new_app
+from tests.servers.process import comes_true
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> FastAPI:
+    """With auth, and without Redis."""
+    settings = Settings(data=tmp_path, redis_url="redis://127.0.0.1:1/0", auth="on", rate_limit="100000/minute")
+    return new_app(settings)
+
+
+@pytest.fixture
+def context(app: FastAPI) -> Context:
+    found = app.state.context
+    assert isinstance(found, Context)
+    return found
+
+
+@pytest.fixture
+def kim(context: Context) -> Person:
+    return add_person(context, "kim", "operator")
+
+
+@pytest.fixture
+def lou(context: Context) -> Person:
+    return add_person(context, "lou", "viewer")
+
+
+@pytest.fixture
+def api(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+        yield client
+
+
+def test_attack_slow_requests_of_one_actor_hold_up_nobody_else(
+    app: FastAPI, api: TestClient, kim: Person, lou: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "WAIT_S", 0.5)
+    ends, begun = threading.Event(), threading.Semaphore(0)
+
+    @app.get("/api/v1/slow")
+    def slow() -> None:
+        begun.release()
+        ends.wait(60)
+
+    with ThreadPoolExecutor(60) as pool:
+        asked = [pool.submit(api.get, "/api/v1/slow", headers=kim.headers) for _ in range(60)]
+        for _ in range(AT_ONCE):
+            assert begun.acquire(timeout=30)
+        begun_s = time.monotonic()
+        assert api.get("/api/v1/streams", headers=lou.headers).status_code == 200
+        assert time.monotonic() - begun_s < 10
+        assert comes_true(lambda: sum(one.done() for one in asked) == 60 - AT_ONCE, 30)
+        ends.set()
+    answers = [one.result() for one in asked]
+    refused = [answer.json() for answer in answers if answer.status_code == 429]
+    assert {one["subcode"] for one in refused} == {"too_many_at_once"} and len(refused) == 60 - AT_ONCE
+    assert sum(answer.status_code == 200 for answer in answers) == AT_ONCE
+    events = api.get("/api/v1/events", headers=lou.headers).json()["data"]
+    assert [(one["kind"], one["actor_id"]) for one in events if one["kind"] == "request.refused"] == [
+        ("request.refused", kim.id)
+    ]
+    assert api.get("/api/v1/streams", headers=kim.headers).status_code == 200
+
+
+def test_a_turn_comes_as_soon_as_another_ends_and_nothing_is_kept_of_it() -> None:
+    async def ask() -> int:
+        known, most, now = Gate(), 0, 0
+
+        async def one() -> None:
+            nonlocal most, now
+            async with known.turn("kim"):
+                now += 1
+                most = max(most, now)
+                await asyncio.sleep(0.01)
+                now -= 1
+
+        await asyncio.gather(*(one() for _ in range(4 * AT_ONCE)))
+        assert not known._turns
+        return most
+
+    assert asyncio.run(ask()) == AT_ONCE
+
+
+def test_attack_one_actor_cannot_have_all_answers() -> None:
+    slots = Slots(4, 2)
+    slots.take("kim")
+    slots.take("kim")
+    with pytest.raises(Problem) as refused:
+        slots.take("kim")
+    assert (refused.value.code, refused.value.subcode) == ("rate_limited", "too_many_answers_of_yours")
+    slots.take("lou")
+    slots.take("max")
+    with pytest.raises(Problem) as full:
+        slots.take("lou")
+    assert full.value.subcode == "too_many_answers"
+    slots.give("kim")
+    slots.take("kim")
+    assert slots.taken == 4
+    nobody = Slots(3, 1)
+    for _ in range(3):
+        nobody.take(None)  # auth is off, and everybody is the same
+
+
+def test_attack_one_actor_cannot_have_all_previews(context: Context) -> None:
+    with previews._one_of_few(context, "kim"):
+        with pytest.raises(Problem, match="a preview of yours is being made"), previews._one_of_few(context, "kim"):
+            pass
+        with previews._one_of_few(context, "lou"):
+            pass
+    with previews._one_of_few(context, "kim"):
+        pass
+
+
+def test_attack_large_texts_are_not_parsed(api: TestClient, kim: Person) -> None:
+    for path in ("/api/v1/jobs/validate", "/api/v1/queries", "/api/v1/jobs", "/api/v1/streams"):
+        answer = api.post(path, content=b"[" * (TEXT_BYTES_MAX + 1), headers=kim.headers)
+        assert (answer.status_code, answer.json()["subcode"]) == (413, "body_too_large"), path
+        assert answer.json()["params"] == {"limit": TEXT_BYTES_MAX}
+    rows = api.post("/api/v1/streams/none/rows", content=b"x" * (TEXT_BYTES_MAX + 1), headers=kim.headers)
+    assert rows.status_code == 404
+
+
+def test_attack_readiness_is_looked_at_once_a_second(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    monkeypatch.setattr(health, "_checks", lambda _: looks.append(time.sleep(0.1)) or {"catalog": "ok"})
+    monkeypatch.setattr(health, "KEPT_S", 60.0)
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda _: api.get("/readyz"), range(50)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len(looks) == 1
