@@ -28,6 +28,8 @@ class Settings(BaseSettings):
         secret_key: encrypts connection secrets in the catalog; there is no default, and without it none can be kept.
         allowed_paths: folders that file streams may read; `auth.folders` has the rules.
         upload_bytes_max: of a file that is sent to the platform.
+        uploads_bytes_max, spool_bytes_max: of all files that were sent, and of all rows that were pushed.
+        job_slots_max, driver_memory_mib_max: what one job may ask for.
         own_paths: such folders too, but for what is hidden in them; `streamjoin up` sets them where nobody logs in.
         trusted_proxies: addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
         events_days, audit_days: how long it is kept what jobs did by themselves, and what people did or were refused.
@@ -36,6 +38,7 @@ class Settings(BaseSettings):
         warm_drivers: so many drivers wait for jobs with the memory and slots that are set here; 0 for none.
         lease_s: so long a driver may work without having renewed its lease.
         stop_grace_s: so long a driver may finish its batch before it is ended.
+        api_key_days: the longest time that a new API key holds, and how long it does unless it is said.
         frontend: a build of the dashboard; frontend/build beside the backend unless set.
     """
 
@@ -68,11 +71,15 @@ class Settings(BaseSettings):
     spark_jars: str | None = None
     job_slots: int = Field(default=2, ge=1, le=1024)
     starts_max: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
+    job_slots_max: int = Field(default=64, ge=1, le=1024)
+    driver_memory_mib_max: int = Field(default=16 << 10, ge=480)
     driver_memory_mib: int = Field(default=1024, ge=480)
     warm_drivers: int = Field(default=1, ge=0, le=100)
     jobs_max: int = Field(default=100, ge=1)
     body_bytes_max: int = Field(default=4 << 20, ge=1024)
     upload_bytes_max: int = Field(default=64 << 20, ge=1)
+    uploads_bytes_max: int = Field(default=4 << 30, ge=1)
+    spool_bytes_max: int = Field(default=16 << 30, ge=1)
     rate_limit: str = "600/minute"
     lease_s: float = Field(default=20.0, gt=1)
     reconcile_s: float = Field(default=2.0, gt=0)
@@ -80,6 +87,7 @@ class Settings(BaseSettings):
     events_days: float = Field(default=30.0, gt=0)
     audit_days: float = Field(default=365.0, gt=0)
     session_hours: float = Field(default=12.0, gt=0)
+    api_key_days: float = Field(default=365.0, gt=0)
     frontend: Path | None = None
 
     @model_validator(mode="before")

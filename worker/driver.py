@@ -119,6 +119,7 @@ def run(
     # The engine takes seconds to import, and a lease must be entered before.
     from backend.jobs.inputs import inputs_of, secrets_of
     from backend.jobs.joinfile import check_places, join_file, until_end
+    from backend.jobs.limits import check_limits
     from backend.results.memory import recent_for
     from streamjoin.operators import registry
     from streamjoin.spark import run as engine
@@ -133,9 +134,10 @@ def run(
         secrets = secrets_of(settings, reading, job.streams)
     try:
         check_places(settings, inputs_of(job), secrets)
+        file = join_file(settings, job, secrets)
+        check_limits(settings, file.slots, file.run.driver_memory)  # which may be lower than when it was made
     except Problem as refused:
         raise InputError(refused.detail) from None
-    file = join_file(settings, job, secrets)
     if ends:
         require_ends(file)
     bound = bind(file)

@@ -7,6 +7,7 @@ the session: that, and a mark in the environment that every child inherits, says
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ WARM: Final = "warm-"
 UP_PIPE: Final = "STREAMJOIN_UP_PIPE"
 """Variable with a pipe that whoever started the whole platform holds open: when it is gone, drivers go, too."""
 _PAUSE_S = 0.02
+_MARK = re.compile(r"[A-Za-z0-9_-]{1,100}/[0-9]{1,15}")
 
 
 def mark_of(job_id: str, generation: int) -> str:
@@ -49,10 +51,13 @@ def given_to(data: Path, token: str) -> Path:
 
 
 def _owner(data: Path, mark: str) -> tuple[str, int]:
+    """The job and the generation that a mark, which is one, or the file of a driver that waited says."""
     job, _, generation = mark.rpartition("/")
     if job.startswith(WARM):
         with suppress(FileNotFoundError):
-            job, _, generation = given_to(data, job.removeprefix(WARM)).read_text().rpartition("/")
+            said = given_to(data, job.removeprefix(WARM)).read_text(errors="replace")
+            if _MARK.fullmatch(said):
+                job, _, generation = said.rpartition("/")
     return job, int(generation)
 
 
@@ -123,17 +128,26 @@ def leaders(data: Path) -> list[int]:
 
 
 def _marked(data: Path) -> Iterator[tuple[int, str]]:
-    """All processes that carry a mark of the platform with this data folder, each with its mark."""
+    """All processes that carry a mark of the platform with this data folder, each with its mark.
+
+    Any process may have any environment. Other users' processes are not ours, and what is no mark is passed over.
+    """
     folder = f"STREAMJOIN_DATA={data.absolute()}".encode()
     prefix = f"{MARK}=".encode()
+    own = os.geteuid()
     for pid in psutil.pids():
         try:
-            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            place = Path(f"/proc/{pid}")
+            if place.stat().st_uid != own:  # root may read all of them
+                continue
+            variables = (place / "environ").read_bytes().split(b"\0")
         except OSError:
             continue  # it ended meanwhile, or is somebody else's
         mark = next((value for value in variables if value.startswith(prefix)), None)
         if mark is not None and folder in variables:
-            yield pid, mark.decode().removeprefix(f"{MARK}=")
+            text = mark.removeprefix(prefix).decode(errors="replace")
+            if _MARK.fullmatch(text):
+                yield pid, text
 
 
 def kill_all(find: Callable[[], Sequence[int]], within_s: float = 5.0) -> list[int]:

@@ -6,12 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, Field
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
 
 from backend.api.shapes import Body, Limit, Page, StartingAfter, iso, link_next, page_of
 from backend.api.users import Role
-from backend.auth.actor import Viewer
-from backend.auth.keys import make_key
+from backend.auth.actor import Viewer, unauthenticated
+from backend.auth.keys import make_key, revoke
+from backend.auth.sessions import COOKIE
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
 from backend.catalog.models import ApiKey, User
@@ -20,6 +22,7 @@ from backend.problems import Place, Problem
 
 router = APIRouter(prefix="/api/v1/api-keys", tags=["api-keys"])
 KEYS_MAX = 100
+DAY_US = 86_400_000_000
 
 
 def _printable(name: str) -> str:
@@ -34,10 +37,16 @@ class KeyIn(Body):
 
     name: Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
     role: Role = "viewer"
+    days: float | None = Field(
+        default=None, gt=0, description="How long it holds; as long as STREAMJOIN_API_KEY_DAYS says unless given."
+    )
 
 
 class KeyOut(BaseModel):
-    """A key, without what opens something. `start` are its first letters."""
+    """A key, without what opens something. `start` are its first letters.
+
+    `expires_at` is null for keys of versions that made keys without an end, `made_by_key` the key that made it.
+    """
 
     id: str
     name: str
@@ -47,6 +56,8 @@ class KeyOut(BaseModel):
     created_at: str | None
     used_at: str | None
     revoked_at: str | None
+    expires_at: str | None
+    made_by_key: str | None
 
 
 class KeyCreated(KeyOut):
@@ -74,19 +85,32 @@ def list_api_keys(
 
 
 @router.post("", status_code=201)
-def create_api_key(context: InContext, actor: Viewer, body: KeyIn) -> KeyCreated:
-    """Make a key for oneself, with one's own role or less. The answer is the only place where it can be read."""
+def create_api_key(context: InContext, actor: Viewer, request: Request, body: KeyIn) -> KeyCreated:
+    """Make a key for oneself, with one's own role or less. The answer is the only place where it can be read.
+
+    A key that a key makes ends with it. One that a login makes ends when somebody changes the password elsewhere.
+    """
     if actor.id is None:
         raise Problem("conflict.auth_is_off", "auth is off, so nobody needs a key; set STREAMJOIN_AUTH=on")
     if not actor.is_at_least(body.role):
         detail = f"a key has at most the role of who makes it, which is {actor.role}"
         raise Problem("forbidden.key_role_too_high", detail, errors=[Place(pointer="/role", detail=detail)])
-    row, key = make_key(actor.id, body.name, body.role)
+    days_max = context.settings.api_key_days
+    if body.days is not None and body.days > days_max:
+        detail = f"a key holds for {days_max:g} days at most (STREAMJOIN_API_KEY_DAYS)"
+        raise Problem("invalid.key_too_long", f"/days: {detail}", params={"limit": days_max},
+                      errors=[Place(pointer="/days", detail=detail)])  # fmt: skip
+    expires_at_us = now_us() + round((body.days or days_max) * DAY_US)
+    row, key = make_key(actor.id, body.name, body.role, expires_at_us, by_key=actor.key_id,
+                        by_session=None if actor.key_id else request.cookies.get(COOKIE))  # fmt: skip
     with context.catalog.begin() as session:
         # Locks the user, so that many at once cannot pass the count together.
         if session.scalar(select(User.id).where(User.id == actor.id).with_for_update()) is None:
             raise Problem("conflict.user_removed", "you were removed meanwhile; ask an admin")
-        live = select(func.count()).where(ApiKey.user_id == actor.id, ApiKey.revoked_at_us.is_(None))
+        if actor.key_id is not None:
+            _cap(session, row, actor.key_id)
+        holds = or_(ApiKey.expires_at_us.is_(None), ApiKey.expires_at_us > now_us())
+        live = select(func.count()).where(ApiKey.user_id == actor.id, ApiKey.revoked_at_us.is_(None), holds)
         if session.scalars(live).one() >= KEYS_MAX:
             raise Problem("conflict.too_many_keys", f"you have {KEYS_MAX} keys, which is the limit; revoke one first")
         session.add(row)
@@ -97,7 +121,7 @@ def create_api_key(context: InContext, actor: Viewer, body: KeyIn) -> KeyCreated
 
 @router.delete("/{id}", status_code=204)
 def revoke_api_key(context: InContext, actor: Viewer, id: str) -> None:
-    """Revoke a key: from now on it opens nothing. Again changes nothing."""
+    """Revoke a key: from now on it opens nothing, and neither do the keys that it made. Again changes nothing."""
     with context.catalog.begin() as session:
         row = session.get(ApiKey, id)
         # Of others' keys not even whether they exist.
@@ -109,13 +133,24 @@ def revoke_api_key(context: InContext, actor: Viewer, id: str) -> None:
                 "forbidden.key_role_too_low", f"a key with the role {actor.role} does not revoke one with {row.role}"
             )
         if row.revoked_at_us is None:
-            row.revoked_at_us = now_us()
-            record(session, "api_key.revoked", f"{actor.name} revoked the key {row.start}...", actor_id=actor.id,
-                   data={"key_id": row.id})  # fmt: skip
+            ended = revoke(session, row)
+            more = f", and {len(ended) - 1} that it made" if len(ended) > 1 else ""
+            record(session, "api_key.revoked", f"{actor.name} revoked the key {row.start}...{more}", actor_id=actor.id,
+                   data={"key_id": row.id, "keys": len(ended)})  # fmt: skip
+
+
+def _cap(session: Session, row: ApiKey, maker_id: str) -> None:
+    """A key that is made by another holds no longer than that one, which must hold still."""
+    maker = session.get(ApiKey, maker_id, with_for_update=True)
+    if maker is None or maker.revoked_at_us is not None:
+        raise unauthenticated()
+    if maker.expires_at_us is not None and row.expires_at_us is not None:
+        row.expires_at_us = min(row.expires_at_us, maker.expires_at_us)
 
 
 def _shape(row: ApiKey) -> KeyOut:
     return KeyOut.model_validate(
         {"id": row.id, "name": row.name, "start": row.start, "role": row.role, "user_id": row.user_id,
-         "created_at": iso(row.created_at_us), "used_at": iso(row.used_at_us), "revoked_at": iso(row.revoked_at_us)}
+         "created_at": iso(row.created_at_us), "used_at": iso(row.used_at_us), "revoked_at": iso(row.revoked_at_us),
+         "expires_at": iso(row.expires_at_us), "made_by_key": row.made_by_key}
     )  # fmt: skip

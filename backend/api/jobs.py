@@ -39,6 +39,7 @@ from backend.jobs import service
 from backend.jobs.change import Change, diff, starts_anew
 from backend.jobs.inputs import Inputs, inputs_of, secrets_of
 from backend.jobs.joinfile import check_spec, with_store
+from backend.jobs.limits import check_limits
 from backend.jobs.previews import PreviewOut, previewed
 from backend.problems import Place, Problem
 from streamjoin.errors import StreamJoinError
@@ -432,6 +433,8 @@ def restart_job(context: InContext, actor: Operator, id: str) -> JobOut:
 @done_once
 def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale) -> JobOut:
     """Give a job another number of slots. Units and state stay: unit u then runs in slot u mod slots."""
+
+    check_limits(context.settings, body.slots, 0)
 
     def rescale(session: Session, job: Job) -> None:
         spec = {**job.spec, "run": {**(job.spec.get("run") or {}), "slots": body.slots}}

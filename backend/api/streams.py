@@ -199,6 +199,8 @@ def _push(context: Context, actor: Actor, id: str, body: bytes, batch_id: str | 
             "conflict.not_a_push_stream",
             f"stream {stream.name} reads {stream.spec['source']}; rows are pushed into push streams",
         )
+    data = context.settings.data.absolute()
+    context.space(data / "spool", "spool_bytes_max").take(len(body))
     rows, fresh = spool.add(spool.folder_of(context.settings.data, stream.id), body, batch_id)
     if fresh:
         audit_of(context).pushed(rows, who=actor.id, name=actor.name, stream_id=stream.id, stream=stream.name)

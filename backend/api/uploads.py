@@ -73,15 +73,18 @@ async def add_upload(
             "curl --data-binary @FILE does",
         )
     name = check_name(name)
-    with store.Draft(folder_of(context.settings)) as draft:
-        try:
-            async for piece in request.stream():
-                await run_sync(draft.write, piece)
-        except ClientDisconnect:
-            raise Problem(
-                "bad_request.body_ended", "the request ended before its body did; send the file again"
-            ) from None
+    folder = folder_of(context.settings)
+    draft = store.Draft(folder, context.space(folder, "uploads_bytes_max"))
+    await run_sync(draft.begin)
+    try:
+        async for piece in request.stream():
+            await run_sync(draft.write, piece)
         is_new = await run_sync(draft.keep, name, actor.id)
+    except ClientDisconnect:
+        detail = "the request ended before its body did; send the file again"
+        raise Problem("bad_request.body_ended", detail) from None
+    finally:
+        draft.end()
     response.status_code = 201 if is_new else 200
     return await run_sync(_added, context, name, actor.id, is_new)
 

@@ -95,7 +95,7 @@ def get_me(actor: Viewer) -> Me:
 
 @router.put("/me/password", status_code=204)
 def change_own_password(context: InContext, actor: Viewer, request: Request, body: PasswordChange) -> None:
-    """Change one's own password. All other logins end; API keys stay."""
+    """Change one's own password. All other logins end, and the API keys that they made."""
     if actor.id is None:
         raise Problem("conflict.auth_is_off", "auth is off, so nobody has a password; set STREAMJOIN_AUTH=on")
     check_password(body.new, actor.name, "/new")

@@ -30,14 +30,48 @@ def hash_of(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def make_key(user_id: str, name: str, role: str) -> tuple[ApiKey, str]:
-    """A new key for the catalog, and its text, which exists nowhere else."""
+def make_key(
+    user_id: str, name: str, role: str, expires_at_us: int | None = None, *, by_key: str | None = None,
+    by_session: str | None = None,
+) -> tuple[ApiKey, str]:  # fmt: skip
+    """A new key for the catalog, and its text, which exists nowhere else.
+
+    Args:
+        by_key, by_session: the id of the key, or the token of the login, that makes it.
+    """
     key = PREFIX + secrets.token_urlsafe(32)
     row = ApiKey(
         id=new_id("key"), user_id=user_id, name=name, start=key[:START_LETTERS], hash=hash_of(key), role=role,
-        created_at_us=now_us(), used_at_us=None, revoked_at_us=None,
+        created_at_us=now_us(), used_at_us=None, revoked_at_us=None, expires_at_us=expires_at_us, made_by_key=by_key,
+        made_by_session=None if by_session is None else hash_of(by_session),
     )  # fmt: skip
     return row, key
+
+
+def revoke(session: Session, key: ApiKey) -> list[ApiKey]:
+    """Revoke a key in this transaction, with those that it made, and those that these made; gives all of them."""
+    ended = [key]
+    for one in ended:  # grows
+        if one.revoked_at_us is None:
+            one.revoked_at_us = now_us()
+        ended += session.scalars(select(ApiKey).where(ApiKey.made_by_key == one.id, ApiKey.revoked_at_us.is_(None)))
+    return ended
+
+
+def revoke_keys_of_logins(session: Session, user_id: str, but: str | None = None) -> int:
+    """Revoke what a user's logins made, but for one login, with what these keys made; gives how many there were.
+
+    Whoever had one of these logins may have made a key to come back with, and have logged out since.
+
+    Args:
+        but: the token of the login whose keys stay.
+    """
+    made = select(ApiKey).where(
+        ApiKey.user_id == user_id, ApiKey.made_by_session.is_not(None), ApiKey.revoked_at_us.is_(None)
+    )
+    if but is not None:
+        made = made.where(ApiKey.made_by_session != hash_of(but))
+    return len({one.id for key in session.scalars(made).all() for one in revoke(session, key)})
 
 
 def bearer_of(headers: Mapping[str, str]) -> str | None:
@@ -47,13 +81,18 @@ def bearer_of(headers: Mapping[str, str]) -> str | None:
 
 
 def find_key(session: Session, key: str) -> tuple[ApiKey, User] | None:
-    """The key and its user; None for anything that opens nothing: unknown, revoked, or of a disabled user."""
+    """The key and its user; None for anything that opens nothing: unknown, revoked, over, or of a disabled user."""
     if not _KEY.fullmatch(key):
         return None
     found = session.execute(
         select(ApiKey, User)
         .join(User, User.id == ApiKey.user_id)
-        .where(ApiKey.hash == hash_of(key), ApiKey.revoked_at_us.is_(None), User.disabled.is_(False))
+        .where(
+            ApiKey.hash == hash_of(key),
+            ApiKey.revoked_at_us.is_(None),
+            User.disabled.is_(False),
+            or_(ApiKey.expires_at_us.is_(None), ApiKey.expires_at_us > now_us()),
+        )
     ).one_or_none()
     return None if found is None else (found[0], found[1])
 

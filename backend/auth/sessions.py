@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from sqlalchemy import CursorResult, delete, select
 from sqlalchemy.orm import Session as CatalogSession
 
-from backend.auth.keys import hash_of
+from backend.auth.keys import hash_of, revoke_keys_of_logins
 from backend.catalog.ids import now_us
 from backend.catalog.models import Session, User
 from backend.settings import Settings
@@ -53,7 +53,8 @@ def end_session(session: CatalogSession, token: str) -> bool:
 
 
 def end_sessions_of(session: CatalogSession, user_id: str, but: str | None = None) -> None:
-    """End all logins of a user, but the one with this token."""
+    """End all logins of a user, but the one with this token; keys that the others made, ever, end as well."""
+    revoke_keys_of_logins(session, user_id, but)
     ended = delete(Session).where(Session.user_id == user_id)
     session.execute(ended if but is None else ended.where(Session.hash != hash_of(but)))
 

@@ -55,7 +55,12 @@ class Session(Base):
 
 
 class ApiKey(Base):
-    """A program's key, kept as its hash; `start` are its first letters, to tell keys apart."""
+    """A program's key, kept as its hash; `start` are its first letters, to tell keys apart.
+
+    Args:
+        expires_at_us: None for keys of versions that made keys without an end.
+        made_by_key, made_by_session: the key's id or the login's hash that made it; it dies with either.
+    """
 
     __tablename__ = "api_keys"
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
@@ -67,6 +72,9 @@ class ApiKey(Base):
     created_at_us: Mapped[int] = mapped_column(default=now_us)
     used_at_us: Mapped[int | None]
     revoked_at_us: Mapped[int | None]
+    expires_at_us: Mapped[int | None]
+    made_by_key: Mapped[str | None] = mapped_column(String(40), index=True)
+    made_by_session: Mapped[str | None] = mapped_column(String(64))
 
 
 class Registered(Base):

@@ -15,6 +15,7 @@ from backend.catalog.models import Job, JobRevision, Registered, Relation, Strea
 from backend.jobs.change import Change, diff
 from backend.jobs.inputs import Inputs, inputs_of
 from backend.jobs.joinfile import check_places, draft_file, join_file
+from backend.jobs.limits import check_limits
 from backend.lookup import by_id_or_name
 from backend.problems import Place, Problem, from_engine
 from backend.settings import Settings
@@ -91,7 +92,9 @@ def bound_draft(
     Cost: opens the first file of file streams.
     """
     check_places(settings, inputs, secrets)
-    return bind(draft_file(settings, spec, inputs, secrets or {}))
+    file = draft_file(settings, spec, inputs, secrets or {})
+    check_limits(settings, file.slots, file.run.driver_memory)
+    return bind(file)
 
 
 def bound_job(settings: Settings, job: Job) -> Bound:
@@ -102,7 +105,9 @@ def bound_job(settings: Settings, job: Job) -> Bound:
         Problem: a stream or relation is where none may be read.
     """
     check_places(settings, inputs_of(job))
-    bound = bind(join_file(settings, job, {}))
+    file = join_file(settings, job, {})
+    check_limits(settings, file.slots, file.run.driver_memory)
+    bound = bind(file)
     if bound.operator == registry.SPARK:
         raise UnsupportedError(
             "Spark's own join keeps no results in a store; take biclique or matrix, or compare it on the command line",

@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from filecmp import cmp
 from pathlib import Path
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final
 
 from backend.catalog.ids import new_id
 from backend.problems import Problem
+from backend.space import Space
 from streamjoin.durable import sync_folder, write_durably
 
 DRAFT_KEPT_S: Final = 3600.0
@@ -43,35 +44,37 @@ class Upload:
 
 
 class Draft:
-    """A file that is coming in; leaving the block without `keep` forgets it.
+    """A file that is coming in, from `begin` to `end`; without `keep` before that it is forgotten.
 
     Args:
         folder: of all uploads.
+        space: how much they may take.
     Cost: a write for each piece; nothing of it stays in memory.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, space: Space) -> None:
         self._folder = folder
+        self._space = space
         self._path = folder / _DRAFTS / new_id("upl")
         self._file: BinaryIO
         self._bytes = 0
 
-    def __enter__(self) -> Self:
+    def begin(self) -> None:
         """Begin it."""
         with _told():
             for part in (_DRAFTS, _OWNERS):
                 (self._folder / part).mkdir(parents=True, exist_ok=True)
             _forget_old_drafts(self._folder / _DRAFTS)
-            self._file = open(self._path, "xb")
-        return self
+            self._file = open(self._path, "xb")  # noqa: SIM115
 
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> None:
         """Forget it, unless it was kept."""
         self._file.close()
         self._path.unlink(missing_ok=True)
 
     def write(self, piece: bytes) -> None:
         """Add what came."""
+        self._space.take(len(piece))
         with _told():
             self._file.write(piece)
         self._bytes += len(piece)

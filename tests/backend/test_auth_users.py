@@ -503,3 +503,74 @@ def test_strangers_leave_nothing_in_the_catalog(api: TestClient, context: Contex
         assert session.scalars(select(Idempotency)).all() == []
         # But for one line that tells of it, however often they come.
         assert [event.kind for event in session.scalars(select(Event))] == ["request.refused"]
+
+
+# ---- how long keys hold ------------------------------------------------------------------------------------------
+
+
+def made_with(api: TestClient, headers: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
+    answer = api.post("/api/v1/api-keys", json={"name": "k", **body}, headers=headers or {})
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def opens(api: TestClient, key: dict[str, Any]) -> bool:
+    return api.get("/api/v1/users/me", headers=bearer(key)).status_code == 200
+
+
+def bearer(key: dict[str, Any]) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key['key']}"}
+
+
+def test_a_key_holds_as_long_as_was_said_and_no_longer_than_admins_say(
+    api: TestClient, context: Context, viewer: Person
+) -> None:
+    made = made_with(api, viewer.headers, days=2)
+    year = made_with(api, viewer.headers)
+    long = api.post("/api/v1/api-keys", json={"name": "k", "days": 366}, headers=viewer.headers)
+    assert (long.status_code, long.json()["subcode"], long.json()["params"]) == (422, "key_too_long", {"limit": 365.0})
+    assert opens(api, made)
+    with context.catalog.begin() as session:
+        spans = {
+            row.id: row.expires_at_us - row.created_at_us
+            for row in session.scalars(select(ApiKey).where(ApiKey.id.in_([made["id"], year["id"]])))
+            if row.expires_at_us is not None
+        }
+        assert [round(spans[key["id"]] / 86_400e6) for key in (made, year)] == [2, 365]
+        session.execute(update(ApiKey).where(ApiKey.id == made["id"]).values(expires_at_us=now_us() - 1))
+    assert not opens(api, made) and opens(api, year)
+
+
+def test_attack_a_key_that_leaked_leaves_no_key_behind(api: TestClient, viewer: Person) -> None:
+    leaked = made_with(api, viewer.headers, days=3)
+    child = made_with(api, bearer(leaked))
+    grandchild = made_with(api, bearer(child))
+    assert child["made_by_key"] == leaked["id"] and child["expires_at"] == leaked["expires_at"]
+    assert grandchild["expires_at"] == leaked["expires_at"]  # nor one that holds longer
+    assert opens(api, grandchild)
+    assert api.delete(f"/api/v1/api-keys/{leaked['id']}", headers=viewer.headers).status_code == 204
+    assert [opens(api, key) for key in (leaked, child, grandchild)] == [False] * 3
+    assert api.post("/api/v1/api-keys", json={"name": "k"}, headers=bearer(child)).status_code == 401
+
+
+@pytest.mark.parametrize("by_admin", [False, True])
+def test_attack_a_login_that_was_stolen_leaves_no_key_behind(
+    api: TestClient, app: FastAPI, admin: Person, viewer: Person, by_admin: bool
+) -> None:
+    thief = TestClient(app, base_url="http://127.0.0.1", headers=PAGE)
+    for browser in (api, thief):
+        browser.post("/api/v1/sessions", json={"name": viewer.name, "password": PASSWORD})
+    theirs, mine = made_with(thief), made_with(api)
+    further = made_with(thief, bearer(theirs))
+    assert thief.delete("/api/v1/sessions/current").status_code == 204
+    assert opens(api, theirs)
+    if by_admin:
+        change = {"password": NEW_PASSWORD}
+        assert api.patch(f"/api/v1/users/{viewer.id}", json=change, headers=admin.headers).status_code == 200
+    else:
+        passwords = {"old": PASSWORD, "new": NEW_PASSWORD}
+        assert api.put("/api/v1/users/me/password", json=passwords).status_code == 204
+    assert [opens(api, key) for key in (theirs, further, mine)] == [False, False, not by_admin]
+    api.cookies.clear()
+    assert api.get("/api/v1/users/me", headers=viewer.headers).status_code == 200  # which no login made

@@ -922,7 +922,7 @@ export interface paths {
         get?: never;
         /**
          * Change Own Password
-         * @description Change one's own password. All other logins end; API keys stay.
+         * @description Change one's own password. All other logins end, and the API keys that they made.
          */
         put: operations["change_own_password"];
         post?: never;
@@ -1000,6 +1000,8 @@ export interface paths {
         /**
          * Create Api Key
          * @description Make a key for oneself, with one's own role or less. The answer is the only place where it can be read.
+         *
+         *     A key that a key makes ends with it. One that a login makes ends when somebody changes the password elsewhere.
          */
         post: operations["create_api_key"];
         delete?: never;
@@ -1020,7 +1022,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke Api Key
-         * @description Revoke a key: from now on it opens nothing. Again changes nothing.
+         * @description Revoke a key: from now on it opens nothing, and neither do the keys that it made. Again changes nothing.
          */
         delete: operations["revoke_api_key"];
         options?: never;
@@ -1562,6 +1564,10 @@ export interface components {
             used_at: string | null;
             /** Revoked At */
             revoked_at: string | null;
+            /** Expires At */
+            expires_at: string | null;
+            /** Made By Key */
+            made_by_key: string | null;
             /** Key */
             key: string;
         };
@@ -1578,10 +1584,17 @@ export interface components {
              * @enum {string}
              */
             role?: "viewer" | "operator" | "admin";
+            /**
+             * Days
+             * @description How long it holds; as long as STREAMJOIN_API_KEY_DAYS says unless given.
+             */
+            days?: number | null;
         };
         /**
          * KeyOut
          * @description A key, without what opens something. `start` are its first letters.
+         *
+         *     `expires_at` is null for keys of versions that made keys without an end, `made_by_key` the key that made it.
          */
         KeyOut: {
             /** Id */
@@ -1603,6 +1616,10 @@ export interface components {
             used_at: string | null;
             /** Revoked At */
             revoked_at: string | null;
+            /** Expires At */
+            expires_at: string | null;
+            /** Made By Key */
+            made_by_key: string | null;
         };
         /**
          * LogIn

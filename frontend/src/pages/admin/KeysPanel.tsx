@@ -10,7 +10,8 @@ import { Loading } from '../../components/Loading';
 import { Panel } from '../../components/Panel';
 import { ProblemView } from '../../components/ProblemView';
 import { formatCount } from '../../format';
-import { inOrder } from './keys';
+import { useTimes } from '../../times';
+import { inOrder, isOver } from './keys';
 import classes from './List.module.css';
 import { NewKeyDialog } from './NewKeyDialog';
 import { RevokeDialog } from './RevokeDialog';
@@ -22,7 +23,7 @@ export function KeysPanel({ me }: { me: Me }) {
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
   const keys = useQuery(apiKeysQuery(isAdmin && ofAll));
   const all = keys.data?.data ?? [];
-  const live = all.filter((key) => key.revoked_at === null).length;
+  const live = all.filter((key) => !isOver(key)).length;
   return (
     <Panel
       title="API keys"
@@ -67,6 +68,7 @@ interface KeysTableProps {
 
 function KeysTable({ keys, withUsers, onRevoke }: KeysTableProps) {
   const users = useQuery({ ...usersQuery, enabled: withUsers });
+  const times = useTimes();
   const names = new Map(users.data?.data.map((user) => [user.id, user.name]));
   return (
     <div className={classes.full}>
@@ -78,6 +80,7 @@ function KeysTable({ keys, withUsers, onRevoke }: KeysTableProps) {
             <Table.Th scope="col">Role</Table.Th>
             <Table.Th scope="col">Made</Table.Th>
             <Table.Th scope="col">Last use</Table.Th>
+            <Table.Th scope="col">Holds until</Table.Th>
             <Table.Th scope="col" className={classes.acts}>
               State
             </Table.Th>
@@ -85,7 +88,7 @@ function KeysTable({ keys, withUsers, onRevoke }: KeysTableProps) {
         </Table.Thead>
         <Table.Tbody>
           {keys.map((key) => (
-            <Table.Tr key={key.id} className={key.revoked_at === null ? undefined : classes.gone}>
+            <Table.Tr key={key.id} className={isOver(key) ? classes.gone : undefined}>
               <Table.Th scope="row" className={classes.name}>
                 {key.name}
                 <span className={classes.start}>{key.start}…</span>
@@ -96,13 +99,18 @@ function KeysTable({ keys, withUsers, onRevoke }: KeysTableProps) {
                 <Ago at={key.created_at} />
               </Table.Td>
               <Table.Td className={classes.time}>{key.used_at === null ? 'never' : <Ago at={key.used_at} />}</Table.Td>
+              <Table.Td className={classes.time}>
+                {key.expires_at === null ? 'it is revoked' : times.time(key.expires_at)}
+              </Table.Td>
               <Table.Td className={classes.acts}>
-                {key.revoked_at === null ? (
+                {!isOver(key) ? (
                   <Group justify="flex-end">
                     <Button variant="default" aria-label={`Revoke ${key.name}…`} onClick={() => onRevoke(key)}>
                       Revoke…
                     </Button>
                   </Group>
+                ) : key.revoked_at === null ? (
+                  'over'
                 ) : (
                   <>
                     revoked <Ago at={key.revoked_at} />

@@ -20,7 +20,7 @@ export function ResetDialog({ user, onClose }: { user: User; onClose: () => void
     <Modal opened onClose={onClose} title={`New password of ${user.name}`}>
       <form onSubmit={submit}>
         <Stack>
-          <Text size="sm">All their logins end. Tell it them, and they change it themselves. Their keys stay.</Text>
+          <Text size="sm">All their logins end, and the keys that they made. Tell them the password, and they change it themselves.</Text>
           <UserName name={user.name} />
           <PasswordInput
             label="New password"
