@@ -14,7 +14,8 @@ from backend.columns import Column, columns_of
 from backend.context import Context
 from backend.problems import Place, Problem
 from streamjoin.errors import RunError
-from streamjoin.explain.preview import NOTE, Looked, Preview, Rows, preview, time_text
+from streamjoin.explain.no_row import time_text
+from streamjoin.explain.preview import NOTE, Looked, Preview, Rows, preview
 from streamjoin.spec.prepare import Bound
 
 AT_ONCE = 2

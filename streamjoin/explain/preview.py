@@ -12,25 +12,22 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from streamjoin.engine.loop import Brought, Loop
+from streamjoin.explain.no_row import reason_for, span_text, time_text, times_of
 from streamjoin.explain.overlap import ROW_BYTES_MAX, Sample, row_sizes, samples
-from streamjoin.index.layout import equality_cells
-from streamjoin.intake.event_time import event_times
 from streamjoin.intake.intake import REJECTED
-from streamjoin.intake.selection import select
 from streamjoin.operators.matrix import Matrix
-from streamjoin.plan.expression import Column, Expression, evaluate, walk
+from streamjoin.plan.expression import Column, evaluate, walk
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.schema import ARRIVAL, StreamSchema, type_name
+from streamjoin.plan.schema import StreamSchema, type_name
 from streamjoin.plan.sharing import Plan, SharedPlan
-from streamjoin.plan.window import R, S, TimeWindow
+from streamjoin.plan.window import R, S
 from streamjoin.results.formats import write_table
 from streamjoin.results.parts import json_lines
 from streamjoin.results.sink import Post
@@ -76,7 +73,7 @@ class Looked:
     def __str__(self) -> str:
         words = f"{self.name}: {self.rows:,} {'row' if self.rows == 1 else 'rows'}"
         if self.first_us is not None and self.last_us is not None:
-            words += f" {_span(self.first_us, self.last_us)}"
+            words += f" {span_text(self.first_us, self.last_us)}"
         if self.bad:
             words += f", {self.bad:,} that cannot be read"
         if self.large:
@@ -336,86 +333,12 @@ class _Shown:
 
 
 def _looked(schema: StreamSchema, sample: Sample, dead: int, now_us: int) -> Looked:
-    ts_us = _times(sample.rows, schema, now_us)
+    ts_us, _ = times_of(sample.rows, schema, now_us)
     first, last = (int(ts_us.min()), int(ts_us.max())) if ts_us.size else (None, None)
     return Looked(schema.name, sample.rows.num_rows, sample.bad + dead, sample.large, first, last)
-
-
-def _times(rows: pa.RecordBatch, schema: StreamSchema, now_us: int) -> np.ndarray:
-    ts_us, missing, wrong = event_times(rows, schema, now_us)
-    return ts_us[~(missing | wrong)]
 
 
 def _why_none(shown: _Shown, sampled: tuple[Sample, Sample], now_us: int, cut_off: bool) -> str:
     if shown.large:
         return f"every row that was found is larger than {shown.row_bytes_max >> 10} KiB"
-    return _reason(shown.bound, sampled, now_us, cut_off)
-
-
-def _reason(bound: Bound, sampled: tuple[Sample, Sample], now_us: int, cut_off: bool) -> str:
-    """Why a query gives no row, as far as the samples tell."""
-    query = bound.query
-    chosen: list[pa.RecordBatch] = []
-    for side in (R, S):
-        name, rows = query.names[side], sampled[side].rows
-        if not rows.num_rows:
-            return f"{name} has no rows to look at yet"
-        picked = select(query, side, rows)
-        if not picked.selected.any():
-            return f"no row of {name} that was looked at meets {query.predicate.selections[side]}"
-        if not picked.joinable.any():
-            return f"the key is NULL in every row of {name} that was looked at"
-        chosen.append(rows.filter(pa.array(picked.joinable)))
-    r_us, s_us = (_times(chosen[side], query.streams[side], now_us) for side in (R, S))
-    for side, times in ((R, r_us), (S, s_us)):
-        if not times.size:
-            return f"no row of {query.names[side]} that was looked at has an event time"
-    if isinstance(query.window, TimeWindow) and not _meet(r_us, s_us, query.window):
-        spans = [_span(int(times.min()), int(times.max())) for times in (r_us, s_us)]
-        words = f"the rows of {query.names[R]} are {spans[R]}, those of {query.names[S]} {spans[S]}"
-        arriving = [query.names[side] for side in (R, S) if query.streams[side].time == ARRIVAL]
-        words += "".join(f" ({name} would arrive now)" for name in arriving)
-        return f"{words}; no pair of them is {query.window}"
-    for equality in query.predicate.equalities:
-        r_keys, s_keys = (_keys(equality.keys[side], query.names[side], chosen[side]) for side in (R, S))
-        if not np.isin(r_keys, s_keys).any():
-            return (
-                f"no value of {equality.keys[R]} is among those of {equality.keys[S]} in the rows that were looked at"
-            )
-    if cut_off:
-        return "time ran out before a pair was found"
-    if bound.file.results.where is not None:
-        return "no pair of the rows that were looked at meets the condition and results.where"
-    return "no pair of the rows that were looked at meets the condition"
-
-
-def _keys(key: Expression, name: str, rows: pa.RecordBatch) -> np.ndarray:
-    """A key's values as int64; equal values are equal there."""
-    columns = {(name, column): rows.column(column) for column in rows.schema.names}
-    return equality_cells([evaluate(key, columns, rows.num_rows)])
-
-
-def _meet(r_us: np.ndarray, s_us: np.ndarray, window: TimeWindow) -> bool:
-    """Whether any time of S is in the window of one of R."""
-    s_us = np.sort(s_us)
-    low = np.searchsorted(s_us, r_us - window.before_us, side="left")
-    return bool((np.searchsorted(s_us, r_us + window.after_us, side="right") > low).any())
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _span(first_us: int, last_us: int) -> str:
-    first, last = time_text(first_us), time_text(last_us)
-    return f"at {first}" if first == last else f"from {first} to {last}"
-
-
-def time_text(us: int | None) -> str | None:
-    """An event time as ISO 8601 in UTC, or as microseconds where no calendar has it."""
-    if us is None:
-        return None
-    try:
-        at = _EPOCH + timedelta(microseconds=us)
-    except OverflowError:
-        return f"{us} us"
-    return at.isoformat(timespec="milliseconds" if us % 1_000_000 else "seconds").replace("+00:00", "Z")
+    return reason_for(shown.bound, sampled, now_us, cut_off)

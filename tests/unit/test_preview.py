@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -236,6 +237,49 @@ def test_no_row_has_a_reason(tmp_path: Path, condition: str, reason: str) -> Non
     files(tmp_path, r=some(100, 1), s=some(100, 2))
     found = preview.preview(bound(tmp_path, f'{HEAD}query: "{SELECT} {condition} WITHIN 2 SECONDS"'))
     assert (of(found), found.queries[0].reason) == ([], reason)
+
+
+@pytest.mark.parametrize(
+    ("late_s", "window", "reason"),
+    [
+        (20, "10 SECONDS", "with equal keys that were looked at are within 10 s; within 20 s there are some"),
+        (-20, "10 SECONDS", "with equal keys that were looked at are within 10 s; within 20 s there are some"),
+        (20.25, "10 SECONDS", "with equal keys that were looked at are within 10 s; within 21 s there are some"),
+        (0.0005, "100 MICROSECONDS",
+         "with equal keys that were looked at are within 100 us; within 500 us there are some"),
+        (20, "(60 SECONDS, 1 SECONDS)",
+         "with equal keys that were looked at are within (1 min before, 1 s after); "
+         "within (1 min before, 20 s after) there are some"),
+        (-20, "(0 SECONDS, 1 HOURS)",
+         "with equal keys that were looked at are within (0 us before, 1 h after); "
+         "within (20 s before, 1 h after) there are some"),
+    ],
+)  # fmt: skip
+def test_a_window_that_no_equal_keys_are_within_is_told_with_one_that_has_some(
+    tmp_path: Path, late_s: float, window: str, reason: str
+) -> None:
+    r = [{"ts": place * 60 * SECOND, "id": place, "k": place % 40} for place in range(1, 200)]
+    files(tmp_path, r=r, s=[row | {"ts": int(row["ts"] + late_s * SECOND)} for row in r])
+    text = f'{HEAD}query: "{SELECT} r.id = s.id AND r.k = s.k WITHIN WINDOW"'
+    found = preview.preview(bound(tmp_path, text.replace("WINDOW", window)))
+    assert found.queries[0].reason == f"no two rows {reason}"
+    wider = reason.split("within ")[-1].removesuffix(" there are some")
+    for words, query in ((" before", ""), (" after", ""), ("us", "MICROSECONDS"), ("min", "MINUTES")):
+        wider = wider.replace(words, query)
+    found = preview.preview(
+        bound(
+            tmp_path,
+            text.replace("WINDOW", re.sub(r" s\b| h\b", lambda one: {" s": " SECONDS", " h": " HOURS"}[one[0]], wider)),
+        )
+    )
+    assert found.queries[0].rows.num_rows == 20
+
+
+def test_rows_without_a_key_in_common_are_told_how_near_they_are(tmp_path: Path) -> None:
+    r = [{"ts": place * 60 * SECOND, "id": place, "price": Decimal(1)} for place in range(100)]
+    files(tmp_path, r=r, s=[row | {"ts": row["ts"] + 30 * SECOND} for row in r])
+    found = preview.preview(bound(tmp_path, f'{HEAD}query: "{SELECT} r.price <= s.price WITHIN 5 SECONDS"'))
+    assert found.queries[0].reason == "no two rows that were looked at are within 5 s; within 30 s there are some"
 
 
 def test_a_stream_without_rows_a_key_that_is_never_there_and_times_that_are_none(tmp_path: Path) -> None:
