@@ -29,6 +29,8 @@ export function TimeChart({ title, note, data, format, view, onZoom }: TimeChart
   const ceiling = useMemo(() => ceilingOf(data, view), [data, view]);
   const colours = SERIES[scheme];
   const place = pointed !== null && pointed < data.atS.length ? pointed : data.atS.length - 1;
+  // Without input no batch tells a lag, so a chart may have times and nothing to draw at them.
+  const isEmpty = data.atS.length <= 1 || data.series.length === 0;
   const words = data.series.map((one) => described(one, format)).join('; ');
   return (
     <figure className={classes.chart} data-wide={isWide}>
@@ -72,7 +74,7 @@ export function TimeChart({ title, note, data, format, view, onZoom }: TimeChart
         </ul>
       </figcaption>
       <div ref={ref} className={classes.canvas} role="img" aria-label={`${title}. ${words}`}>
-        {width > 0 && data.atS.length > 1 && (
+        {width > 0 && !isEmpty && (
           <Suspense>
             <Canvas
               data={data}
@@ -89,7 +91,7 @@ export function TimeChart({ title, note, data, format, view, onZoom }: TimeChart
             />
           </Suspense>
         )}
-        {data.atS.length <= 1 && <p className={classes.empty}>nothing reported in this time</p>}
+        {isEmpty && <p className={classes.empty}>nothing reported in this time</p>}
       </div>
     </figure>
   );

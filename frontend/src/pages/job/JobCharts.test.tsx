@@ -1,5 +1,5 @@
 import { MantineProvider } from '@mantine/core';
-import { act, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import type uPlot from 'uplot';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { reportOf } from '../../api/figures';
@@ -17,7 +17,8 @@ const made = vi.hoisted(() => {
       FakePlot.all.push(this);
     }
     batch = (act: () => void) => act();
-    setData = (_: unknown, all: boolean) => {
+    setData = (data: unknown[], all: boolean) => {
+      if (data.length !== this.options.series.length) throw new Error('there are other series than these');
       if (all) this.shown = null;
     };
     setScale = (_: string, stretch: unknown) => {
@@ -43,7 +44,13 @@ const reports = Array.from({ length: 100 }, (_, s) =>
     at: new Date((T0_S + s) * 1000).toISOString(),
     span_s: 1,
     generation: s < 3 ? 1 : 2,
-    figures: { seconds: 1, tuples_per_second: s === 3 ? 62_100 : 900, results_per_second: 9, lag_ms: { r: 5 } },
+    figures: {
+      seconds: 1,
+      tuples_per_second: s === 3 ? 62_100 : 900,
+      results_per_second: 9,
+      lag_ms: { r: 5 },
+      live_tuples: { r: 7 },
+    },
   }),
 );
 
@@ -117,4 +124,23 @@ test('one chart is as wide as the page on demand', () => {
   fireEvent.click(button);
   expect(chart?.getAttribute('data-wide')).toBe('true');
   expect(button.getAttribute('aria-pressed')).toBe('true');
+});
+
+test('a job without input tells no lag, and the other charts are drawn', async () => {
+  cleanup();
+  const quiet = Array.from({ length: 50 }, (_, s) =>
+    reportOf({
+      at: new Date((T0_S + s) * 1000).toISOString(),
+      span_s: 1,
+      generation: 1,
+      figures: { seconds: 1, tuples_per_second: 0, results_per_second: 0, lag_ms: {}, live_tuples: { r: 7 } },
+    }),
+  );
+  render(
+    <MantineProvider env="test">
+      <JobCharts reports={quiet} input={{ kind: 'finished', sinceS: null }} range={null} />
+    </MantineProvider>,
+  );
+  await waitFor(() => expect(FakePlot.all).toHaveLength(3));
+  expect(screen.getByText('nothing reported in this time')).toBeDefined();
 });
