@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from streamjoin.cli import commands as cli
 from streamjoin.cli.platform import common
-from streamjoin.cli.platform.common import CELL_MAX
+from streamjoin.cli.platform.common import CELL_MAX, LAST_CELL_MAX
 from streamjoin.cli.platform.jobs import added
 from streamjoin.client import Client
 from tests.client.serve import Server
@@ -415,6 +415,16 @@ def test_a_table_cuts_what_is_long_and_shows_nothing_that_moves_the_cursor(
     head, row = shown.getvalue().splitlines()
     assert head.split() == ["a", "b", "c.d", "e"]
     assert "\x1b" not in row and len(row.split()[0]) == CELL_MAX and "[1, true]" in row
+
+
+def test_the_last_column_of_a_table_has_room_for_what_an_event_says(capsys: pytest.CaptureFixture[str]) -> None:
+    from streamjoin.cli.platform.common import show
+
+    steps = ", ".join(f"{step} 1234.5 s" for step in ("launch", "process", "spark", "state", "first batch"))
+    said = f"generation 1 committed its first batch 1234.5 s after the start: {steps}"
+    show([{"kind": "job.first_batch", "message": said}, {"message": "x" * 500}], "table", ("kind", "message"))
+    _, row, long = capsys.readouterr().out.splitlines()
+    assert row == f"job.first_batch  {said}" and len(long.split()[0]) == LAST_CELL_MAX
 
 
 @pytest.mark.slow

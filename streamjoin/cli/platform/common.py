@@ -25,6 +25,7 @@ DEPTH_MAX = 64
 STDIN = "-"
 """Stands for a file."""
 CELL_MAX = 60
+LAST_CELL_MAX = 300
 REACH_S = 3.0
 """People look on: a platform that is not there is said to be so soon."""
 Format = Literal["table", "json", "yaml", "csv"]
@@ -231,12 +232,14 @@ def _csv(names: Sequence[str], cells: Iterable[Sequence[str]]) -> str:
 
 
 def _table(names: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    shown = [list(names), *([_short(cell) for cell in row] for row in cells)]
+    # Nothing is aligned behind the last column, so what it says is shown.
+    longest = [*[CELL_MAX] * (len(names) - 1), LAST_CELL_MAX]
+    shown = [list(names), *([_short(cell, most) for cell, most in zip(row, longest, strict=True)] for row in cells)]
     widths = [max(len(row[place]) for row in shown) for place in range(len(names))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _short(text: str) -> str:
+def _short(text: str, most: int) -> str:
     text = "".join(letter if letter.isprintable() else " " for letter in text)
-    return text if len(text) <= CELL_MAX else text[: CELL_MAX - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
