@@ -218,7 +218,7 @@ function Live({ job }: { job: Job }) {
         <StreamFigures job={job} reports={reports} input={input} span={span} />
       </div>
       <div className={classes.results}>
-        <TailPanel job={job} isApproximate={isApproximate(reports)} />
+        <TailPanel job={job} input={input} isApproximate={isApproximate(reports)} />
       </div>
       <div className={classes.columns}>
         <Units report={reports.at(-1)} />

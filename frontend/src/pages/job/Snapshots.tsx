@@ -27,13 +27,19 @@ export function Snapshots({ id, isLive }: { id: string; isLive: boolean }) {
   );
 }
 
+/** Such as "3 snapshots with 120 rows, the largest with 60". */
+export function snapshotWords(count: number, rows: number, most: number): string {
+  const all = `${formatCount(count)} ${count === 1 ? 'snapshot' : 'snapshots'} with ${formatCount(rows)} ${rows === 1 ? 'row' : 'rows'}`;
+  return count === 1 ? all : `${all}, the largest with ${formatCount(most)}`;
+}
+
 function Strip({ snapshots }: { snapshots: Snapshot[] }) {
   const times = useTimes();
   const most = Math.max(...snapshots.map((snapshot) => snapshot.rows), 1);
   const rows = snapshots.reduce((sum, snapshot) => sum + snapshot.rows, 0);
   const partial = snapshots.filter((snapshot) => snapshot.shed > 0).length;
   const approximate = partial > 0 ? `; ${formatCount(partial)} are approximate: tuples were shed` : '';
-  const words = `${formatCount(snapshots.length)} snapshots with ${formatCount(rows)} rows, the largest with ${formatCount(most)}${approximate}`;
+  const words = `${snapshotWords(snapshots.length, rows, most)}${approximate}`;
   return (
     <>
       <div className={classes.strip} role="img" aria-label={words}>

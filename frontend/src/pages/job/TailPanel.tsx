@@ -16,11 +16,18 @@ import { tailJob } from '../../recipes';
 import { Approximate } from './Approximate';
 import { OfQuery } from './OfQuery';
 import { OWN, resultsOf } from './furtherQueries';
+import type { Input } from './input';
 import classes from './TailPanel.module.css';
 
 const ROWS_PX = 440;
 
-export function TailPanel({ job, isApproximate }: { job: Job; isApproximate: boolean }) {
+interface TailPanelProps {
+  job: Job;
+  input: Input;
+  isApproximate: boolean;
+}
+
+export function TailPanel({ job, input, isApproximate }: TailPanelProps) {
   const [where, setWhere] = useState<string | null>(null);
   const [of, setOf] = useState(OWN);
   const { tail, view } = useTail(resultsOf(job.id, of), where);
@@ -56,7 +63,7 @@ export function TailPanel({ job, isApproximate }: { job: Job; isApproximate: boo
       {rows.length > 0 ? (
         <Rows label="Newest results" columns={view.columns} rows={rows} height={ROWS_PX} />
       ) : (
-        view.problem === null && <Waiting job={job} view={view} />
+        view.problem === null && <Waiting job={job} input={input} view={view} />
       )}
     </Panel>
   );
@@ -78,8 +85,10 @@ function Came({ view }: { view: TailView }) {
   );
 }
 
-function Waiting({ job, view }: { job: Job; view: TailView }) {
+export function Waiting({ job, input, view }: { job: Job; input: Input; view: Pick<TailView, 'end'> }) {
   if (view.end === 'deleted') return <Empty title="The job was deleted" />;
+  if (input.kind === 'finished')
+    return <Empty title="No more results come">All input was joined. Ask shows the results that are kept.</Empty>;
   if (job.phase === 'running')
     return <Empty title="Waiting for the next results">They appear here as soon as a snapshot is committed.</Empty>;
   if (job.wanted === 'running')

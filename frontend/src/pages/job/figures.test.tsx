@@ -6,7 +6,9 @@ import type { Job } from '../../api/types';
 import { inputOf } from './input';
 import { JobStats } from './JobStats';
 import { QueryText } from './QueryText';
+import { snapshotWords } from './Snapshots';
 import { StreamFigures } from './StreamFigures';
+import { Waiting } from './TailPanel';
 
 const QUERY = 'SELECT ONLINE r.k\nFROM r, s WHERE r.k = s.k WITHIN 5 SECONDS';
 const job = {
@@ -61,6 +63,25 @@ test('input that is over says "finished", with totals in place of zeros, and not
   expect(screen.queryByText('0/s')).toBeNull();
   expect(screen.getByText('100 stored tuples')).toBeDefined();
   expect(screen.getByRole('columnheader', { name: 'Stored' })).toBeDefined();
+});
+
+test('where no more input comes nobody waits for results, and it is said where those are that came', () => {
+  const view = { end: null };
+  const wait = (...reports: ReturnType<typeof report>[]) => (
+    <MantineProvider env="test">
+      <Waiting job={job} input={inputOf(job, reports)} view={view} />
+    </MantineProvider>
+  );
+  const { rerender } = render(wait(report(0, 500)));
+  expect(screen.getByText('Waiting for the next results')).toBeDefined();
+  rerender(wait(report(0, 500), report(30, 0)));
+  expect(screen.queryByText('Waiting for the next results')).toBeNull();
+  expect(screen.getByText(/Ask shows the results that are kept/)).toBeDefined();
+});
+
+test('one snapshot is not called several', () => {
+  expect(snapshotWords(1, 39, 39)).toBe('1 snapshot with 39 rows');
+  expect(snapshotWords(2, 1, 1)).toBe('2 snapshots with 1 row, the largest with 1');
 });
 
 test('the query stands there as it was written, and is copied by a button with a name, which tells that it did', async () => {

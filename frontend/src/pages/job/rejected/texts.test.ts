@@ -27,6 +27,8 @@ test('a row without a text says what it has', () => {
   expect(textOf({ ...row, record: null, record_base64: '/w==' })).toBe('(base64) /w==');
   expect(textOf({ ...row, record: null })).toBe('(no value)');
   expect(textOf({ ...row, record: '' })).toBe('');
+  expect(textOf({ ...row, record: '3,cyd\n' })).toBe('3,cyd');
+  expect(textOf({ ...row, record: '3,"c\nyd"\r\n' })).toBe('3,"c\nyd"');
   expect(placeOf({ ...row, source: 'a\u202e.csv' })).toBe('a\\u202e.csv, line 3');
 });
 

@@ -11,9 +11,9 @@ const UNSEEN = /(?![\t\n\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 export const visible = (text: string): string =>
   text.replace(UNSEEN, (letter) => `\\u${(letter.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
 
-/** A row's text; bytes that are no text by their base64. */
+/** A row's text without the line break that ended it in its file; bytes that are no text by their base64. */
 export function textOf(row: RejectedRow): string {
-  if (row.record !== null) return visible(row.record);
+  if (row.record !== null) return visible(row.record.replace(/\r?\n$/, ''));
   return row.record_base64 === null ? '(no value)' : `(base64) ${row.record_base64}`;
 }
 
