@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import stat
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -96,6 +97,20 @@ def test_every_program_of_the_platform_begins_with_closing_what_it_makes(
             program.main()
     finally:
         gc.enable()
+
+
+@pytest.mark.slow
+def test_the_api_closes_what_an_earlier_version_left_open_and_logs_it(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    left_by_an_earlier_version(data)
+    # A catalog that cannot be used ends the start after that.
+    settings = {"STREAMJOIN_DATA": str(data), "STREAMJOIN_CATALOG": f"sqlite:///{tmp_path}/nowhere/catalog.db"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "backend"], env=os.environ | settings, capture_output=True, text=True, timeout=120
+    )
+    assert ended.returncode and "cannot be used" in ended.stderr
+    assert "was open to other users" in ended.stdout + ended.stderr
+    assert open_to_others(data) == []
 
 
 def test_the_first_password_is_told_to_people_only(tmp_path: Path) -> None:

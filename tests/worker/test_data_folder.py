@@ -82,6 +82,23 @@ def test_up_says_so_before_anything_starts(home: Path, monkeypatch: pytest.Monke
     assert (home / "two" / "streamjoin-data" / ".gitignore").exists()
 
 
+def test_up_closes_what_an_earlier_version_left_open_and_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun(home / "one", monkeypatch)
+    data = home / "one" / "streamjoin-data"
+    data.chmod(0o755)
+    (data / "catalog.db").chmod(0o644)
+    said: list[str] = []
+    monkeypatch.setenv("STREAMJOIN_REDIS_URL", "redis://127.0.0.1:1/0")
+    api = HeadStart(["sleep", "60"])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("STREAMJOIN_PORT", str(taken.getsockname()[1]))
+        with pytest.raises(InputError, match="something listens"):
+            run(read_up_settings(), threading.Event(), said.append, api)
+    api.give_up()
+    assert "was open to other users" in said[0]
+    assert [path.stat().st_mode & 0o777 for path in (data, data / "catalog.db")] == [0o700, 0o600]
+
+
 def test_a_folder_that_is_gone_or_never_began_is_no_other_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun(home / "one", monkeypatch)
     (home / "one" / "streamjoin-data" / "catalog.db").unlink()
