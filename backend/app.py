@@ -10,7 +10,7 @@ from importlib import import_module
 from fastapi import FastAPI
 
 from backend import frontend, problems
-from backend.api import routers
+from backend.api import described, routers
 from backend.catalog.database import Catalog
 from backend.context import Context
 from backend.middleware import install as install_middleware
@@ -49,5 +49,6 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     install_middleware(app, context)
     routers.include_all(app)
+    described.install(app)
     frontend.install(app, settings)
     return app

@@ -1,36 +1,51 @@
 """`Idempotency-Key` on POST: the same request under the same key is done once, and answered the same for 24 hours.
 
 That holds for routes marked with `done_once`. Their replies are kept in the catalog, in clear, so a repetition may
-reach another API process. A request that failed on our side (5xx) leaves nothing behind: repeating it tries again.
+reach another API process. Only what was done is kept: what was refused, or failed on our side, may be cured by another
+request or by time, so repeating it tries again.
+
+Whoever works on a request says so every few seconds, under a token of its own. When that has been missing for long, its
+process has died, and the next repetition takes the request over; of several at once one does. Who finds at the end that
+it was taken over keeps nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import re
+import secrets
 from collections.abc import Callable, MutableMapping
-from typing import Any, Final, TypeVar
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, cast
 
 from anyio.to_thread import run_sync
-from sqlalchemy import delete, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import CursorResult, delete, select, update
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
 from backend.catalog.models import Idempotency
-from backend.paths import endpoint_of
+from backend.paths import endpoint_of, path_of
+from backend.private import kept_secret
 from backend.problems import Problem, send_problem
+from backend.settings import Settings
 
 KEPT_US = 24 * 3600 * 1_000_000
+BEAT_S = 5.0
+"""How often whoever works on a request says so."""
 GIVEN_UP_US = 60 * 1_000_000
-"""A request that has not ended by then died with its process."""
+"""A request of which nothing has been heard for so long died with its process."""
 REPLY_BYTES_MAX = 1 << 20
+HEADER: Final = "Idempotency-Key"
+REPLAYED: Final = "Idempotency-Replayed"
+OWN_KEY: Final = "idempotency-key"
+"""A file of the data folder, where there is no secret key."""
 _KEY = re.compile(rb"[\x21-\x7e]{1,200}")
 _KEPT_HEADERS = ("content-type", "location", "etag")
-_UNDONE = (401, 403, 408, 429)
-"""Refused before anything was done; the next attempt may be let through."""
 _MARK: Final = "is_done_once"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -49,88 +64,137 @@ def is_done_once(endpoint: Callable[..., Any] | None) -> bool:
     return getattr(endpoint, _MARK, False)
 
 
-class IdempotentPosts:
-    """ASGI middleware around the whole app."""
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A request that is being worked on.
 
-    def __init__(self, app: ASGIApp, catalog: Catalog) -> None:
+    Args:
+        id: of its row.
+        owner: the token of whoever works on it.
+    """
+
+    id: int
+    owner: str
+
+
+class IdempotentPosts:
+    """ASGI middleware around the whole app.
+
+    Args:
+        actor_of: who asks, as a text of 40 characters at most; from the scope of a request that was let in.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, catalog: Catalog, actor_of: Callable[[Scope], str]) -> None:
         self.app = app
         self.catalog = catalog
+        self.actor_of = actor_of
+        self._settings = settings
+        self._hash_key: bytes | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI's."""
         headers = dict(scope["headers"]) if scope["type"] == "http" and scope["method"] == "POST" else {}
-        key = headers.get(b"idempotency-key")
+        key = headers.get(HEADER.lower().encode())
         if key is None or not is_done_once(endpoint_of(scope)):
             await self.app(scope, receive, send)
             return
         try:
             if not _KEY.fullmatch(key):
-                raise Problem(
-                    "bad_request.bad_idempotency_key", "Idempotency-Key is 1 to 200 printable characters without blanks"
-                )
+                detail = f"{HEADER} is 1 to 200 printable characters without blanks"
+                raise Problem("bad_request.bad_idempotency_key", detail)
             body = await _body(receive)
-            credentials = headers.get(b"authorization", b"") + b"\n" + headers.get(b"cookie", b"")
-            actor = hashlib.sha256(credentials).hexdigest()[:40]
-            asked = b"\n".join((scope["raw_path"], scope["query_string"], headers.get(b"content-type", b""), body))
-            # With a key that is not kept: a plain hash of a body would let a password in it be guessed.
-            request_hash = hmac.new(credentials, asked, hashlib.sha256).hexdigest()
-            known = await run_sync(self._begin, actor, key.decode(), request_hash)
+            asked = b"\n".join(
+                (path_of(scope).encode(), scope["query_string"], headers.get(b"content-type", b""), body)
+            )
+            found = await run_sync(self._begin, self.actor_of(scope), key.decode(), asked)
         except Problem as problem:
             await send_problem(scope, problem, send)
             return
-        if known is not None:
-            await _replay(known, send)
-            return
+        if isinstance(found, Idempotency):
+            await _replay(found, send)
+        else:
+            await self._work(found, scope, _again(body), send)
+
+    async def _work(self, claim: Claim, scope: Scope, receive: Receive, send: Send) -> None:
         reply = _Reply()
-        finished = False
+        is_kept = False
+        beating = asyncio.create_task(self._beat(claim))
         try:
-            await self.app(scope, _again(body), reply.take)
-            finished = reply.status is not None and reply.status < 500 and reply.status not in _UNDONE
-            finished = finished and len(reply.body) <= REPLY_BYTES_MAX
+            await self.app(scope, receive, reply.take)
+            is_kept = reply.status is not None and reply.status < 400 and len(reply.body) <= REPLY_BYTES_MAX
         finally:
-            await run_sync(self._end, actor, key.decode(), reply if finished else None)
+            beating.cancel()
+            await run_sync(self._end, claim, reply if is_kept else None)
         for message in reply.messages:
             await send(message)
 
-    def _begin(self, actor: str, key: str, request_hash: str) -> Idempotency | None:
-        """Note that the request is being worked on; what it was answered before, if it was.
+    async def _beat(self, claim: Claim) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            with suppress(SQLAlchemyError):  # the next one may come through
+                await run_sync(self._change, claim, {"beat_at_us": now_us()})
+
+    def _begin(self, actor: str, key: str, asked: bytes) -> Idempotency | Claim:
+        """Claim a request; or what it was answered before.
 
         Raises:
-            Problem: it is still being worked on, or the key belongs to another request.
+            Problem: it is being worked on, or the key belongs to another request.
         """
+        request_hash = hmac.new(self._secret(), asked, hashlib.sha256).hexdigest()
+        owner, now = secrets.token_hex(16), now_us()
         with self.catalog.begin() as session:
-            session.execute(delete(Idempotency).where(Idempotency.created_at_us < now_us() - KEPT_US))
+            session.execute(delete(Idempotency).where(Idempotency.created_at_us < now - KEPT_US))
+        row = Idempotency(
+            actor=actor, key=key, request_hash=request_hash, owner=owner, created_at_us=now, beat_at_us=now
+        )
         try:
             with self.catalog.begin() as session:
-                session.add(Idempotency(actor=actor, key=key, request_hash=request_hash, created_at_us=now_us()))
-            return None
+                session.add(row)
+            return Claim(row.id, owner)
         except IntegrityError:
             pass
-        with self.catalog.begin() as session:
-            row = session.scalar(select(Idempotency).where(Idempotency.actor == actor, Idempotency.key == key))
-            if row is None:  # it was given up just now
-                raise Problem("still_running.failed_just_now", "the same request just failed; send it again")
-            if row.request_hash != request_hash:
-                raise Problem(
-                    "key_reused.other_request", "another request had this Idempotency-Key; give every request its own"
-                )
-            if row.status is not None:
-                return row
-            if row.created_at_us > now_us() - GIVEN_UP_US:
-                raise Problem("still_running.in_progress", "the same request is being worked on; ask again in a moment",
-                              headers={"Retry-After": "1"})  # fmt: skip
-            row.created_at_us = now_us()
-            return None
+        with self.catalog.read() as session:
+            known = session.scalar(select(Idempotency).where(Idempotency.actor == actor, Idempotency.key == key))
+        if known is None:  # it failed just now
+            raise Problem("still_running.failed_just_now", "the same request just failed; send it again")
+        if known.request_hash != request_hash:
+            raise Problem("key_reused.other_request", f"another request had this {HEADER}; give every request its own")
+        if known.status is not None:
+            return known
+        # Of several that find it given up, one changes it from what they all saw.
+        is_over = known.beat_at_us <= now_us() - GIVEN_UP_US
+        if is_over and self._change(Claim(known.id, known.owner), {"owner": owner, "beat_at_us": now_us()}, known):
+            return Claim(known.id, owner)
+        raise Problem("still_running.in_progress", "the same request is being worked on; ask again in a moment",
+                      headers={"Retry-After": "1"})  # fmt: skip
 
-    def _end(self, actor: str, key: str, reply: _Reply | None) -> None:
+    def _end(self, claim: Claim, reply: _Reply | None) -> None:
+        if reply is not None:
+            kept = {"status": reply.status, "headers": reply.kept_headers(), "reply": bytes(reply.body)}
+            self._change(claim, kept)
+            return
         with self.catalog.begin() as session:
-            row = session.scalar(select(Idempotency).where(Idempotency.actor == actor, Idempotency.key == key))
-            if row is None:
-                return
-            if reply is None:
-                session.delete(row)
-            else:
-                row.status, row.headers, row.reply = reply.status, reply.kept_headers(), bytes(reply.body)
+            session.execute(delete(Idempotency).where(*_held(claim)))
+
+    def _change(self, claim: Claim, values: dict[str, Any], seen: Idempotency | None = None) -> bool:
+        """Change a row if it is held, and as it was seen; tell whether it was."""
+        change = update(Idempotency).where(*_held(claim)).values(values)
+        if seen is not None:
+            change = change.where(Idempotency.beat_at_us == seen.beat_at_us)
+        with self.catalog.begin() as session:
+            return cast("CursorResult[Any]", session.execute(change)).rowcount == 1
+
+    def _secret(self) -> bytes:
+        """What hashes of requests are made with: a plain hash of a body would let a password in it be guessed."""
+        if self._hash_key is None:
+            given = self._settings.secret_key
+            text = given.get_secret_value() if given is not None else kept_secret(self._settings.data / OWN_KEY)
+            self._hash_key = hmac.digest(text.encode(), b"idempotency", "sha256")
+        return self._hash_key
+
+
+def _held(claim: Claim) -> tuple[Any, ...]:
+    return Idempotency.id == claim.id, Idempotency.owner == claim.owner, Idempotency.status.is_(None)
 
 
 class _Reply:
@@ -184,6 +248,6 @@ def _again(body: bytes) -> Receive:
 async def _replay(known: Idempotency, send: Send) -> None:
     body = known.reply or b""
     headers = [(name.encode(), str(value).encode()) for name, value in (known.headers or {}).items()]
-    headers += [(b"content-length", str(len(body)).encode()), (b"idempotency-replayed", b"true")]
+    headers += [(b"content-length", str(len(body)).encode()), (REPLAYED.lower().encode(), b"true")]
     await send({"type": "http.response.start", "status": known.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.auth import guard
+from backend.auth.actor import STATE
 from backend.catalog.ids import new_id
 from backend.context import Context
 from backend.idempotency import IdempotentPosts
@@ -40,12 +41,20 @@ SECURITY_HEADERS = (
 def install(app: FastAPI, context: Context) -> None:
     """Put all of it around the app; what is added last is outermost."""
     # A reply that is kept is for those who pass the guard today, so the guard stands outside of it.
-    app.add_middleware(IdempotentPosts, catalog=context.catalog)
+    app.add_middleware(
+        IdempotentPosts, settings=context.settings, catalog=context.catalog, actor_of=idempotent_actor
+    )  # fmt: skip
     guard.install(app, context)
     settings = context.settings
     app.add_middleware(Requests, rows_bytes_max=settings.body_bytes_max, upload_bytes_max=settings.upload_bytes_max)
     if context.settings.root_path:
         app.add_middleware(Below, root_path=context.settings.root_path)
+
+
+def idempotent_actor(scope: Scope) -> str:
+    """Whose idempotency keys count: the same after logging in again, and others for a key with less rights."""
+    actor = scope["state"].get(STATE)
+    return f"{actor.id}/{actor.role}" if actor is not None else ""
 
 
 class Requests:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from streamjoin.durable import write_durably
 from streamjoin.errors import InputError
 
 OTHERS: Final = 0o077
@@ -16,6 +18,26 @@ LEFT_OPEN: Final = (
     "catalog.db", "catalog.db-wal", "catalog.db-shm", "admin-password", "up.lock", "jobs", "spool", "logs", "redis",
 )  # fmt: skip
 """What versions that did not call `keep_private` have made in a data folder, with a mode that others may read."""
+
+
+def kept_secret(file: Path) -> str:
+    """A random secret in a file, made if there is none; processes that look at once agree on it.
+
+    Raises:
+        OSError: it can be neither read nor written.
+    """
+    if not file.exists():
+        draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        write_durably(draft, secrets.token_urlsafe(32).encode())
+        try:
+            os.link(draft, file)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return file.read_text().strip()
 
 
 def keep_private() -> None:

@@ -239,7 +239,13 @@ class Event(Base):
 
 
 class Idempotency(Base):
-    """The reply to a POST that carried an Idempotency-Key; `status` is None while it is being worked on."""
+    """The reply to a POST that carried an Idempotency-Key; `status` is None while it is being worked on.
+
+    Args:
+        actor: the user's id and role.
+        owner: the token of whoever works on it, or did.
+        beat_at_us: when that was last heard of.
+    """
 
     __tablename__ = "idempotency"
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
@@ -249,6 +255,8 @@ class Idempotency(Base):
     status: Mapped[int | None] = mapped_column(Integer)
     headers: Mapped[dict[str, Any] | None]
     reply: Mapped[bytes | None]
+    owner: Mapped[str] = mapped_column(String(40), default="")
+    beat_at_us: Mapped[int] = mapped_column(default=0)
     created_at_us: Mapped[int] = mapped_column(default=now_us, index=True)
     __table_args__ = (UniqueConstraint("actor", "key"),)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,16 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 from sqlalchemy import select, update
 
+from backend import idempotency
 from backend.app import create_app
+from backend.catalog.ids import now_us
 from backend.catalog.models import Idempotency
 from backend.context import Context
-from backend.idempotency import GIVEN_UP_US, KEPT_US, done_once, is_done_once
+from backend.idempotency import GIVEN_UP_US, KEPT_US, OWN_KEY, done_once, is_done_once
 from backend.settings import Settings
 from streamjoin.errors import InputError
 from tests.backend.matrix import PASSWORD, Person, add_person
+from tests.servers.process import comes_true
 
 BODY = {"name": "bids", "spec": {"source": "generator", "kind": "nexmark.bid", "time": "ts"}}
 URL = "/api/v1/streams"
@@ -39,7 +43,8 @@ def rows(app: FastAPI) -> list[Idempotency]:
 def aged(app: FastAPI, by_us: int, **also: object) -> None:
     """As if the requests had come earlier."""
     with app.state.context.catalog.begin() as session:
-        session.execute(update(Idempotency).values(created_at_us=Idempotency.created_at_us - by_us, **also))
+        earlier = {name: getattr(Idempotency, name) - by_us for name in ("created_at_us", "beat_at_us")}
+        session.execute(update(Idempotency).values(**earlier, **also))
 
 
 def test_a_repetition_gets_the_first_reply(api: TestClient) -> None:
@@ -54,9 +59,17 @@ def test_a_repetition_gets_the_first_reply(api: TestClient) -> None:
     assert api.post(URL, json=BODY, headers=key("b")).status_code == 409
 
 
-def test_a_mistake_is_answered_the_same_too(api: TestClient) -> None:
-    wrong = {**BODY, "name": "no name"}
-    assert [api.post(URL, json=wrong, headers=key("a")).status_code for _ in range(2)] == [422, 422]
+def test_a_refusal_that_another_request_cures_is_not_repeated(api: TestClient, app: FastAPI) -> None:
+    query = "SELECT ONLINE bids.price FROM bids, more WHERE bids.auction = more.auction WITHIN 1 SECONDS"
+    job = {"name": "j", "query": query}
+    assert api.post(URL, json=BODY).status_code == 201
+    refused = api.post("/api/v1/jobs", json=job, headers=key("a"))
+    assert (refused.status_code, refused.json()["subcode"]) == (422, "unknown_stream")
+    assert rows(app) == []
+    assert api.post(URL, json={**BODY, "name": "more"}).status_code == 201
+    cured = api.post("/api/v1/jobs", json=job, headers=key("a"))
+    assert cured.status_code == 201 and "idempotency-replayed" not in cured.headers
+    assert api.post("/api/v1/jobs", json=job, headers=key("a")).headers["idempotency-replayed"] == "true"
 
 
 def test_another_request_under_the_key_is_refused(api: TestClient) -> None:
@@ -88,7 +101,7 @@ def test_replies_are_forgotten_after_a_day(api: TestClient, app: FastAPI) -> Non
     api.post(URL, json=BODY, headers=key("a"))
     aged(app, KEPT_US + 1)
     assert api.post(URL, json=BODY, headers=key("a")).json()["code"] == "conflict"
-    assert len(rows(app)) == 1
+    assert rows(app) == []
 
 
 def test_a_failure_of_ours_leaves_nothing_behind(api: TestClient, app: FastAPI) -> None:
@@ -117,6 +130,113 @@ def test_of_many_at_once_one_is_done(api: TestClient) -> None:
     assert set(statuses) <= {201, 409}
     assert 201 in statuses
     assert len(api.get(URL).json()["data"]) == 1
+
+
+# ---- races -------------------------------------------------------------------------------------------------------
+
+
+class Slow:
+    """A route that is done once, and waits until it is let go."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self.begun, self.ends, self.done = threading.Semaphore(0), threading.Event(), 0
+
+        @app.post("/api/v1/slow")
+        @done_once
+        def slow() -> dict[str, int]:
+            self.begun.release()
+            assert self.ends.wait(60)
+            self.done += 1
+            return {"done": self.done}
+
+
+def test_who_still_works_says_so_and_is_not_taken_over(
+    api: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "BEAT_S", 0.1)
+    slow = Slow(app)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(api.post, "/api/v1/slow", headers=key("a"))
+        assert slow.begun.acquire(timeout=30)
+        aged(app, GIVEN_UP_US + 1)  # as if it had begun long ago
+        assert comes_true(lambda: rows(app)[0].beat_at_us > now_us() - GIVEN_UP_US, 30)
+        assert api.post("/api/v1/slow", headers=key("a")).json()["subcode"] == "in_progress"
+        slow.ends.set()
+    assert first.result().json() == api.post("/api/v1/slow", headers=key("a")).json() == {"done": 1}
+
+
+def test_of_many_who_find_a_process_dead_one_takes_over(api: TestClient, app: FastAPI) -> None:
+    slow = Slow(app)
+    api_rows = Idempotency(
+        actor="None/admin", key="a", request_hash="", owner="dead", created_at_us=now_us(), beat_at_us=1
+    )
+    with app.state.context.catalog.begin() as session:
+        session.add(api_rows)
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(api.post, "/api/v1/slow", headers=key("b")) for _ in range(1)]
+        assert slow.begun.acquire(timeout=30)
+        (mine,) = [row for row in rows(app) if row.key == "b"]
+        with app.state.context.catalog.begin() as session:
+            known = {"request_hash": mine.request_hash}
+            session.execute(update(Idempotency).where(Idempotency.key == "a").values(known))
+        asked = [pool.submit(api.post, "/api/v1/slow", headers=key("a")) for _ in range(6)]
+        assert slow.begun.acquire(timeout=30)
+        assert not slow.begun.acquire(timeout=1)
+        assert comes_true(lambda: sum(one.done() for one in asked) == 5, 30)
+        slow.ends.set()
+    codes = sorted(one.result().json().get("subcode", "done") for one in asked)
+    assert codes == ["done", *["in_progress"] * 5]
+
+
+def test_who_was_taken_over_keeps_nothing(api: TestClient, app: FastAPI) -> None:
+    slow = Slow(app)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(api.post, "/api/v1/slow", headers=key("a"))
+        assert slow.begun.acquire(timeout=30)
+        with app.state.context.catalog.begin() as session:
+            session.execute(update(Idempotency).values(owner="another"))
+        slow.ends.set()
+    assert first.result().json() == {"done": 1}
+    (row,) = rows(app)
+    assert (row.owner, row.status) == ("another", None)
+
+
+def test_rows_are_there_once_though_two_processes_pushed_them(api: TestClient, app: FastAPI) -> None:
+    spec = {"source": "push", "time": "ts", "schema": {"id": "int64", "ts": "timestamp"}}
+    assert api.post(URL, json={"name": "clicks", "spec": spec}).status_code == 201
+    pushed = f"{URL}/clicks/rows"
+    assert api.post(pushed, content=b'{"id": 1}\n', headers=key("a")).json() == {"rows": 1, "duplicate": False}
+    with app.state.context.catalog.begin() as session:  # its process was thought dead, and another one does it again
+        session.execute(update(Idempotency).values(status=None, beat_at_us=1))
+    assert api.post(pushed, content=b'{"id": 1}\n', headers=key("a")).json() == {"rows": 1, "duplicate": True}
+    assert api.post(pushed, content=b'{"id": 1}\n', headers=key("b")).json()["duplicate"] is False
+
+
+def test_a_repetition_after_logging_in_again_is_one(tmp_path: Path, empty_catalog: Path) -> None:
+    shutil.copy(empty_catalog, tmp_path / "catalog.db")
+    app = create_app(Settings(data=tmp_path, redis_url="redis://127.0.0.1:1/0", auth="on"))
+    ada = add_person(app.state.context, "ada", "operator")
+    browser = TestClient(app, base_url="http://127.0.0.1", headers={"Origin": "http://127.0.0.1"})
+    made = []
+    for _ in range(2):
+        browser.cookies.clear()
+        assert browser.post("/api/v1/sessions", json={"name": "ada", "password": PASSWORD}).status_code == 201
+        made.append(browser.post(URL, json=BODY, headers=key("a")))
+    assert [answer.status_code for answer in made] == [201, 201] and made[0].json() == made[1].json()
+    bob = add_person(app.state.context, "bob", "operator")
+    assert browser.post(URL, json=BODY, headers={**key("a"), **bob.headers}).json()["subcode"] == "name_taken"
+    assert (tmp_path / OWN_KEY).stat().st_mode & 0o077 == 0 and ada.id != bob.id
+
+
+def test_the_description_tells_of_the_header(app: FastAPI) -> None:
+    described = app.openapi()["paths"]
+    told = {
+        path for path, item in described.items()
+        if any(given["name"] == "Idempotency-Key" for given in item.get("post", {}).get("parameters", []))
+    }  # fmt: skip
+    posts = iter_route_contexts(app.routes)
+    assert told == {str(one.path) for one in posts if "POST" in (one.methods or ()) and is_done_once(one.endpoint)}
+    assert "Idempotency-Replayed" in described[URL]["post"]["responses"]["201"]["headers"]
 
 
 # ---- secrets -----------------------------------------------------------------------------------------------------

@@ -3115,7 +3115,10 @@ export interface operations {
     create_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -3128,6 +3131,8 @@ export interface operations {
             /** @description Successful Response */
             201: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -3328,7 +3333,10 @@ export interface operations {
     start_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -3339,6 +3347,8 @@ export interface operations {
             /** @description Successful Response */
             202: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -3368,7 +3378,10 @@ export interface operations {
     stop_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -3379,6 +3392,8 @@ export interface operations {
             /** @description Successful Response */
             202: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -3408,7 +3423,10 @@ export interface operations {
     restart_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -3419,6 +3437,8 @@ export interface operations {
             /** @description Successful Response */
             202: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -3448,7 +3468,10 @@ export interface operations {
     rescale_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -3463,6 +3486,8 @@ export interface operations {
             /** @description Successful Response */
             202: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -3804,7 +3829,10 @@ export interface operations {
     create_stream: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -3817,6 +3845,8 @@ export interface operations {
             /** @description Successful Response */
             201: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -4056,7 +4086,10 @@ export interface operations {
                 /** @description The caller's own name of these rows: posting them again under it changes nothing. */
                 batch_id?: string | null;
             };
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -4072,6 +4105,8 @@ export interface operations {
             /** @description Successful Response */
             202: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -4144,7 +4179,10 @@ export interface operations {
     create_relation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4157,6 +4195,8 @@ export interface operations {
             /** @description Successful Response */
             201: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -4487,7 +4527,10 @@ export interface operations {
     save_query: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4500,6 +4543,8 @@ export interface operations {
             /** @description Successful Response */
             201: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -4688,7 +4733,10 @@ export interface operations {
     start_demo: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 name: string;
             };
@@ -4699,6 +4747,8 @@ export interface operations {
             /** @description Successful Response */
             202: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -5163,7 +5213,10 @@ export interface operations {
     create_user: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -5176,6 +5229,8 @@ export interface operations {
             /** @description Successful Response */
             201: {
                 headers: {
+                    /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+                    "Idempotency-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
