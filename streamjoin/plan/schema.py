@@ -6,6 +6,7 @@ written in a join file, and which column is the event time.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,6 +90,20 @@ def parse_schema(fields: Mapping[str, str], what: str = "stream") -> pa.Schema:
     schema = pa.schema(columns)
     check_schema(schema, what)
     return schema
+
+
+_LEFT_OUT = b"left out"
+
+
+def without(schema: pa.Schema, left_out: Mapping[str, str]) -> pa.Schema:
+    """A schema that remembers, for messages, which columns a file has that no stream can have: name -> type."""
+    return schema.with_metadata({_LEFT_OUT: json.dumps(left_out)}) if left_out else schema
+
+
+def left_out(schema: pa.Schema) -> dict[str, str]:
+    """The columns of a file that its stream has not, name -> type, as far as they are known."""
+    found: dict[str, str] = json.loads((schema.metadata or {}).get(_LEFT_OUT, b"{}"))
+    return found
 
 
 def check_schema(schema: pa.Schema, what: str = "stream") -> None:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from streamjoin.plan.expression import Column, Expression
-from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.schema import StreamSchema, left_out
 from streamjoin.query.source import Range, Source
 
 Named = TypeVar("Named")
@@ -65,6 +65,12 @@ class Scope:
                 full = f"{self.names[side]}.{column}"
                 known[column] = f"{known[column]} or {full}" if column in known else full
         wanted = f"{stream[0]}.{written}" if stream else written
+        if fields := [full for column, full in known.items() if column.lower().startswith(f"{written.lower()}.")]:
+            raise self.source.wrong(f'"{wanted}" is a struct; name a field of it, such as {fields[0]}', where)
+        for side in sides:
+            for column, kind in left_out(self.streams[side].columns).items():
+                if column.lower() == written.lower():
+                    raise self.source.wrong(f'column "{wanted}" is {kind[:60]}, which no stream can have', where)
         raise self.source.wrong(f'there is no column "{wanted}"; {suggest(written, known)}', where)
 
     def column_at(self, parts: Sequence[tuple[str, Range]]) -> Expression:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from streamjoin.errors import InputError, RunError
 from streamjoin.plan.decimals import to_float64
 from streamjoin.plan.functions.times import from_text
-from streamjoin.plan.schema import parse_type, type_name
+from streamjoin.plan.schema import parse_type, type_name, without
 from streamjoin.plan.types import COLUMN_DIGITS_MAX, TIMESTAMP, TIMESTAMP_NS, as_decimal, is_instant
 
 
@@ -53,7 +53,8 @@ def stream_schema(carried: pa.Schema) -> pa.Schema:
     every = [(field, len(path)) for field, path in _leaves(carried)]
     own = {field.name for field, depth in every if depth == 1}
     fields = [(field.name, stream_type(field.type)) for field, depth in every if depth == 1 or field.name not in own]
-    return pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None])
+    others = {field.name: str(field.type) for field, _ in every if stream_type(field.type) is None}
+    return without(pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None]), others)
 
 
 def _leaves(fields: Iterable[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[pa.Field, tuple[str, ...]]]:

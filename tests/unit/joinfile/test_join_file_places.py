@@ -127,6 +127,15 @@ def test_columns_of_no_stream_type_are_left_out(validate: Try, tmp_path: Path) -
     pq.write_table(pa.table(rows), path)
     plan = validate({"streams/orders": {"source": "parquet", "path": str(path), "time": "ts"}}).plan
     assert plan.streams[0].columns.names == ["ts", "id", "k", "struct.a"]
+    for name, message in (
+        ("list", r'column "orders.list" is list<.*>, which no stream can have'),
+        ("LIST", r'column "orders.LIST" is list<.*>, which no stream can have'),
+        ("struct", '"orders.struct" is a struct; name a field of it, such as orders.struct.a'),
+        ("lists", 'there is no column "orders.lists"'),
+    ):
+        query = f"SELECT ONLINE orders.{name} FROM orders, payments WHERE orders.k = payments.k"
+        with pytest.raises(InputError, match=message):
+            validate({"streams/orders": {"source": "parquet", "path": str(path), "time": "ts"}, "query": query})
 
 
 def test_places_that_may_not_be_written_to_are_refused_before_the_run(

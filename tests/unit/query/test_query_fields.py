@@ -48,7 +48,7 @@ def test_fields_are_joined_on_and_selected_by() -> None:
     ("select", "message"),
     [
         ("p.id", '"p.id" can be r.p.id or s.p.id; write which'),
-        ("r.p", 'there is no column "r.p"'),
+        ("r.p", '"r.p" is a struct; name a field of it, such as r.p.id'),
         ("r.p.nothing", 'there is no column "r.p.nothing"'),
         ("t.p.id", 'there is no stream "t" in FROM'),
         ("r.p.id, r.p.id", 'two output columns are called "r_p_id": r.p.id and r.p.id; give one another name with AS'),
