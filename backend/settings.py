@@ -6,6 +6,7 @@ import os
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -20,6 +21,7 @@ class Settings(BaseSettings):
 
     Args:
         data: the folder of everything that is embedded: catalog, stores, checkpoints, logs.
+        host: where the API listens; of an address as clients have it, such as http://127.0.0.1:8000, host and port.
         catalog_url: a SQLAlchemy URL; SQLite in `data` unless set.
         api_processes: that `streamjoin up` lets serve one port; one answers about 350 short questions a second.
         root_path: what a proxy puts in front of our paths, such as /joins; requests may come with it or without.
@@ -93,6 +95,11 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _split_and_read(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if "://" in str(values.get("host", "")):  # as clients have it
+            address = urlsplit(str(values["host"]))
+            if address.port is not None and str(values.setdefault("port", address.port)) != str(address.port):
+                raise ValueError(f"STREAMJOIN_HOST names port {address.port}, and STREAMJOIN_PORT {values['port']}")
+            values["host"] = address.hostname or ""
         for name in ("allowed_paths", "own_paths", "allowed_hosts", "allowed_origins", "trusted_proxies",
                      "cassandra_hosts"):  # fmt: skip
             if isinstance(values.get(name), str):

@@ -290,8 +290,9 @@ def read_up_settings() -> Settings:
     Raises:
         InputError: one is wrong; the message names it.
     """
-    is_local = is_loopback(os.environ.get("STREAMJOIN_HOST", "127.0.0.1"))
-    settings = read_settings(auth="off") if is_local and "STREAMJOIN_AUTH" not in os.environ else read_settings()
+    settings = read_settings()
+    if is_loopback(settings.host) and "STREAMJOIN_AUTH" not in os.environ:
+        settings = settings.model_copy(update={"auth": "off"})
     if settings.auth == "on" or is_given("allowed_paths") or is_given("own_paths"):
         return settings
     return settings.model_copy(update={"own_paths": own_paths()})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from streamjoin.errors import InputError
 from worker.platform import read_up_settings
 
 
@@ -43,6 +44,37 @@ def test_where_somebody_logs_in_or_folders_are_named_it_is_no_more_than_that(
     settings = read_up_settings()
     assert settings.own_paths == ()
     assert [str(path) for path in settings.allowed_paths] == [value for value in variables.values() if value == "/data"]
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port", "auth"),
+    [
+        ("http://127.0.0.1:8016", "127.0.0.1", 8016, "off"),
+        ("http://localhost", "localhost", 8000, "off"),
+        ("http://[::1]:8017/", "::1", 8017, "off"),
+        ("http://0.0.0.0:8016", "0.0.0.0", 8016, "on"),
+        ("https://joins.example", "joins.example", 8000, "on"),
+    ],
+)
+def test_an_address_that_clients_were_given_is_where_a_platform_starts(
+    monkeypatch: pytest.MonkeyPatch, address: str, host: str, port: int, auth: str
+) -> None:
+    monkeypatch.delenv("STREAMJOIN_PORT", raising=False)
+    monkeypatch.setenv("STREAMJOIN_HOST", address)
+    settings = read_up_settings()
+    assert (settings.host, settings.port, settings.auth) == (host, port, auth)
+
+
+def test_two_ports_that_differ_are_refused_and_so_is_one_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMJOIN_HOST", "http://127.0.0.1:8016")
+    monkeypatch.setenv("STREAMJOIN_PORT", "8000")
+    with pytest.raises(InputError, match="STREAMJOIN_HOST names port 8016, and STREAMJOIN_PORT 8000"):
+        read_up_settings()
+    monkeypatch.setenv("STREAMJOIN_PORT", "8016")
+    assert read_up_settings().port == 8016
+    monkeypatch.setenv("STREAMJOIN_HOST", "http://127.0.0.1:many")
+    with pytest.raises(InputError, match=r"[Pp]ort"):
+        read_up_settings()
 
 
 def test_the_root_of_all_files_is_nobodys_home(monkeypatch: pytest.MonkeyPatch) -> None:
