@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import ScalarResult, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -76,11 +76,13 @@ class Steps:
 def _cause(session: Session, job_id: str, taken_us: int) -> tuple[str, int]:
     """Why a generation was begun, and since when it was due: what came last since the one before it began."""
 
-    def latest(kinds: Iterable[str], skipped: int = 0) -> Event | None:
-        found = select(Event).where(Event.job_id == job_id, Event.kind.in_(kinds), Event.at_us <= taken_us)
-        return session.scalar(found.order_by(Event.at_us.desc(), Event.id.desc()).offset(skipped).limit(1))
+    def latest(kinds: Iterable[str], until_us: int) -> ScalarResult[Event]:
+        found = select(Event).where(Event.job_id == job_id, Event.kind.in_(kinds), Event.at_us <= until_us)
+        return session.scalars(found.order_by(Event.at_us.desc(), Event.id.desc()).limit(2))
 
-    before, cause = latest(_BEGINS, 1), latest(_CAUSES)  # the latest that began is this one
+    # The latest that began is this one, which is written down a little after its lease was taken.
+    began = latest(_BEGINS, now_us()).all()
+    before, cause = began[1] if len(began) > 1 else None, latest(_CAUSES, taken_us).first()
     if cause is None or (before is not None and cause.at_us < before.at_us):
         return "start", taken_us  # the platform was started
     return _CAUSES[cause.kind], cause.at_us

@@ -16,6 +16,7 @@ from .jobs import add_job, change, events_of
 
 S = 1_000_000
 BEGUN_US = 1_700_000_000 * S
+WRITTEN_S = 0.09
 
 
 def tell(catalog: Catalog, job: str, kind: str, after_s: float) -> None:
@@ -36,7 +37,8 @@ def launched(catalog: Catalog, job: str, generation: int, after_s: float) -> Ste
     with catalog.begin() as session:
         began = session.query(Event).where(Event.kind == "job.starting").order_by(Event.id.desc()).first()
         assert began is not None
-        began.at_us = BEGUN_US + round(after_s * S)
+        # The lease is taken at the time that the transaction began with.
+        began.at_us = BEGUN_US + round((after_s + WRITTEN_S) * S)
     return Steps(catalog, job, generation, warm=True)
 
 
