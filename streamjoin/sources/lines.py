@@ -256,10 +256,12 @@ def infer_schema(path: Path, format: str, dialect: Dialect | None = None) -> pa.
         else:
             columns, pieces = _json_columns, list(_pieces(path))
             found = columns(head)
-    except (pa.ArrowInvalid, UnicodeDecodeError) as cause:
+    except UnicodeDecodeError as cause:
+        raise InputError(f"{path} is no text in UTF-8, from byte {cause.start + 1} on; save it as UTF-8") from None
+    except pa.ArrowInvalid as cause:
         raise InputError(f"{path} does not begin as {format}: {cause}; give a schema") from None
     for piece in pieces:
-        with contextlib.suppress(pa.ArrowInvalid):  # a bad record costs itself only
+        with contextlib.suppress(pa.ArrowInvalid, UnicodeDecodeError):  # a bad record costs itself only
             found = widened(found, columns(piece))
     # A time of day is no type of a stream's column; its text is.
     return pa.schema([field.with_type(pa.string()) if pa.types.is_time(field.type) else field for field in found])
@@ -323,9 +325,9 @@ def _read_json(head: bytes) -> pa.Table:
 
 
 def _csv_columns(head: bytes, dialect: Dialect) -> pa.Schema:
-    if b"\0" not in head:
-        # A record that is no UTF-8 is a bad one; it makes no column binary, and Arrow cannot even leave it out.
-        head = head.decode("utf-8", "replace").encode()
+    # A record that is no UTF-8 is a bad one; it makes no column binary, and Arrow cannot even leave it out. Where there
+    # are zeros as well it is no text at all.
+    head = head.decode("utf-8", "strict" if b"\0" in head else "replace").encode()
     table = _read_csv(head, dialect)
     # Arrow takes times of day in text for nanoseconds or nothing, and no year after 2262 is one.
     found = pa.schema([field.with_type(_with_times(table.column(at))) for at, field in enumerate(table.schema)])

@@ -299,3 +299,17 @@ def test_times_in_json_are_recognised_by_their_texts(texts: list[str | None], ki
 def test_times_in_csv_are_times_also_beyond_the_years_of_nanoseconds(texts: list[str], kind: str, path: Path) -> None:
     path.write_text("t,n\n" + "".join(f"{text},1\n" for text in texts))
     assert str(stream_schema(infer_schema(path, "csv")).field("t").type) == kind
+
+
+def test_what_is_no_text_is_said_to_be_none_and_leaves_no_stack(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path.write_bytes(bytes(range(256)) * 10)
+    with pytest.raises(InputError, match=r"is no text in UTF-8, from byte 129 on; save it as UTF-8$"):
+        infer_schema(path, "csv")
+    assert capfd.readouterr().err == ""
+
+
+def test_zeros_and_strange_bytes_far_behind_cost_no_column(path: Path) -> None:
+    rows = [b"%d,word" % number for number in range(400_000)]
+    rows[205_000] = b"\0,\xff"
+    path.write_bytes(b"id,word\n" + b"\n".join(rows) + b"\n")
+    assert infer_schema(path, "csv").names == ["id", "word"]
