@@ -179,8 +179,18 @@ class SqliteStore:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA mmap_size = 1073741824")
         if not make:
-            self._check_layout(connection)
+            try:
+                self._check_made(connection)
+                self._check_layout(connection)
+            except BaseException:
+                connection.close()
+                raise
         return connection
+
+    def _check_made(self, connection: sqlite3.Connection) -> None:
+        """Whoever makes the file writes tables and layout at once, but the file is there a moment before."""
+        if not connection.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()[0]:
+            raise StoreMissingError(f"there is nothing in the result store {self.path} yet; `streamjoin run` makes it")
 
     def _check_layout(self, connection: sqlite3.Connection) -> None:
         layout = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import sqlite3
 import subprocess
@@ -15,7 +16,7 @@ from streamjoin.results.stores import sqlite
 from streamjoin.results.stores.memory import MemoryStore
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.sqlite import SqliteStore
-from streamjoin.results.stores.store import StoreDownError, StoreError
+from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMissingError
 
 from .contract import StoreContract, key
 
@@ -128,6 +129,22 @@ def test_a_database_of_something_else_is_named_and_kept(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("mine",)]
     connection.close()
+
+
+def test_a_file_that_is_just_being_made_is_a_store_that_is_not_there_yet(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    reader = SqliteStore(path)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as maker:
+        maker.execute("PRAGMA journal_mode = WAL")
+        with pytest.raises(StoreMissingError):
+            reader.jobs()
+        maker.execute("BEGIN IMMEDIATE")
+        maker.execute("CREATE TABLE heads (job)")
+        with pytest.raises(StoreMissingError):
+            reader.jobs()
+        maker.execute("ROLLBACK")
+    SqliteStore(path).prepare()
+    assert reader.jobs() == []
 
 
 def test_a_newer_layout_is_refused_and_kept(tmp_path: Path) -> None:
