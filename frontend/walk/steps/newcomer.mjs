@@ -1,10 +1,8 @@
-// The steps of a newcomer. They type what only they know: a name for the join and its query.
+// The steps of a newcomer, as the first screen of README.md tells them. They type what only they know: how far apart in time
+// rows belong together, and a name for the join.
 import { join } from 'node:path';
 import { SLOW_MS, SPARK_MS, heading, region } from '../walk.mjs';
 
-const QUERY =
-  'SELECT ONLINE orders.id, orders.customer, orders.amount, payments.method\n' +
-  'FROM orders, payments\nWHERE orders.id = payments.order_id\nWITHIN 1 HOUR';
 const BROKEN = '2 of 4 CSV fields; field "amount" is missing';
 
 /** Everything that says that something is wrong, whenever it was on the screen. */
@@ -31,10 +29,13 @@ async function noted(page) {
   });
 }
 
-async function nothingWrong(page, walk, where) {
+/** Nothing says so but what is `told` of the broken row. */
+async function nothingWrong(page, walk, where, told = '') {
   const said = await page.evaluate(() => globalThis.saidWrong.splice(0));
   walk.expect(said.length === 0, `${where}: ${said.join('; ')}`);
-  const text = await page.locator('body').innerText();
+  const whole = await page.locator('body').innerText();
+  walk.expect(whole.includes(told), `${where}: "${told}" is not on the screen`);
+  const text = told === '' ? whole : whole.replace(told, '');
   const found = text.match(/.*\b(errors?|failed|fails|is wrong|cannot|refused)\b.*/i);
   walk.expect(found === null, `${where}: "${found?.[0]}" is on the screen`);
 }
@@ -81,9 +82,21 @@ export async function newJoin(page, walk) {
   await page.getByRole('link', { name: 'New join', exact: true }).first().click();
   await heading(page, 'New join');
   await nothingWrong(page, walk, 'an untouched join');
+  await page.getByRole('button', { name: 'Equal keys' }).click();
+  const preview = region(page, 'Preview').locator('p[role="status"]');
+  await preview.filter({ hasText: 'No row: no two rows with equal keys' }).waitFor({ timeout: SLOW_MS });
+  walk.expect(
+    (await preview.innerText()).endsWith('are within 10 s; within 20 s there are some.'),
+    `the preview says: ${await preview.innerText()}`,
+  );
   await page.getByRole('textbox', { name: 'Query' }).click();
-  await page.keyboard.press('Control+A');
-  await page.keyboard.insertText(QUERY);
+  await page.keyboard.press('Control+End');
+  await page.keyboard.press('Shift+Home');
+  await page.keyboard.insertText('WITHIN 1 HOUR');
+  await preview.filter({ hasText: '20 rows' }).waitFor({ timeout: SLOW_MS });
+  const first = await region(page, 'Preview').locator('tbody tr').first().innerText();
+  walk.expect(/ada\s+1\s+card/.test(first), `the first row of the preview is ${first}`);
+  await nothingWrong(page, walk, 'a join with a preview', '1 that cannot be read');
   await page.getByRole('radio', { name: 'matrix' }).waitFor({ timeout: SLOW_MS });
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill('paid orders');
 }
@@ -120,6 +133,16 @@ export async function rejected(page, walk) {
     row?.source === 'orders.csv' && row.position === 4 && row.record.trimEnd() === '3,cyd',
     `the rejected row is another one: ${JSON.stringify(row)}`,
   );
-  await nothingWrong(page, walk, 'the end');
+  await nothingWrong(page, walk, 'the page of a job with a rejected row');
   await walk.picture(page, 'job');
+  await page.getByRole('tab', { name: 'Rejected rows' }).click();
+  const shown = page.getByRole('table', { name: 'Rejected rows', exact: true }).getByRole('row').nth(1);
+  await shown.waitFor({ timeout: SLOW_MS });
+  const cells = await shown.getByRole('cell').allInnerTexts();
+  walk.expect(
+    cells.includes('orders.csv, line 4') && cells.includes(BROKEN) && cells.at(-1) === '3,cyd',
+    `the rejected row is shown as ${cells.join(' | ')}`,
+  );
+  await nothingWrong(page, walk, 'the end', 'the record cannot be taken apart');
+  await walk.picture(page, 'rejected');
 }
