@@ -101,6 +101,50 @@ test('a deleted job is not asked for again', () => {
   expect(news).toHaveLength(0);
 });
 
+test('a failure that may pass is asked again, ever more seldom', () => {
+  const live = socket();
+  const leave = live.subscribe({ job: 'a' }, listener);
+  wire(0).greet();
+  const fail = (canRetry: boolean) => {
+    wire(0).tell({ type: 'error', id: '1', payload: { title: 'the store is away', status: 503, can_retry: canRetry } });
+    wire(0).tell({ type: 'complete', id: '1', payload: { reason: 'failed', end: null } });
+  };
+  const asked = () => wire(0).sent.filter((frame) => frame.type === 'subscribe').length;
+  const hearing = (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 250) {
+      wire(0).tell({ type: 'pong' });
+      vi.advanceTimersByTime(250);
+    }
+  };
+  for (let failures = 1; failures <= 4; failures += 1) {
+    fail(true);
+    expect(asked()).toBe(failures);
+    hearing(500 * 2 ** (failures - 1));
+    expect(asked()).toBe(failures + 1);
+  }
+  wire(0).tell({ type: 'schema', id: '1', payload: { columns: [], snapshot: '5.0' } });
+  fail(true);
+  hearing(500);
+  expect(asked()).toBe(6);
+  expect(wire(0).sent.at(-1)).toEqual({ type: 'subscribe', id: '1', payload: { job: 'a', from: '5.0' } });
+  expect(ends).toEqual([]);
+  fail(true);
+  leave();
+  hearing(1_000);
+  expect(asked()).toBe(6);
+});
+
+test('a failure that stays is final', () => {
+  const live = socket();
+  live.subscribe({ job: 'a' }, listener);
+  wire(0).greet();
+  wire(0).tell({ type: 'error', id: '1', payload: { title: 'no such column', status: 422, can_retry: false } });
+  wire(0).tell({ type: 'complete', id: '1', payload: { reason: 'failed', end: null } });
+  vi.advanceTimersByTime(12_000);
+  expect(wire(0).sent).toHaveLength(2);
+  expect(ends).toEqual(['failed']);
+});
+
 test('a connection without a sign of life counts as lost', () => {
   const live = socket();
   live.subscribe({ job: 'a' }, listener);

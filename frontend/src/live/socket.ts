@@ -46,6 +46,11 @@ interface Followed {
   listener: Listener;
   /** The snapshot to go on after. */
   position: string | null;
+  /** What went wrong may be over in a moment. */
+  mayRetry: boolean;
+  /** How often it failed since it last went well. */
+  failures: number;
+  again: ReturnType<typeof setTimeout> | undefined;
 }
 
 const SIGNED_OUT = 4401;
@@ -57,7 +62,7 @@ const LINGER_MS = 3_000;
 const HEARTBEATS_MISSED = 3;
 const HEARTBEAT_S = 5;
 
-/** These end a subscription for good; after others it is asked again. */
+/** These end a subscription for good, but for a failure that may pass; after others it is asked again. */
 const FINAL: ReadonlySet<Completion['reason']> = new Set(['asked', 'answered', 'failed', 'deleted', 'too_slow']);
 
 export const pauseMs = (attempts: number, random: number): number =>
@@ -85,7 +90,7 @@ export class LiveSocket {
   /** Follow a job's results until the returned function is called. */
   subscribe(asked: Subscription, listener: Listener): () => void {
     const id = String(this.nextId++);
-    const followed: Followed = { asked, listener, position: null };
+    const followed: Followed = { asked, listener, position: null, mayRetry: false, failures: 0, again: undefined };
     this.followed.set(id, followed);
     clearTimeout(this.linger);
     if (this.isGreeted) this.ask(id, followed);
@@ -150,6 +155,7 @@ export class LiveSocket {
     switch (frame.type) {
       case 'schema':
         followed.position = frame.payload.snapshot;
+        followed.failures = 0;
         listener.onColumns(frame.payload.columns);
         break;
       case 'next':
@@ -161,6 +167,7 @@ export class LiveSocket {
         listener.onProgress(frame.payload);
         break;
       case 'error':
+        followed.mayRetry = frame.payload.can_retry === true;
         listener.onProblem(frame.payload);
         break;
       case 'complete':
@@ -169,6 +176,13 @@ export class LiveSocket {
   }
 
   private completed(id: string, followed: Followed, reason: Completion['reason']): void {
+    if (reason === 'failed' && followed.mayRetry) {
+      followed.mayRetry = false;
+      const askAgain = () => this.isGreeted && this.followed.has(id) && this.ask(id, followed);
+      followed.again = setTimeout(askAgain, pauseMs(followed.failures, Math.random()));
+      followed.failures += 1;
+      return;
+    }
     if (FINAL.has(reason)) {
       this.followed.delete(id);
     } else if (reason !== 'closing') {
@@ -178,7 +192,8 @@ export class LiveSocket {
     followed.listener.onEnd(reason);
   }
 
-  private ask(id: string, { asked, position }: Followed): void {
+  private ask(id: string, { asked, position, again }: Followed): void {
+    clearTimeout(again);
     this.send({ type: 'subscribe', id, payload: position === null ? asked : { ...asked, from: position } });
   }
 
