@@ -14,9 +14,9 @@ from streamjoin.index import kernels
 from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo, build
 from streamjoin.index.view import CELL, KEY
-from streamjoin.plan.expression import Columns
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.values import Columns
 from streamjoin.plan.window import R
 from streamjoin.query import plan_query
 

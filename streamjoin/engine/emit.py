@@ -11,7 +11,8 @@ from streamjoin.flow.block import TS, Block
 from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import Segment
 from streamjoin.index.view import NUMBER
-from streamjoin.plan.expression import Column, columns_of, conjunction, evaluate, filter_mask
+from streamjoin.plan.evaluation import evaluate, filter_mask
+from streamjoin.plan.expression import Column, columns_of, conjunction
 from streamjoin.plan.join import JoinPlan
 
 ROWS_A_BATCH = 1 << 16

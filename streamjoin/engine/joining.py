@@ -17,9 +17,9 @@ from streamjoin.flow.block import Block
 from streamjoin.flow.punctuation import Punctuation, StreamClock, lowest_mark_us
 from streamjoin.index.chain import Chain
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
-from streamjoin.plan.expression import Columns
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.values import Columns
 from streamjoin.plan.window import CountWindow, FullHistory, R, S, TimeWindow, Window
 
 _ROLE_NAMES = {STORE: "store", PROBE: "probe", STORE | PROBE: "both"}

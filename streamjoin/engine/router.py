@@ -21,8 +21,9 @@ from streamjoin.index.kernels import mix
 from streamjoin.index.keys import key_ranges, order_key
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.intake import Intake, Piece, Routed
-from streamjoin.plan.expression import Columns, evaluate
+from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.values import Columns
 from streamjoin.plan.window import R
 
 SEED = 0x5EED

@@ -11,7 +11,8 @@ from streamjoin.explain.overlap import Sample
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.event_time import event_times
 from streamjoin.intake.selection import select
-from streamjoin.plan.expression import Expression, evaluate
+from streamjoin.plan.evaluation import evaluate
+from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.plan.window import R, S, TimeWindow

@@ -22,7 +22,8 @@ from streamjoin.explain.no_row import reason_for, span_text, time_text, times_of
 from streamjoin.explain.overlap import ROW_BYTES_MAX, Sample, row_sizes, samples
 from streamjoin.intake.intake import REJECTED
 from streamjoin.operators.matrix import Matrix
-from streamjoin.plan.expression import Column, evaluate, walk
+from streamjoin.plan.evaluation import evaluate
+from streamjoin.plan.expression import Column, walk
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import StreamSchema, type_name

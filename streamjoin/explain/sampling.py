@@ -15,7 +15,7 @@ from streamjoin.index.layout import equality_cells
 from streamjoin.intake.event_time import event_times
 from streamjoin.intake.selection import select
 from streamjoin.operators.costs import StreamStatistics
-from streamjoin.plan.expression import evaluate
+from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.plan.sharing import Plan
 from streamjoin.plan.window import CountWindow, R, S, TimeWindow

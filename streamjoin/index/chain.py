@@ -22,7 +22,7 @@ from streamjoin.index.layout import IndexLayout, sorted_by
 from streamjoin.index.segment import Segment, SegmentInfo, build
 from streamjoin.index.shared import index_rows, is_index_column, merge_indexes
 from streamjoin.index.view import CELL, KEY, RANK, column_of
-from streamjoin.plan.expression import Columns
+from streamjoin.plan.values import Columns
 
 SMALL_ROWS = 4096
 """A period's share of a batch smaller than this is kept with the next period's."""

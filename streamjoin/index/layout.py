@@ -33,9 +33,11 @@ from streamjoin.index.keys import (
     order_key,
     rounding_of,
 )
-from streamjoin.plan.expression import Columns, Expression, columns_of, evaluate
+from streamjoin.plan.evaluation import evaluate
+from streamjoin.plan.expression import Expression, columns_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import JoinPredicate, Range
+from streamjoin.plan.values import Columns
 from streamjoin.plan.window import FullHistory, R, Window
 
 INDEX_KINDS = ("auto", "hash", "tree", "scan")

@@ -21,7 +21,7 @@ import pyarrow as pa
 from streamjoin.flow.block import members_of
 from streamjoin.index.layout import IndexLayout, sorted_by
 from streamjoin.index.view import CELL, EMPTY, KEY, View, column_of, coordinate_column
-from streamjoin.plan.expression import Columns
+from streamjoin.plan.values import Columns
 
 _ROW = "__row"
 _COORDINATE = "__coordinate"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.plan.expression import TRUE, Expression, columns_of, filter_mask
+from streamjoin.plan.evaluation import filter_mask
+from streamjoin.plan.expression import TRUE, Expression, columns_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import any_null, keys_of
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamjoin.plan.expression import Expression, cast
+from streamjoin.plan.coercion import cast
+from streamjoin.plan.expression import Expression
 from streamjoin.plan.ordering import NEWER, OLDER, Ordering
 from streamjoin.plan.predicate import JoinPredicate, Range, equality_keys
 from streamjoin.plan.schema import StreamSchema

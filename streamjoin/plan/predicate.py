@@ -15,7 +15,8 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from streamjoin.plan.expression import Call, Expression, Literal, call, cast, conjunction, conjuncts, streams_of, walk
+from streamjoin.plan.coercion import call, cast
+from streamjoin.plan.expression import Call, Expression, Literal, conjunction, conjuncts, streams_of, walk
 from streamjoin.plan.types import BOOL, DURATION_NS, comparison_type, embeds, is_instant, is_number, too_wide
 from streamjoin.plan.window import R, S
 

@@ -7,7 +7,7 @@
     text -> words (tokens) -> plain SELECT (online, within, refused) -> tree (parse) -> expressions (translate) -> plan
 
 User text reaches sqlglot's parser and nothing else: what runs is built from an allow-list of syntax nodes
-(`translate`) and an allow-list of functions (`streamjoin.plan.expression`).
+(`translate`) and an allow-list of functions (`streamjoin.plan.functions.table`).
 """
 
 from streamjoin.query.bind import bind, plan_query

@@ -9,7 +9,8 @@ from sqlglot import TokenType, exp
 
 from streamjoin.errors import InputError
 from streamjoin.index.layout import layout_of
-from streamjoin.plan.expression import FUNCTIONS, Expression, conjunction
+from streamjoin.plan.expression import Expression, conjunction
+from streamjoin.plan.functions.table import FUNCTIONS
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import JoinPredicate, analyse, led_by
 from streamjoin.plan.schema import StreamSchema

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from streamjoin.plan.expression import Column, Expression, cast
+from streamjoin.plan.coercion import cast
+from streamjoin.plan.expression import Column, Expression
 from streamjoin.plan.types import column_type
 from streamjoin.query.source import Range, Source
 from streamjoin.query.translate import Translator

@@ -21,14 +21,14 @@ from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import TokenError
 
 from streamjoin.errors import QueryError
-from streamjoin.plan.expression import PUBLIC_FUNCTIONS
+from streamjoin.plan.functions.table import PUBLIC_FUNCTIONS
 from streamjoin.query.source import Range, Source
 
 DIALECT = Dialect.get_or_raise("duckdb")
 CALL_MARK = "\0"
 
 SYNONYMS = {"substr": "substring", "ceiling": "ceil", "pow": "power", "char_length": "length", "mod": "modulo"}
-"""Names a query may write for functions of `streamjoin.plan.expression`."""
+"""Names a query may write for functions of `streamjoin.plan.functions.table`."""
 
 CALLABLE = frozenset((*PUBLIC_FUNCTIONS, *SYNONYMS, *SYNONYMS.values()))
 """Every built-in name that can stand before a bracket."""

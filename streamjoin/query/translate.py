@@ -15,8 +15,11 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from streamjoin.errors import QueryError
-from streamjoin.plan.expression import PATTERN_ARGUMENTS, PUBLIC_FUNCTIONS, Call, Expression, Literal, call, cast
+from streamjoin.plan.coercion import call, cast
+from streamjoin.plan.expression import Call, Expression, Literal
 from streamjoin.plan.functions import rounding, texts, times
+from streamjoin.plan.functions.constants import PATTERN_ARGUMENTS
+from streamjoin.plan.functions.table import PUBLIC_FUNCTIONS
 from streamjoin.plan.schema import type_name
 from streamjoin.plan.types import BOOL, INT64, STRING, TIMESTAMP, comparison_type, is_number
 from streamjoin.query import constants

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from streamjoin.plan.expression import Column, Expression, cast
+from streamjoin.plan.coercion import cast
+from streamjoin.plan.expression import Column, Expression
 from streamjoin.plan.types import comparison_type, is_number
 from streamjoin.query.scope import Merged, Scope, suggest
 from streamjoin.query.tokens import Words

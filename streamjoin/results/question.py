@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 
 from streamjoin.errors import InputError
 from streamjoin.index.keys import INT64_MAX, INT64_MIN, is_exact
-from streamjoin.plan.expression import Expression, filter_mask
+from streamjoin.plan.evaluation import filter_mask
+from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.plan.schema import type_name
 from streamjoin.results.block import BlockRef, ordered_codes

@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin.failpoints import failpoint
-from streamjoin.plan.expression import Expression, filter_mask
+from streamjoin.plan.evaluation import filter_mask
+from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import ENGINE_COLUMNS
 from streamjoin.results.block import BlockRef, KeyCode, cut, encode, refs_from_batch, refs_to_batch
 from streamjoin.results.ledger import Description, Ledger

@@ -11,7 +11,7 @@ import pytest
 from backend.jobs.joinfile import RESULT_FIELDS, RUN_FIELDS
 from backend.settings import Settings
 from streamjoin.operators.registry import COMMON_KNOBS, REGISTRY
-from streamjoin.plan.expression import PUBLIC_FUNCTIONS
+from streamjoin.plan.functions.table import PUBLIC_FUNCTIONS
 from streamjoin.query.tokens import SYNONYMS
 from streamjoin.spec.sections import SnapshotFile
 

@@ -11,7 +11,7 @@ import pytest
 from streamjoin.cli.commands import app
 from streamjoin.generate import GENERATORS
 from streamjoin.operators.registry import AUTO, COMMON_KNOBS, REGISTRY
-from streamjoin.plan.expression import PUBLIC_FUNCTIONS
+from streamjoin.plan.functions.table import PUBLIC_FUNCTIONS
 from streamjoin.plan.schema import SIMPLE_TYPES
 from streamjoin.query.tokens import SYNONYMS
 from streamjoin.spec.joinfile import JoinFile

@@ -21,7 +21,7 @@ from streamjoin.explain import overlap, preview
 from streamjoin.explain.preview import Preview
 from streamjoin.operators import reference
 from streamjoin.operators.reference import Row
-from streamjoin.plan.expression import evaluate
+from streamjoin.plan.evaluation import evaluate
 from streamjoin.sources import topic
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import Bound, bind

@@ -1,4 +1,4 @@
 """Computations of functions of the query language, on Arrow arrays and scalars; NULL in, NULL out.
 
-`streamjoin.plan.expression` says which types they take and give.
+`table` names them all, `signatures` says which types they take and give.
 """

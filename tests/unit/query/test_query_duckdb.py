@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from streamjoin.plan.expression import evaluate
+from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.functions import times
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.query import plan_query

@@ -8,7 +8,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from streamjoin.plan.expression import PUBLIC_FUNCTIONS, evaluate, filter_mask
+from streamjoin.plan.evaluation import evaluate, filter_mask
+from streamjoin.plan.functions.table import PUBLIC_FUNCTIONS
 from streamjoin.query.tokens import SYNONYMS
 
 ROW = {

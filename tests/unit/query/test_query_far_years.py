@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from streamjoin.plan.expression import evaluate
+from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.functions import times
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
