@@ -24,11 +24,12 @@ from benchmarks.processes import run as run_program
 from benchmarks.scale import SLOTS, Scale
 from benchmarks.systems import FailedRowError, Rates
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
+from streamjoin.results.answer import ask
 from streamjoin.results.block import key_code
-from streamjoin.results.ledger import Description
+from streamjoin.results.description import Description
 from streamjoin.results.parts import BatchDone
 from streamjoin.results.policy import EpochPolicy
-from streamjoin.results.question import Question, ask
+from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.recent import Recent
 from streamjoin.results.sink import StoreSink, StoreWriter

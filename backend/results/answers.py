@@ -23,8 +23,9 @@ from streamjoin.errors import InputError, StateError, StreamJoinError
 from streamjoin.plan.join import RESULT_KEY
 from streamjoin.plan.schema import type_name
 from streamjoin.results.aggregate import aggregate, parse_aggregates
-from streamjoin.results.ledger import Description
-from streamjoin.results.question import Answer, Question, ask
+from streamjoin.results.answer import Answer, ask
+from streamjoin.results.description import Description
+from streamjoin.results.question import Question
 from streamjoin.results.reader import ExpiredError, Reader
 from streamjoin.results.sink import RESULTS
 from streamjoin.results.stores.store import StoreError

@@ -19,10 +19,12 @@ from backend.results.limits import Limits
 from backend.results.payload import Encoder, Held, Payload
 from backend.results.readers import Opened, Place, Readers, store_problem
 from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.results.description import Description
 from streamjoin.results.follow import POLL_S
-from streamjoin.results.ledger import Description, Head
-from streamjoin.results.question import Question, Rows
+from streamjoin.results.head import Head
+from streamjoin.results.question import Question
 from streamjoin.results.reader import ExpiredError, Reader
+from streamjoin.results.rows import Rows
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.results.stores.store import StoreError
 

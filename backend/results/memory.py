@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backend.settings import Settings
-from streamjoin.results.ledger import Head
+from streamjoin.results.head import Head
 from streamjoin.results.recent import Fetch, Recent
 from streamjoin.results.snapshot import FIRST, Snapshot
 from streamjoin.results.stores.redis import RedisStore

@@ -27,7 +27,7 @@ from backend.results.at_once import NotAtOnce
 from backend.results.blocks import Blocks, KeepingReader
 from backend.settings import Settings
 from streamjoin.errors import InputError, StateError
-from streamjoin.results.ledger import Description
+from streamjoin.results.description import Description
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.results.stores.redis import RedisStore

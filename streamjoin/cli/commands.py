@@ -294,8 +294,9 @@ def query(
     quiet
         Only the rows.
     """
+    from streamjoin.results.answer import ask
     from streamjoin.results.formats import FORMATS
-    from streamjoin.results.question import Question, ask
+    from streamjoin.results.question import Question
 
     reader = _reader(load(file, _overrides(set)), of)
     question = Question(
@@ -368,7 +369,8 @@ def tail(
     """
     from streamjoin.results.follow import follow
     from streamjoin.results.formats import FORMATS
-    from streamjoin.results.question import Question, Rows
+    from streamjoin.results.question import Question
+    from streamjoin.results.rows import Rows
     from streamjoin.results.snapshot import SnapshotId
 
     reader = _reader(load(file, _overrides(set)), of)

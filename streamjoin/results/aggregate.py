@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from streamjoin.errors import InputError
 from streamjoin.plan.schema import type_name
-from streamjoin.results.question import Answer, Question, ask
+from streamjoin.results.answer import Answer, ask
+from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 
 FUNCTIONS = {

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from streamjoin.results.question import Question, Rows
+from streamjoin.results.question import Question
 from streamjoin.results.reader import ExpiredError, Reader
+from streamjoin.results.rows import Rows
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 
 POLL_S = 0.02

@@ -13,182 +13,25 @@ the same numbers is garbage, is never read, and is swept.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
-
-import pyarrow as pa
+from dataclasses import fields, replace
 
 from streamjoin.errors import InputError, RunError, StateError
 from streamjoin.failpoints import failpoint
-from streamjoin.results.block import BlockRef, KeyCode, refs_from_batch, refs_to_batch
+from streamjoin.results.block import BlockRef, refs_from_batch, refs_to_batch
+from streamjoin.results.description import DESCRIPTION, Description, differs
+from streamjoin.results.head import Head
+from streamjoin.results.names import LAST_GENERATION, batch_name, snapshot_name
 from streamjoin.results.patience import Patience
-from streamjoin.results.policy import Collected, Open, Outcome, Policy
+from streamjoin.results.policy import Collected, Outcome, Policy
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId, read_meta, with_meta
 from streamjoin.results.stores.store import BlockKey, Store, StoreDownError, StoreUncertainError
-
-FORMAT = 1
-DESCRIPTION = "job"
 
 
 class FencedError(RunError):
     """Another driver of the same job has taken over; this one must stop, and has changed nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What a job's results are; written at its first start.
-
-    Args:
-        schema: of the stored rows, engine columns included.
-        query: as written.
-        key_name: what the key is, for people; None for a join without one.
-        period_us: blocks hold results of one period of event time; None where snapshots close by epoch.
-        where: which results are kept, as written; None for all.
-    """
-
-    schema: pa.Schema
-    code: KeyCode
-    query: str = ""
-    key_name: str | None = None
-    period_us: int | None = None
-    where: str | None = None
-
-    def to_bytes(self) -> bytes:
-        """A record; `from_bytes` reads it back."""
-        empty = pa.RecordBatch.from_pylist([], schema=self.schema)
-        meta = {
-            "format": FORMAT, "ordered": self.code.ordered, "buckets": self.code.buckets, "query": self.query,
-            "key_name": self.key_name, "period_us": self.period_us, "where": self.where,
-        }  # fmt: skip
-        return with_meta(empty, meta)
-
-    @staticmethod
-    def from_bytes(content: bytes) -> Description:
-        """The inverse of `to_bytes`."""
-        empty, meta = read_meta(content)
-        if meta["format"] != FORMAT:
-            raise StateError(f"results have format {meta['format']}, and this version reads format {FORMAT}")
-        schema = empty.schema.remove_metadata()
-        return Description(
-            schema, KeyCode(meta["ordered"], meta["buckets"]), meta["query"], meta["key_name"], meta["period_us"],
-            meta["where"],
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """A job's head.
-
-    Args:
-        origin: id of the checkpoint whose batches these are.
-        generation: who writes now.
-        batch: the last committed batch; -1 before the first.
-        state: the policy's.
-        batch_owners: (generation, its first batch), rising.
-        id_owners: (generation, the newest snapshot before its first), rising.
-        waiting_since: the first batch that has blocks in no snapshot; None when nothing waits.
-        floor: snapshots up to this one have been removed.
-        below_time_max_us: the latest result time among the snapshots up to `floor`; kept in memory stores only.
-        rows, snapshots: in all committed snapshots, removed ones included.
-        marks_us, clock_us: of the last batch.
-        shed: tuples shed since the last batch that closed a snapshot.
-        writer: nobody else's: of two drivers that take over at once only one finds its own head in the store.
-    """
-
-    origin: str = ""
-    generation: int = 0
-    batch: int = -1
-    state: Open = field(default_factory=Open)
-    batch_owners: tuple[tuple[int, int], ...] = ()
-    id_owners: tuple[tuple[int, SnapshotId], ...] = ()
-    waiting_since: int | None = None
-    floor: SnapshotId = FIRST
-    rows: int = 0
-    snapshots: int = 0
-    marks_us: tuple[int | None, int | None] = (None, None)
-    clock_us: int = 0
-    below_time_max_us: int | None = None
-    writer: str = ""
-    shed: int = 0
-
-    def to_bytes(self) -> bytes:
-        """The stored text; `from_bytes` reads it back."""
-        return json.dumps(
-            {
-                "format": FORMAT, "origin": self.origin, "generation": self.generation, "batch": self.batch,
-                "state": self.state.to_json(),
-                "batch_owners": [list(owner) for owner in self.batch_owners],
-                "id_owners": [[generation, id.epoch, id.part] for generation, id in self.id_owners],
-                "waiting_since": self.waiting_since, "floor": [self.floor.epoch, self.floor.part], "rows": self.rows,
-                "snapshots": self.snapshots, "marks_us": list(self.marks_us), "clock_us": self.clock_us,
-                "below_time_max_us": self.below_time_max_us, "writer": self.writer, "shed": self.shed,
-            },
-            separators=(",", ":"),
-        ).encode()  # fmt: skip
-
-    @staticmethod
-    def from_bytes(content: bytes) -> Head:
-        """The inverse of `to_bytes`."""
-        try:
-            value = json.loads(content)
-            if value["format"] != FORMAT:
-                raise StateError(f"results have format {value['format']}, and this version reads format {FORMAT}")
-            return Head(
-                value["origin"], value["generation"], value["batch"], Open.from_json(value["state"]),
-                tuple((generation, batch) for generation, batch in value["batch_owners"]),
-                tuple((generation, SnapshotId(epoch, part)) for generation, epoch, part in value["id_owners"]),
-                value["waiting_since"], SnapshotId(*value["floor"]), value["rows"], value["snapshots"],
-                (value["marks_us"][0], value["marks_us"][1]), value["clock_us"], value["below_time_max_us"],
-                value["writer"], value.get("shed", 0),
-            )  # fmt: skip
-        except (ValueError, KeyError, TypeError, IndexError) as cause:
-            raise StateError(f"the head of a job's results is damaged: {cause}") from None
-
-    def taken_over(self, generation: int) -> Head:
-        """The head when `generation` begins to write."""
-        batches = [owner for owner in self.batch_owners if owner[1] <= self.batch]
-        ids = [owner for owner in self.id_owners if owner[1] < self.state.last]
-        return replace(
-            self,
-            generation=generation,
-            batch_owners=(*batches, (generation, self.batch + 1)),
-            id_owners=(*ids, (generation, self.state.last)),
-        )
-
-    def owner_of_batch(self, batch: int) -> int | None:
-        """The generation whose blocks of `batch` count."""
-        return next((owner for owner, first in reversed(self.batch_owners) if first <= batch), None)
-
-    def owner_of_id(self, id: SnapshotId) -> int | None:
-        """The generation whose manifest of `id` counts."""
-        return next((owner for owner, before in reversed(self.id_owners) if before < id), None)
-
-    def owns(self, snapshot: Snapshot) -> bool:
-        """Whether a manifest is of the generation that owned its id, committed and not removed."""
-        return self.floor < snapshot.id <= self.state.last and self.owner_of_id(snapshot.id) == snapshot.generation
-
-
-def _differs(name: str, there: Description, here: Description) -> bool:
-    one, other = getattr(there, name), getattr(here, name)
-    if isinstance(one, str) and isinstance(other, str):
-        return one.split() != other.split()
-    return bool(one != other)
-
-
-def snapshot_name(id: SnapshotId, generation: int = 0) -> str:
-    """The name of a manifest; names sort as ids do."""
-    return f"s/{id.epoch:020d}/{id.part + 1:010d}/{generation:08d}"
-
-
-def batch_name(batch: int, generation: int = 0) -> str:
-    """The name of a batch's record of blocks that wait."""
-    return f"b/{batch:014d}/{generation:08d}"
-
-
-LAST_GENERATION = 99_999_999
 
 
 class Ledger:
@@ -270,7 +113,7 @@ class Ledger:
         if not found:
             raise StateError(f"the results of job {self.job} lack their description; the store is damaged")
         there = Description.from_bytes(found[0][1])
-        if other := [part.name for part in fields(there) if _differs(part.name, there, self.description)]:
+        if other := [part.name for part in fields(there) if differs(part.name, there, self.description)]:
             raise InputError(
                 f"the store has results of another query under the name {self.job} (other {' and '.join(other)}); "
                 "name another results.job, or drop those results"

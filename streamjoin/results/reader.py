@@ -15,7 +15,9 @@ from streamjoin.errors import InputError, StateError
 from streamjoin.plan.join import RESULT_KEY
 from streamjoin.plan.ordering import NEWER, Ordering
 from streamjoin.results.block import BlockRef, KeyCode, check, decode_all, one_column, ordered_codes, sums_of_parts
-from streamjoin.results.ledger import DESCRIPTION, LAST_GENERATION, Description, Head, snapshot_name
+from streamjoin.results.description import DESCRIPTION, Description
+from streamjoin.results.head import Head
+from streamjoin.results.names import LAST_GENERATION, snapshot_name
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
 from streamjoin.results.stores.store import BlockKey, Store
 

@@ -10,7 +10,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from streamjoin.results.ledger import DESCRIPTION, Head, snapshot_name
+from streamjoin.results.description import DESCRIPTION
+from streamjoin.results.head import Head
+from streamjoin.results.names import snapshot_name
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.results.stores.store import BlockKey, Store
 

@@ -17,7 +17,8 @@ from streamjoin.plan.evaluation import filter_mask
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import ENGINE_COLUMNS
 from streamjoin.results.block import BlockRef, KeyCode, cut, encode, refs_from_batch, refs_to_batch
-from streamjoin.results.ledger import Description, Ledger
+from streamjoin.results.description import Description
+from streamjoin.results.ledger import Ledger
 from streamjoin.results.parts import BatchDone, Part, PartWriter
 from streamjoin.results.patience import RETRY_S, Patience
 from streamjoin.results.policy import Collected, Policy

@@ -12,7 +12,7 @@ from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.results.block import key_code
-from streamjoin.results.ledger import Description
+from streamjoin.results.description import Description
 from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink
 from streamjoin.results.patience import RETRY_S
 from streamjoin.results.policy import (

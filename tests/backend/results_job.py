@@ -21,7 +21,7 @@ from backend.results.memory import recent_for
 from backend.settings import Settings
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import key_code
-from streamjoin.results.ledger import Description
+from streamjoin.results.description import Description
 from streamjoin.results.parts import BatchDone
 from streamjoin.results.policy import EpochPolicy
 from streamjoin.results.sink import StoreSink

@@ -21,7 +21,10 @@ import pytest
 pytest.importorskip("cassandra", reason="the driver for Cassandra is not installed")
 
 from streamjoin.results.block import BlockRef, KeyCode
-from streamjoin.results.ledger import Description, Head, Ledger, snapshot_name
+from streamjoin.results.description import Description
+from streamjoin.results.head import Head
+from streamjoin.results.ledger import Ledger
+from streamjoin.results.names import snapshot_name
 from streamjoin.results.patience import Patience
 from streamjoin.results.policy import Collected, EpochPolicy
 from streamjoin.results.snapshot import Snapshot, SnapshotId

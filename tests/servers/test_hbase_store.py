@@ -17,7 +17,10 @@ from Hbase_thrift import IllegalArgument  # which happybase makes
 
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import BlockRef, KeyCode, cut, decode
-from streamjoin.results.ledger import Description, Head, Ledger, snapshot_name
+from streamjoin.results.description import Description
+from streamjoin.results.head import Head
+from streamjoin.results.ledger import Ledger
+from streamjoin.results.names import snapshot_name
 from streamjoin.results.patience import Patience
 from streamjoin.results.policy import Collected, EpochPolicy
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from streamjoin.results.question import Question, ask
+from streamjoin.results.answer import ask
+from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.spark.run import report, run_job
 from streamjoin.spec.joinfile import load, parse

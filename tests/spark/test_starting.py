@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.results.question import Question, ask
+from streamjoin.results.answer import ask
+from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.spark.run import report, run_job
 from streamjoin.spec.job import recorded

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from streamjoin.errors import InputError
 from streamjoin.plan.join import RESULT_TIME
-from streamjoin.results.question import Question, ask
+from streamjoin.results.answer import ask
+from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.outputs import store_job, store_spec

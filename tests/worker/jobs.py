@@ -17,7 +17,8 @@ from backend.jobs.joinfile import result_spec
 from backend.settings import Settings
 from streamjoin.errors import InputError
 from streamjoin.generate import generator
-from streamjoin.results.question import Question, ask
+from streamjoin.results.answer import ask
+from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.stores.store import StoreError
 

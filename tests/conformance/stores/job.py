@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from streamjoin.flow.punctuation import lowest_mark_us
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import BlockRef, KeyCode, cut, decode
-from streamjoin.results.ledger import Description
+from streamjoin.results.description import Description
 from streamjoin.results.parts import BatchDone, PartWriter
 from streamjoin.results.policy import Collected, EpochPolicy, Open, Outcome, Policy, PunctuationPolicy
 from streamjoin.results.sink import StoreSink

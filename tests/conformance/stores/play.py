@@ -19,7 +19,8 @@ from pathlib import Path
 
 import psutil
 
-from streamjoin.results.ledger import Head, Ledger
+from streamjoin.results.head import Head
+from streamjoin.results.ledger import Ledger
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import Snapshot
 from streamjoin.results.stores.spec import StoreSpec

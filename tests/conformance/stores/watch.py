@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.results.answer import ask
 from streamjoin.results.block import hash_sum
 from streamjoin.results.follow import follow
-from streamjoin.results.ledger import Head
-from streamjoin.results.question import Question, ask
+from streamjoin.results.head import Head
+from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
 from streamjoin.results.stores.spec import StoreSpec

@@ -14,7 +14,8 @@ import pyarrow as pa
 from streamjoin.flow.punctuation import lowest_mark_us
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import BlockRef, KeyCode, cut, decode, hash_sum, key_code
-from streamjoin.results.ledger import Description, Ledger
+from streamjoin.results.description import Description
+from streamjoin.results.ledger import Ledger
 from streamjoin.results.patience import Patience
 from streamjoin.results.policy import Collected, EpochPolicy, Policy
 from streamjoin.results.reader import Reader

@@ -13,9 +13,10 @@ import pytest
 from result_jobs import Job, assert_once, ids, rows
 
 from streamjoin.errors import InputError
+from streamjoin.results.answer import ask
 from streamjoin.results.follow import News, follow
 from streamjoin.results.policy import EpochPolicy
-from streamjoin.results.question import Question, ask
+from streamjoin.results.question import Question
 from streamjoin.results.reader import ExpiredError, Reader
 from streamjoin.results.snapshot import FIRST, SnapshotId
 from streamjoin.results.stores.memory import MemoryStore

@@ -15,7 +15,9 @@ from result_jobs import SCHEMA, Job, assert_once, ids, rows, seen, stored_blocks
 from streamjoin.errors import InputError, StateError
 from streamjoin.index.keys import INT64_MAX
 from streamjoin.results.block import key_code
-from streamjoin.results.ledger import FencedError, Head, Ledger, batch_name, snapshot_name
+from streamjoin.results.head import Head
+from streamjoin.results.ledger import FencedError, Ledger
+from streamjoin.results.names import batch_name, snapshot_name
 from streamjoin.results.patience import Patience
 from streamjoin.results.policy import EpochPolicy, Open, Policy, PunctuationPolicy
 from streamjoin.results.reader import ExpiredError, Reader

@@ -20,9 +20,10 @@ from result_jobs import SCHEMA, Job, assert_once, ids, rows, table
 
 from streamjoin.errors import InputError, StateError
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
+from streamjoin.results.answer import Answer, ask
 from streamjoin.results.block import BlockRef, KeyCode, key_code
 from streamjoin.results.policy import EpochPolicy
-from streamjoin.results.question import Answer, Question, ask
+from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import FIRST, SnapshotId
 from streamjoin.results.stores.memory import MemoryStore

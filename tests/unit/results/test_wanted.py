@@ -14,7 +14,8 @@ import pytest
 from streamjoin.errors import InputError
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import cut, decode, key_code
-from streamjoin.results.question import Question, Rows
+from streamjoin.results.question import Question
+from streamjoin.results.rows import Rows
 
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS: list[tuple[pa.DataType, list[Any]]] = [

@@ -1,0 +1,104 @@
+"""A job's head: which generation writes, what was committed last, and whose each batch and snapshot is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+from streamjoin.errors import StateError
+from streamjoin.results.description import FORMAT
+from streamjoin.results.policy import Open
+from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A job's head.
+
+    Args:
+        origin: id of the checkpoint whose batches these are.
+        generation: who writes now.
+        batch: the last committed batch; -1 before the first.
+        state: the policy's.
+        batch_owners: (generation, its first batch), rising.
+        id_owners: (generation, the newest snapshot before its first), rising.
+        waiting_since: the first batch that has blocks in no snapshot; None when nothing waits.
+        floor: snapshots up to this one have been removed.
+        below_time_max_us: the latest result time among the snapshots up to `floor`; kept in memory stores only.
+        rows, snapshots: in all committed snapshots, removed ones included.
+        marks_us, clock_us: of the last batch.
+        shed: tuples shed since the last batch that closed a snapshot.
+        writer: nobody else's: of two drivers that take over at once only one finds its own head in the store.
+    """
+
+    origin: str = ""
+    generation: int = 0
+    batch: int = -1
+    state: Open = field(default_factory=Open)
+    batch_owners: tuple[tuple[int, int], ...] = ()
+    id_owners: tuple[tuple[int, SnapshotId], ...] = ()
+    waiting_since: int | None = None
+    floor: SnapshotId = FIRST
+    rows: int = 0
+    snapshots: int = 0
+    marks_us: tuple[int | None, int | None] = (None, None)
+    clock_us: int = 0
+    below_time_max_us: int | None = None
+    writer: str = ""
+    shed: int = 0
+
+    def to_bytes(self) -> bytes:
+        """The stored text; `from_bytes` reads it back."""
+        return json.dumps(
+            {
+                "format": FORMAT, "origin": self.origin, "generation": self.generation, "batch": self.batch,
+                "state": self.state.to_json(),
+                "batch_owners": [list(owner) for owner in self.batch_owners],
+                "id_owners": [[generation, id.epoch, id.part] for generation, id in self.id_owners],
+                "waiting_since": self.waiting_since, "floor": [self.floor.epoch, self.floor.part], "rows": self.rows,
+                "snapshots": self.snapshots, "marks_us": list(self.marks_us), "clock_us": self.clock_us,
+                "below_time_max_us": self.below_time_max_us, "writer": self.writer, "shed": self.shed,
+            },
+            separators=(",", ":"),
+        ).encode()  # fmt: skip
+
+    @staticmethod
+    def from_bytes(content: bytes) -> Head:
+        """The inverse of `to_bytes`."""
+        try:
+            value = json.loads(content)
+            if value["format"] != FORMAT:
+                raise StateError(f"results have format {value['format']}, and this version reads format {FORMAT}")
+            return Head(
+                value["origin"], value["generation"], value["batch"], Open.from_json(value["state"]),
+                tuple((generation, batch) for generation, batch in value["batch_owners"]),
+                tuple((generation, SnapshotId(epoch, part)) for generation, epoch, part in value["id_owners"]),
+                value["waiting_since"], SnapshotId(*value["floor"]), value["rows"], value["snapshots"],
+                (value["marks_us"][0], value["marks_us"][1]), value["clock_us"], value["below_time_max_us"],
+                value["writer"], value.get("shed", 0),
+            )  # fmt: skip
+        except (ValueError, KeyError, TypeError, IndexError) as cause:
+            raise StateError(f"the head of a job's results is damaged: {cause}") from None
+
+    def taken_over(self, generation: int) -> Head:
+        """The head when `generation` begins to write."""
+        batches = [owner for owner in self.batch_owners if owner[1] <= self.batch]
+        ids = [owner for owner in self.id_owners if owner[1] < self.state.last]
+        return replace(
+            self,
+            generation=generation,
+            batch_owners=(*batches, (generation, self.batch + 1)),
+            id_owners=(*ids, (generation, self.state.last)),
+        )
+
+    def owner_of_batch(self, batch: int) -> int | None:
+        """The generation whose blocks of `batch` count."""
+        return next((owner for owner, first in reversed(self.batch_owners) if first <= batch), None)
+
+    def owner_of_id(self, id: SnapshotId) -> int | None:
+        """The generation whose manifest of `id` counts."""
+        return next((owner for owner, before in reversed(self.id_owners) if before < id), None)
+
+    def owns(self, snapshot: Snapshot) -> bool:
+        """Whether a manifest is of the generation that owned its id, committed and not removed."""
+        return self.floor < snapshot.id <= self.state.last and self.owner_of_id(snapshot.id) == snapshot.generation
