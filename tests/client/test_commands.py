@@ -449,7 +449,7 @@ def test_the_command_itself_reads_standard_input_and_is_quiet_for_programs(platf
 @pytest.mark.slow
 def test_the_help_of_every_command_starts_without_the_clients_packages() -> None:
     program = (
-        "import sys; from streamjoin import cli; sys.argv = ['streamjoin', *sys.argv[1:]]\n"
+        "import sys; from streamjoin.cli import commands as cli; sys.argv = ['streamjoin', *sys.argv[1:]]\n"
         "try: cli.main()\n"
         "finally: assert not {'httpx2', 'websockets', 'fastapi', 'sqlalchemy'} & sys.modules.keys()"
     )

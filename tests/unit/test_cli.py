@@ -68,7 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def streamjoin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command, in this process."""
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("streamjoin.cli.commands._stop_on_signals", lambda stop: None)
+    monkeypatch.setattr("streamjoin.cli.running._stop_on_signals", lambda stop: None)
 
     def call(*arguments: str) -> Said:
         monkeypatch.setattr(sys, "argv", ["streamjoin", *arguments])

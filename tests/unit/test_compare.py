@@ -268,7 +268,7 @@ def streamjoin(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
     """The command, in this process: exit status, what it wrote, and what it said."""
-    monkeypatch.setattr("streamjoin.cli.commands._stop_on_signals", lambda stop: None)
+    monkeypatch.setattr("streamjoin.cli.running._stop_on_signals", lambda stop: None)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["streamjoin", "compare", "join.yaml", *arguments])

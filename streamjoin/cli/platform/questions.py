@@ -6,42 +6,27 @@ import csv
 import json
 import sys
 from contextlib import suppress
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import cyclopts
 
 from streamjoin.cli.platform.common import HERE, Where, names_of, note
 
+if TYPE_CHECKING:
+    from streamjoin.client import Answer, Client
+
 Rows = Literal["table", "json", "ndjson", "csv", "arrow", "parquet"]
 Quiet = Annotated[bool, cyclopts.Parameter(negative=(), help="Only the rows.")]
 
 
-def ask(
-    job: str,
-    *,
-    from_: Annotated[str | None, cyclopts.Parameter(name="--from")] = None,
-    to: str | None = None,
-    key: str | None = None,
-    key_from: str | None = None,
-    key_to: str | None = None,
-    select: str | None = None,
-    where_: Annotated[str | None, cyclopts.Parameter(name="--where")] = None,
-    limit: int | None = None,
-    cursor: str | None = None,
-    after: str | None = None,
-    upto: str | None = None,
-    aggregate: str | None = None,
-    by: str | None = None,
-    output: Annotated[Rows, cyclopts.Parameter(name=["-o", "--output"], help="Format of the rows.")] = "table",
-    quiet: Quiet = False,
-    where: Where = HERE,
-) -> None:
-    """Ask the results of a job of the platform. Ranges include both ends.
+@cyclopts.Parameter(name="*")
+@dataclass(frozen=True)
+class Asked:
+    """What `ask` asks.
 
     Parameters
     ----------
-    job
-        Its id or name.
     from_, to
         The results' time: ISO 8601, or integer microseconds.
     key, key_from, key_to
@@ -61,13 +46,52 @@ def ask(
     by
         Columns, separated by commas: one row of aggregates for each of their values.
     """
+
+    from_: Annotated[str | None, cyclopts.Parameter(name="--from")] = None
+    to: str | None = None
+    key: str | None = None
+    key_from: str | None = None
+    key_to: str | None = None
+    select: str | None = None
+    where_: Annotated[str | None, cyclopts.Parameter(name="--where")] = None
+    limit: int | None = None
+    cursor: str | None = None
+    after: str | None = None
+    upto: str | None = None
+    aggregate: str | None = None
+    by: str | None = None
+
+    def query(self, client: Client, job: str) -> Answer:
+        """The platform's answer."""
+        return client.query(
+            job, from_=self.from_, to=self.to, key=self.key, key_from=self.key_from, key_to=self.key_to,
+            select=names_of(self.select), where=self.where_, limit=self.limit, cursor=self.cursor, after=self.after,
+            upto=self.upto, aggregate=self.aggregate, by=names_of(self.by),
+        )  # fmt: skip
+
+
+NOTHING_ASKED = Asked()
+
+
+def ask(
+    job: str,
+    *,
+    asked: Asked = NOTHING_ASKED,
+    output: Annotated[Rows, cyclopts.Parameter(name=["-o", "--output"], help="Format of the rows.")] = "table",
+    quiet: Quiet = False,
+    where: Where = HERE,
+) -> None:
+    """Ask the results of a job of the platform. Ranges include both ends.
+
+    Parameters
+    ----------
+    job
+        Its id or name.
+    """
     from streamjoin.results.formats import FORMATS
 
     with where.client() as client:
-        answer = client.query(
-            job, from_=from_, to=to, key=key, key_from=key_from, key_to=key_to, select=names_of(select),
-            where=where_, limit=limit, cursor=cursor, after=after, upto=upto, aggregate=aggregate, by=names_of(by),
-        )  # fmt: skip
+        answer = asked.query(client, job)
     FORMATS[output](answer.schema, answer.table.to_batches(), sys.stdout.buffer)
     sys.stdout.buffer.flush()
     if quiet:

@@ -1,0 +1,62 @@
+"""Commands that say what a join file would do, and run nothing: validate, explain, preview."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from streamjoin.cli.overrides import Set, overrides
+from streamjoin.spec.joinfile import load
+
+
+def validate(file: Path, *, set: Set = None) -> None:
+    """Check a join file, its streams and its query, without running anything.
+
+    Parameters
+    ----------
+    file
+        The join file.
+    """
+    from streamjoin.explain.plans import relation_summary, summary
+    from streamjoin.spec.inputs import open_relation
+    from streamjoin.spec.prepare import bind
+
+    join = load(file, overrides(set))
+    right = summary(bind(join))
+    relations = [relation_summary(open_relation(join, name)) for name in join.relations]
+    print("\n".join([f"{file} is right: {right}", *relations]))
+
+
+def explain(file: Path, *, set: Set = None, output: Literal["text", "json"] = "text") -> None:
+    """Show how a join would be run, and what every operator would cost.
+
+    Parameters
+    ----------
+    file
+        The join file.
+    output
+        Text for people, JSON for programs.
+    """
+    from streamjoin.explain.plans import explain as explain_bound
+    from streamjoin.spec.prepare import bind
+
+    found = explain_bound(bind(load(file, overrides(set))))
+    print(json.dumps(found.to_json(), indent=1) if output == "json" else found)
+
+
+def preview(file: Path, *, set: Set = None, output: Literal["text", "json"] = "text") -> None:
+    """Show up to 20 result rows, from samples of the streams. Nothing is started or written.
+
+    Parameters
+    ----------
+    file
+        The join file.
+    output
+        Text for people, JSON for programs.
+    """
+    from streamjoin.explain.preview import preview as preview_bound
+    from streamjoin.spec.prepare import bind
+
+    found = preview_bound(bind(load(file, overrides(set))))
+    print(json.dumps(found.to_json(), indent=1) if output == "json" else found)
