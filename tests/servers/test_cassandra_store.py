@@ -28,8 +28,8 @@ from streamjoin.results.names import snapshot_name
 from streamjoin.results.patience import Patience
 from streamjoin.results.policy import Collected, EpochPolicy
 from streamjoin.results.snapshot import Snapshot, SnapshotId
-from streamjoin.results.stores import cassandra
-from streamjoin.results.stores.cassandra import CassandraStore
+from streamjoin.results.stores.cassandra import store as cassandra
+from streamjoin.results.stores.cassandra.store import CassandraStore
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreUncertainError
 from tests.conformance.stores.play import play_a_few
@@ -110,7 +110,7 @@ def ready_to_commit(store: CassandraStore) -> None:
     """Connected, with the statements prepared: what fails from here on fails in the commit itself."""
 
     def connect() -> None:
-        with store._using() as link:
+        with store.keyspace.using() as link:
             for name in ("first_head", "swap_head"):
                 link.statement(name)
 
@@ -171,7 +171,7 @@ def test_the_largest_block_fits_and_a_larger_one_is_named(store: CassandraStore,
     ):
         with pytest.raises(StoreError, match=r"8,388,609 bytes, and .* takes 8,388,608 at most") as told:
             act()
-        in_one_sentence(told.value, job, f"127.0.0.1:{store.port}")
+        in_one_sentence(told.value, job, f"127.0.0.1:{store.keyspace.port}")
 
 
 def test_a_long_range_of_large_records_is_read_in_pages(store: CassandraStore, job: str) -> None:
@@ -244,7 +244,7 @@ def test_a_name_that_no_keyspace_can_have_is_refused(keyspace: str) -> None:
 def test_a_newer_layout_is_refused(node: CassandraNode) -> None:
     store = CassandraStore("127.0.0.1", node.port, keyspace="newer")
     store.prepare()
-    with store._using() as link:
+    with store.keyspace.using() as link:
         link.session.execute("UPDATE newer.layout SET version = 2 WHERE part = 'results'")
     store.close()
     for act in (store.prepare, store.jobs):
@@ -258,7 +258,7 @@ def test_a_dropped_keyspace_is_named_and_can_be_made_anew(node: CassandraNode) -
     store = CassandraStore("127.0.0.1", node.port, keyspace="anew")
     store.prepare()
     assert store.swap_head("job", None, b"old")
-    with store._using() as link:
+    with store.keyspace.using() as link:
         link.session.execute("DROP KEYSPACE anew", timeout=READY_S_MAX)
     with pytest.raises(StoreError, match=r"keyspace anew") as told:
         store.jobs()
@@ -331,7 +331,7 @@ def test_users_and_their_rights(tmp_path: Path) -> None:
         assert comes_true(ready, READY_S_MAX)
         admin.put_records("job", [("a", b"x"), ("s/00000000000000000009", b"x")])
         admin.delete_records("job", ["a"])
-        with admin._using() as link:
+        with admin.keyspace.using() as link:
             link.session.execute("CREATE ROLE reader WITH PASSWORD = 'r' AND LOGIN = true")
             link.session.execute("GRANT SELECT ON KEYSPACE streamjoin TO reader")
         for store, said in (

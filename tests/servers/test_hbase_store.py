@@ -24,7 +24,7 @@ from streamjoin.results.names import snapshot_name
 from streamjoin.results.patience import Patience
 from streamjoin.results.policy import Collected, EpochPolicy
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
-from streamjoin.results.stores.hbase import CELL_BYTES_MAX, HbaseStore
+from streamjoin.results.stores.hbase.store import CELL_BYTES_MAX, HbaseStore
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.store import BlockKey, StoreDownError, StoreError, StoreUncertainError
 from tests.conformance.stores.play import play_a_few
@@ -200,7 +200,7 @@ def test_a_store_travels_and_a_forked_process_has_a_connection_of_its_own(
 ) -> None:
     assert store.swap_head(JOB, None, b"1")
     copy = pickle.loads(pickle.dumps(store))
-    assert copy.head(JOB) == b"1" and copy.port == server.port
+    assert copy.head(JOB) == b"1" and copy.gateway.port == server.port
     copy.close()
     process = os.fork()
     if process == 0:

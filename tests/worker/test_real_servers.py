@@ -43,7 +43,7 @@ pytest.importorskip("cassandra", reason="the driver for Cassandra is not install
 
 from cassandra.cluster import Cluster
 
-from streamjoin.results.stores.cassandra import CassandraStore
+from streamjoin.results.stores.cassandra.store import CassandraStore
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.slow]
 

@@ -37,11 +37,11 @@ class StoreSpec:
 
                 return SqliteStore(**settings)
             case "cassandra":
-                from streamjoin.results.stores.cassandra import CassandraStore
+                from streamjoin.results.stores.cassandra.store import CassandraStore
 
                 return CassandraStore(**settings)
             case "hbase":
-                from streamjoin.results.stores.hbase import HbaseStore
+                from streamjoin.results.stores.hbase.store import HbaseStore
 
                 return HbaseStore(**settings)
         raise StoreError(f'there is no result store "{self.kind}"; there are memory, sqlite, cassandra and hbase')

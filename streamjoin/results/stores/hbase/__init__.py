@@ -1,0 +1,1 @@
+"""Results in HBase: `store.py` has the store, the others what it stands on."""
