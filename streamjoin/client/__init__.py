@@ -9,7 +9,7 @@ with Client() as platform:
 """
 
 from streamjoin.client.answer import Answer
-from streamjoin.client.calls import WaitedTooLong
+from streamjoin.client.calls.phases import WaitedTooLong
 from streamjoin.client.client import AsyncClient, Client
 from streamjoin.client.errors import (
     AnswerError,

@@ -8,7 +8,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from streamjoin.client import calls
+from streamjoin.client.calls import asking, drafts, files, jobs, phases, relations, reports, results, streams
 from streamjoin.client.retry import Patience
 from streamjoin.client.steps import Exchange, Flow
 from streamjoin.client.tailing import tail as tail_flow
@@ -80,60 +80,60 @@ class Values(Generic[P, T]):
 class Streams(Group[Transport]):
     """Registered streams."""
 
-    list = Values(calls.list_streams)
-    get = Method(calls.get_stream)
-    create = Method(calls.create_stream)
-    change = Method(calls.change_stream)
-    delete = Method(calls.delete_stream)
-    test = Method(calls.look_at_stream)
-    sample = Method(calls.sample_stream)
-    push = Method(calls.push_rows)
+    list = Values(streams.list_streams)
+    get = Method(streams.get_stream)
+    create = Method(streams.create_stream)
+    change = Method(streams.change_stream)
+    delete = Method(streams.delete_stream)
+    test = Method(streams.look_at_stream)
+    sample = Method(streams.sample_stream)
+    push = Method(streams.push_rows)
 
 
 class Relations(Group[Transport]):
     """Registered relations: finite tables that streams are joined with."""
 
-    list = Values(calls.list_relations)
-    get = Method(calls.get_relation)
-    create = Method(calls.create_relation)
-    change = Method(calls.change_relation)
-    delete = Method(calls.delete_relation)
-    test = Method(calls.look_at_relation)
-    sample = Method(calls.sample_relation)
+    list = Values(relations.list_relations)
+    get = Method(relations.get_relation)
+    create = Method(relations.create_relation)
+    change = Method(relations.change_relation)
+    delete = Method(relations.delete_relation)
+    test = Method(relations.look_at_relation)
+    sample = Method(relations.sample_relation)
 
 
 class Uploads(Group[Transport]):
     """Small files that were sent to the platform."""
 
-    list = Values(calls.list_uploads)
-    add = Method(calls.add_upload)
-    delete = Method(calls.delete_upload)
+    list = Values(files.list_uploads)
+    add = Method(files.add_upload)
+    delete = Method(files.delete_upload)
 
 
 class Jobs(Group[Transport]):
     """Jobs: joins that run, or are to."""
 
-    list = Values(calls.list_jobs)
-    get = Method(calls.get_job)
-    create = Method(calls.create_job)
-    change = Method(calls.change_job)
-    delete = Method(calls.delete_job)
-    validate = Method(calls.validate)
-    explain = Method(calls.explain)
-    preview = Method(calls.preview)
-    diff = Method(calls.diff_job)
-    start = Method(calls.start_job)
-    stop = Method(calls.stop_job)
-    restart = Method(calls.restart_job)
-    rescale = Method(calls.rescale_job)
-    wait = Method(calls.wait_for_job)
-    events = Values(calls.job_events)
-    metrics = Method(calls.job_metrics)
-    logs = Method(calls.job_logs)
-    snapshots = Values(calls.job_snapshots)
-    rejected_counts = Method(calls.rejected_counts)
-    rejected = Values(calls.rejected_rows)
-    download_rejected = Values(calls.download_rejected)
+    list = Values(jobs.list_jobs)
+    get = Method(jobs.get_job)
+    create = Method(jobs.create_job)
+    change = Method(jobs.change_job)
+    delete = Method(phases.delete_job)
+    validate = Method(drafts.validate)
+    explain = Method(drafts.explain)
+    preview = Method(drafts.preview)
+    diff = Method(jobs.diff_job)
+    start = Method(phases.start_job)
+    stop = Method(phases.stop_job)
+    restart = Method(phases.restart_job)
+    rescale = Method(phases.rescale_job)
+    wait = Method(phases.wait_for_job)
+    events = Values(reports.job_events)
+    metrics = Method(reports.job_metrics)
+    logs = Method(reports.job_logs)
+    snapshots = Values(reports.job_snapshots)
+    rejected_counts = Method(reports.rejected_counts)
+    rejected = Values(reports.rejected_rows)
+    download_rejected = Values(reports.download_rejected)
 
 
 class Api(Group[Transport]):
@@ -173,11 +173,11 @@ class Api(Group[Transport]):
         self.uploads: Uploads[Transport] = Uploads(self._transport, self._patience)
         self.jobs: Jobs[Transport] = Jobs(self._transport, self._patience)
 
-    query = Method(calls.query)
+    query = Method(results.query)
     tail = Values(tail_flow)
-    events = Values(calls.all_events)
-    files = Values(calls.list_files)
-    call = Method(calls.call)
+    events = Values(reports.all_events)
+    files = Values(files.list_files)
+    call = Method(asking.call)
 
 
 class Client(Api[Blocking]):

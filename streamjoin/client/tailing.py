@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from streamjoin.client.calls import API, ask
+from streamjoin.client.calls.asking import API, ask
 from streamjoin.client.errors import AnswerError, Conflict, NoAnswer, StreamJoinApiError, from_document, from_reply
 from streamjoin.client.retry import Patience, pause_s
 from streamjoin.client.steps import (

@@ -100,7 +100,7 @@ def test_a_relation_is_registered_looked_at_changed_and_removed(client: Client, 
 
 
 def test_a_list_is_read_page_after_page(client: Client, streams: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamjoin.client.calls.PAGE", 2)
+    monkeypatch.setattr("streamjoin.client.calls.asking.PAGE", 2)
     for number in range(5):
         client.streams.create(f"page_{number}", BIDS)
     names = [stream["name"] for stream in client.streams.list()]

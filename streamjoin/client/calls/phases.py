@@ -1,0 +1,116 @@
+"""Starting, stopping and deleting a job, and waiting until it is where it was to go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from streamjoin.client.calls.asking import ask, path_of
+from streamjoin.client.calls.jobs import get_job
+from streamjoin.client.errors import StreamJoinApiError
+from streamjoin.client.retry import Patience, keyed
+from streamjoin.client.shapes import Job
+from streamjoin.client.steps import Exchange, Pause, Request
+
+LOOK_S = 0.5
+
+
+class WaitedTooLong(StreamJoinApiError):
+    """A job did not come to where it was to go, in the time that was given."""
+
+
+def start_job(patience: Patience, job: str, *, wait_s: float | None = None) -> Exchange[Job]:
+    """Let a job run.
+
+    Args:
+        wait_s: return once it runs, or raise when it does not within so many seconds.
+    """
+    found = yield from _act(patience, job, "start")
+    return (yield from _settled(patience, found, ("running",), wait_s))
+
+
+def stop_job(patience: Patience, job: str, *, wait_s: float | None = None) -> Exchange[Job]:
+    """Let a job stop after the batch that runs; for `wait_s` see `start`."""
+    found = yield from _act(patience, job, "stop")
+    return (yield from _settled(patience, found, ("stopped", "failed"), wait_s))
+
+
+def restart_job(patience: Patience, job: str, *, wait_s: float | None = None) -> Exchange[Job]:
+    """Stop a job and start it again; for `wait_s` see `start`."""
+    found = yield from _act(patience, job, "restart")
+    return (yield from _settled(patience, found, ("running",), wait_s, found["generation"] + 1))
+
+
+def rescale_job(patience: Patience, job: str, slots: int, *, wait_s: float | None = None) -> Exchange[Job]:
+    """Give a job another number of slots; for `wait_s` see `start`."""
+    before: Job = yield from get_job(patience, job)
+    found = yield from _act(patience, before["id"], "rescale", {"slots": slots})
+    # A running job takes it over by its next generation, unless nothing changed.
+    restarts = found["wanted"] == "running" and found["version"] != before["version"]
+    generation = found["generation"] + restarts
+    return (yield from _settled(patience, found, ("running", "stopped", "failed"), wait_s, generation))
+
+
+def delete_job(patience: Patience, job: str, *, wait_s: float | None = None) -> Exchange[None]:
+    """Delete a job with its state and its results.
+
+    Args:
+        wait_s: return once all of it is gone, or raise when it is not within so many seconds.
+    """
+    # By its id: another job may get the name while we wait.
+    found: Job = yield from ask(patience, Request("DELETE", path_of("jobs", job)))
+    if wait_s is None:
+        return
+    ends_s = time.monotonic() + wait_s
+    while True:
+        try:
+            found = yield from get_job(patience, found["id"])
+        except StreamJoinApiError as failure:
+            if failure.status == 404:
+                return
+            raise
+        yield from _sleep(found, ends_s, "gone", wait_s)
+
+
+def wait_for_job(
+    patience: Patience, job: str, phases: Iterable[str], *, wait_s: float = 120.0, generation_min: int = 0
+) -> Exchange[Job]:
+    """Wait until a job is in one of `phases`.
+
+    Args:
+        generation_min: and until it was launched so often.
+    Raises:
+        WaitedTooLong: it was not within `wait_s`, or it failed; the message has the reason.
+    """
+    wanted = tuple(phases)
+    ends_s = time.monotonic() + wait_s
+    while True:
+        found = yield from get_job(patience, job)
+        if found["phase"] in wanted and found["generation"] >= generation_min:
+            return found
+        yield from _sleep(found, ends_s, " or ".join(wanted), wait_s)
+
+
+def _act(patience: Patience, job: str, action: str, body: Any = None) -> Exchange[Job]:
+    return (yield from ask(patience, keyed(Request("POST", path_of("jobs", job, action), json=body))))
+
+
+def _settled(
+    patience: Patience, job: Job, phases: tuple[str, ...], wait_s: float | None, generation_min: int = 0
+) -> Exchange[Job]:
+    if wait_s is None:
+        return job
+    found = wait_for_job(patience, job["id"], phases, wait_s=wait_s, generation_min=generation_min)
+    return (yield from found)
+
+
+def _sleep(job: Job, ends_s: float, goal: str, wait_s: float) -> Exchange[None]:
+    why = f": {job['reason']}" if job.get("reason") else ""
+    if job["phase"] == "failed":
+        raise WaitedTooLong(f"job {job['name']} failed{why}", code="job_failed")
+    if time.monotonic() >= ends_s:
+        raise WaitedTooLong(
+            f"job {job['name']} is {job['phase']} and not {goal} after {wait_s:g} s{why}", code="waited_too_long"
+        )
+    yield Pause(LOOK_S)

@@ -1,0 +1,59 @@
+"""Relations: registering them, looking at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamjoin.client.calls.asking import API, ask, if_match, pages, path_of
+from streamjoin.client.retry import Patience, keyed, send
+from streamjoin.client.shapes import Relation, RelationSample
+from streamjoin.client.steps import Exchange, Flow, Request
+
+
+def list_relations(patience: Patience) -> Flow[Relation]:
+    """All relations, newest first."""
+    yield from pages(patience, f"{API}/relations")
+
+
+def get_relation(patience: Patience, relation: str) -> Exchange[Relation]:
+    """One relation."""
+    return (yield from ask(patience, Request("GET", path_of("relations", relation), repeatable=True)))
+
+
+def create_relation(patience: Patience, name: str, spec: Mapping[str, Any]) -> Exchange[Relation]:
+    """Register a relation.
+
+    Args:
+        spec: an entry of `relations:` of a join file.
+    """
+    body = {"name": name, "spec": dict(spec)}
+    return (yield from ask(patience, keyed(Request("POST", f"{API}/relations", json=body))))
+
+
+def change_relation(
+    patience: Patience, relation: str, *, spec: Mapping[str, Any], version: int | None = None
+) -> Exchange[Relation]:
+    """Change a relation.
+
+    Args:
+        version: which one is changed; refused if it is not the newest. Whatever is there, if not given.
+    """
+    request = Request("PATCH", path_of("relations", relation), json={"spec": dict(spec)}, headers=if_match(version))
+    return (yield from ask(patience, request))
+
+
+def delete_relation(patience: Patience, relation: str) -> Exchange[None]:
+    """Remove a relation; its files stay."""
+    yield from send(Request("DELETE", path_of("relations", relation)), patience)
+
+
+def look_at_relation(patience: Patience, spec: Mapping[str, Any]) -> Exchange[RelationSample]:
+    """Look at a relation without registering it."""
+    body = {"spec": dict(spec)}
+    return (yield from ask(patience, Request("POST", f"{API}/relations/test", json=body, repeatable=True)))
+
+
+def sample_relation(patience: Patience, relation: str) -> Exchange[RelationSample]:
+    """Look at a registered relation."""
+    return (yield from ask(patience, Request("POST", path_of("relations", relation, "sample"), repeatable=True)))

@@ -1,0 +1,89 @@
+"""Streams: registering them, looking at them, pushing rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from streamjoin.client.calls.asking import API, ask, given_only, if_match, pages, path_of
+from streamjoin.client.retry import Patience, keyed, send
+from streamjoin.client.shapes import Pushed, Sample, Stream
+from streamjoin.client.steps import Exchange, Flow, Request
+
+
+def list_streams(patience: Patience) -> Flow[Stream]:
+    """All streams, newest first."""
+    yield from pages(patience, f"{API}/streams")
+
+
+def get_stream(patience: Patience, stream: str) -> Exchange[Stream]:
+    """One stream."""
+    return (yield from ask(patience, Request("GET", path_of("streams", stream), repeatable=True)))
+
+
+def create_stream(
+    patience: Patience, name: str, spec: Mapping[str, Any], *, secrets: Mapping[str, str] | None = None
+) -> Exchange[Stream]:
+    """Register a stream.
+
+    Args:
+        spec: an entry of `streams:` of a join file.
+        secrets: what connects to it; never shown again.
+    """
+    body = given_only(name=name, spec=dict(spec), secrets=dict(secrets) if secrets else None)
+    return (yield from ask(patience, keyed(Request("POST", f"{API}/streams", json=body))))
+
+
+def change_stream(
+    patience: Patience,
+    stream: str,
+    *,
+    spec: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, str] | None = None,
+    version: int | None = None,
+) -> Exchange[Stream]:
+    """Change a stream.
+
+    Args:
+        version: which one is changed; refused if it is not the newest. Whatever is there, if not given.
+    """
+    body = given_only(spec=spec, secrets=secrets)
+    return (
+        yield from ask(patience, Request("PATCH", path_of("streams", stream), json=body, headers=if_match(version)))
+    )
+
+
+def delete_stream(patience: Patience, stream: str) -> Exchange[None]:
+    """Remove a stream."""
+    yield from send(Request("DELETE", path_of("streams", stream)), patience)
+
+
+def look_at_stream(
+    patience: Patience, spec: Mapping[str, Any], *, secrets: Mapping[str, str] | None = None
+) -> Exchange[Sample]:
+    """Look at a stream without registering it."""
+    body = given_only(spec=dict(spec), secrets=dict(secrets) if secrets else None)
+    return (yield from ask(patience, Request("POST", f"{API}/streams/test", json=body, repeatable=True)))
+
+
+def sample_stream(patience: Patience, stream: str) -> Exchange[Sample]:
+    """Look at a registered stream."""
+    return (yield from ask(patience, Request("POST", path_of("streams", stream, "sample"), repeatable=True)))
+
+
+def push_rows(
+    patience: Patience, stream: str, rows: Iterable[Mapping[str, Any]], *, batch_id: str | None = None
+) -> Exchange[Pushed]:
+    """Push rows into a stream of source `push`; they are on disk when this returns.
+
+    Args:
+        batch_id: your own name of these rows. Given one, rows that get lost on the way are sent again, and are there
+            once; without one they are sent once.
+    """
+    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    request = Request(
+        "POST", path_of("streams", stream, "rows"), params=given_only(batch_id=batch_id), content=content,
+        headers={"Content-Type": "application/x-ndjson"}, repeatable=batch_id is not None,
+    )  # fmt: skip
+    return (yield from ask(patience, request))
