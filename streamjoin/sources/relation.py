@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from streamjoin.errors import InputError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.dialect import PLAIN, Dialect
-from streamjoin.sources.files import SAMPLED_BYTES, FileRead
+from streamjoin.sources.fileread import FileRead
+from streamjoin.sources.files import SAMPLED_BYTES
 
 FILES_OPENED_MAX = 1_000
 """A look at a relation opens no more; the footer of one takes about a millisecond."""

@@ -12,7 +12,7 @@ from streamjoin.errors import InputError
 from streamjoin.generate import generator
 from streamjoin.plan.schema import StreamSchema, check_schema
 from streamjoin.sources.filelog import list_files, root_of
-from streamjoin.sources.files import first_schema
+from streamjoin.sources.guess import first_schema
 from streamjoin.sources.relation import Relation
 from streamjoin.spec.job import SourceSpec, recorded_columns
 from streamjoin.spec.joinfile import JoinFile

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from streamjoin.errors import RunError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.dialect import Dialect
-from streamjoin.sources import FileSource, files, lines, texts
+from streamjoin.sources import FileSource, fileread, files, lines, texts
 from streamjoin.sources.files import FORMATS
 from streamjoin.sources.source import first_rows
 
@@ -136,7 +136,7 @@ def test_small_files_are_read_together_whatever_the_number_of_tasks(tmp_path: Pa
 def test_blocks_of_a_group_are_of_bounded_size_and_lose_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(fileread, "BLOCK_ROWS", 7)
     data = tmp_path / "data"
     data.mkdir()
     for number, count in enumerate([3, 0, 9, 1, 1, 1, 20, 2]):
@@ -189,7 +189,7 @@ def test_row_groups_are_read_apart_with_the_positions_they_have_together(tasks: 
 
 
 def test_parts_are_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(fileread, "BLOCK_ROWS", 7)
     (tmp_path / "1.csv").write_text("k,s\n" + "1,a\nx,b\n" * 50)
     parts = [part.rows(["k"]) for part in source("csv", tmp_path / "1.csv").reads({"files": 0}, {"files": 1}, 1)]
     sizes = [(rows.num_rows, len(bad)) for rows, bad in parts[0]]

@@ -11,7 +11,8 @@ import pytest
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.sources import lines
-from streamjoin.sources.files import FileSource, first_schema
+from streamjoin.sources.files import FileSource
+from streamjoin.sources.guess import first_schema
 from streamjoin.sources.texts import head_of, opened
 
 TEXT = "k,s\n1,é😀\n2,b\n"
