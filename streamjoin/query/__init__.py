@@ -13,8 +13,8 @@ User text reaches sqlglot's parser and nothing else: what runs is built from an 
 from streamjoin.query.bind import bind, plan_query
 from streamjoin.query.condition import bind_condition
 from streamjoin.query.parse import ParsedQuery, parse
+from streamjoin.query.predicates import RegisteredPredicate
 from streamjoin.query.source import UnsupportedQueryError
-from streamjoin.query.translate import RegisteredPredicate
 
 __all__ = [
     "ParsedQuery",

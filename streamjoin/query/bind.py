@@ -18,11 +18,13 @@ from streamjoin.plan.window import TimeWindow
 from streamjoin.query.condition import condition_over
 from streamjoin.query.limits import room_to_recurse
 from streamjoin.query.parse import ParsedQuery, parse
+from streamjoin.query.predicates import RegisteredPredicate
 from streamjoin.query.scope import Scope, look_up, suggest
 from streamjoin.query.select import bind_select
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
-from streamjoin.query.translate import RegisteredPredicate, Translator
+from streamjoin.query.translate import RULES
+from streamjoin.query.translator import Translator
 from streamjoin.query.using import merged_columns
 
 _SELECT_READS = {"expressions", "from_", "joins", "where"}
@@ -94,7 +96,7 @@ def bind(
     names, two = _streams(tree, words, streams, relations)
     scope = Scope(words.source, names, two)
     scope = replace(scope, merged=merged_columns(tree.args["joins"][0], words, scope))
-    translator = Translator(words, scope, registered)
+    translator = Translator(RULES, words, scope, registered)
     if not tree.expressions:
         raise words.source.wrong("SELECT ONLINE needs at least one column", words.range(0))
     with room_to_recurse():

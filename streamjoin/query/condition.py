@@ -14,7 +14,8 @@ from streamjoin.query.parse import syntax_tree
 from streamjoin.query.refused import check_words
 from streamjoin.query.scope import Scope
 from streamjoin.query.tokens import read_words
-from streamjoin.query.translate import Translator
+from streamjoin.query.translate import RULES
+from streamjoin.query.translator import Translator
 
 _BEFORE = "SELECT 1 FROM results WHERE "
 _READS = frozenset({"kind", "expressions", "from_", "where"})
@@ -53,7 +54,7 @@ def condition_over(text: str, names: tuple[str, ...], streams: tuple[StreamSchem
             raise words.source.wrong("this is more than a condition", words.range(len(words.tokens) - 1))
         scope = Scope(words.source, names, streams)
         with room_to_recurse():
-            return Translator(words, scope, {}).condition(tree.args["where"].this)
+            return Translator(RULES, words, scope, {}).condition(tree.args["where"].this)
     except QueryError as wrong:
         if wrong.span is None:
             raise InputError(wrong.message) from None

@@ -18,7 +18,7 @@ from streamjoin.plan.coercion import cast
 from streamjoin.plan.expression import Column, Expression
 from streamjoin.plan.types import column_type
 from streamjoin.query.source import Range, Source
-from streamjoin.query.translate import Translator
+from streamjoin.query.translator import Translator
 
 
 @dataclass(frozen=True, slots=True)
