@@ -19,8 +19,10 @@ from backend.cells import time_text
 from backend.context import InContext
 from backend.problems import from_engine
 from backend.results.at_once import NotAtOnce
-from backend.results.readers import SHOWN_MAX, NoResults, Opened, Watch, store_problem
+from backend.results.readers import SHOWN_MAX, Opened
 from backend.results.service import Service, service_of
+from backend.results.trouble import NoResults, store_problem
+from backend.results.watch import Watch
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 

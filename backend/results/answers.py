@@ -15,9 +15,12 @@ from backend.problems import Problem, from_engine
 from backend.results import at_once
 from backend.results.at_once import NotAtOnce
 from backend.results.limits import Limits
+from backend.results.places import Place, Places
 from backend.results.question import QueryIn
-from backend.results.readers import Opened, Place, Places, Readers, Stopped, Watch, store_problem
+from backend.results.readers import Opened, Readers
 from backend.results.slots import Slots
+from backend.results.trouble import store_problem
+from backend.results.watch import Stopped, Watch
 from backend.results.writers import WRITERS, Writer
 from streamjoin.errors import InputError, StateError, StreamJoinError
 from streamjoin.plan.join import RESULT_KEY

@@ -17,7 +17,9 @@ from typing import Protocol
 from backend.problems import Problem
 from backend.results.limits import Limits
 from backend.results.payload import Encoder, Held, Payload
-from backend.results.readers import Opened, Place, Readers, store_problem
+from backend.results.places import Place
+from backend.results.readers import Opened, Readers
+from backend.results.trouble import store_problem
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.results.description import Description
 from streamjoin.results.follow import POLL_S

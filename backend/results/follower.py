@@ -16,7 +16,7 @@ from backend.results.answers import check_condition
 from backend.results.feed import Feed, View
 from backend.results.frames import Gap, Progress, Schema, Subscription
 from backend.results.payload import Payload
-from backend.results.readers import store_problem
+from backend.results.trouble import store_problem
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.plan.join import RESULT_KEY
 from streamjoin.plan.schema import type_name

@@ -19,7 +19,8 @@ from backend.results.follower import Follower
 from backend.results.frames import Subscription
 from backend.results.limits import Limits
 from backend.results.payload import Held
-from backend.results.readers import Place, Places, Readers
+from backend.results.places import Place, Places
+from backend.results.readers import Readers
 from streamjoin.results.stores.spec import StoreSpec
 
 LOOK_S = 1.0

@@ -16,7 +16,9 @@ from backend.results.answers import Answerer, Running
 from backend.results.hub import Hub
 from backend.results.limits import Limits
 from backend.results.memory import memory_spec
-from backend.results.readers import Memory, Places, Readers
+from backend.results.places import Places
+from backend.results.readers import Readers
+from backend.results.recent import Memory
 from backend.results.slots import Slots
 from streamjoin.results.block import hash_sum
 from streamjoin.results.stores.redis import RedisStore

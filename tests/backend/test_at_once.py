@@ -16,11 +16,13 @@ from backend.catalog.database import Catalog
 from backend.catalog.migrate import migrate
 from backend.jobs.joinfile import result_spec
 from backend.problems import Problem
-from backend.results import at_once, readers
+from backend.results import at_once, places
 from backend.results.answers import Answerer, Running
 from backend.results.limits import Limits
+from backend.results.places import Places
 from backend.results.question import QueryIn
-from backend.results.readers import Memory, Places, Readers
+from backend.results.readers import Readers
+from backend.results.recent import Memory
 from backend.results.service import Service
 from backend.results.slots import Slots
 from streamjoin.results.stores.sqlite import SqliteStore
@@ -101,7 +103,7 @@ def rest_of(running: Running) -> bytes:
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
-    monkeypatch.setattr(readers, "KNOWN_S", 1000.0)
+    monkeypatch.setattr(places, "KNOWN_S", 1000.0)
     found = Asked(tmp_path)
     yield found
     found.close()
@@ -209,7 +211,7 @@ def test_who_changed_the_job_is_heard_within_a_moment(asked: Asked, monkeypatch:
     question = asked.question(key=7, limit=1)
     asked.in_thread(question)
     assert asked.at_once(question) is not None
-    monkeypatch.setattr(readers, "KNOWN_S", 0.0)
+    monkeypatch.setattr(places, "KNOWN_S", 0.0)
     assert asked.at_once(question) is None
 
 
@@ -217,7 +219,7 @@ def test_the_api_wakes_no_thread_for_it(tmp_path: Path, monkeypatch: pytest.Monk
     async def refused(*_: Any) -> None:
         raise AssertionError("a thread was asked")
 
-    monkeypatch.setattr(readers, "KNOWN_S", 1000.0)
+    monkeypatch.setattr(places, "KNOWN_S", 1000.0)
     app = make_app(settings := settings_in(tmp_path))
     job = add_job(app.state.context.catalog)
     committer = Committer(settings, job)
@@ -246,7 +248,7 @@ def test_pages_of_snapshots_are_the_same_at_once_and_in_a_thread(
         return page(service, id, limit, after)
 
     monkeypatch.setattr(snapshots, "_page", counted)
-    monkeypatch.setattr(readers, "KNOWN_S", 1000.0)
+    monkeypatch.setattr(places, "KNOWN_S", 1000.0)
     monkeypatch.setattr(snapshots, "SHOWN_MAX", 5)
     app = make_app(settings := settings_in(tmp_path))
     job = add_job(app.state.context.catalog)

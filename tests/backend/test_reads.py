@@ -21,9 +21,9 @@ from backend.catalog.database import Catalog
 from backend.catalog.migrate import migrate
 from backend.context import Context, InContext
 from backend.jobs.joinfile import result_spec
-from backend.results import readers
+from backend.results import recent
 from backend.results.blocks import Blocks, KeepingReader
-from backend.results.readers import Memory
+from backend.results.recent import Memory
 from backend.settings import Settings
 from streamjoin.results.stores.redis import RedisStore
 from streamjoin.results.stores.store import BlockKey, Store
@@ -153,11 +153,11 @@ def test_a_job_that_the_memory_lacks_is_asked_for_now_and_then(monkeypatch: pyte
     assert [memory.has("lacks") for _ in range(5)] == [False] * 5
     assert [memory.has("has") for _ in range(2)] == [True] * 2
     assert store.asked == ["lacks", "has", "has"]
-    monkeypatch.setattr(readers, "KNOWN_MAX", 1)
+    monkeypatch.setattr(recent, "KNOWN_MAX", 1)
     store.there.add("lacks")
     assert not memory.has("another")  # what was known is let go, so that it does not grow without end
     assert memory.has("lacks")
-    monkeypatch.setattr(readers, "ABSENT_S", 0.0)
+    monkeypatch.setattr(recent, "ABSENT_S", 0.0)
     memory = Memory(cast(RedisStore, store))
     assert not memory.has("third")
     store.there.add("third")

@@ -18,12 +18,14 @@ from fastapi.testclient import TestClient
 
 from backend.catalog.models import Job
 from backend.context import Context
-from backend.results import readers
+from backend.problems import Problem
 from backend.results.answers import Answerer
 from backend.results.blocks import Blocks
 from backend.results.limits import Limits
+from backend.results.places import KNOWN_S, Place
 from backend.results.question import QueryIn
-from backend.results.readers import KNOWN_S, Memory, Place, Readers
+from backend.results.readers import Readers
+from backend.results.recent import Memory
 from backend.results.service import service_of
 from backend.results.slots import Slots
 from backend.results.writers import META, NdjsonWriter
@@ -444,7 +446,7 @@ def test_time_and_bytes_end_an_answer_and_it_says_so(asked: Asked, monkeypatch: 
 
 def test_too_many_answers_at_once_are_refused(asked: Asked) -> None:
     both = [asked.answerer.answer(asked.question) for _ in range(2)]
-    with pytest.raises(readers.Problem) as told:
+    with pytest.raises(Problem) as told:
         asked.answerer.answer(asked.question)
     assert told.value.code == "rate_limited" and told.value.headers == {"Retry-After": "1"}
     for running in both:
@@ -493,15 +495,15 @@ def test_a_store_that_fails_before_the_first_row_is_503_and_later_stands_in_the_
         rest += running.step()
     last = json.loads(rest.splitlines()[-1])["$end"]
     assert last["error"]["code"] == "unavailable" and "results.db" not in str(last)
-    with pytest.raises(readers.Problem) as told:
+    with pytest.raises(Problem) as told:
         asked.answerer.answer(asked.question).step()
     assert told.value.status == 503 and told.value.headers == {"Retry-After": "2"}
-    with pytest.raises(readers.Problem, match="does not answer"):
+    with pytest.raises(Problem, match="does not answer"):
         asked.answerer.answer(QueryIn(job="x", aggregate="count")).step()
 
 
 def test_an_aggregate_that_takes_too_long_says_what_to_do(asked: Asked) -> None:
-    with pytest.raises(readers.Problem, match="timeout_s") as told:
+    with pytest.raises(Problem, match="timeout_s") as told:
         asked.answerer.answer(QueryIn(job="x", aggregate="count", timeout_s=1e-6)).step()
     assert told.value.code == "invalid"
 
