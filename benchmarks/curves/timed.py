@@ -31,6 +31,30 @@ def simulate(load: Workload, costs: Measured, arrivals_ns: Sequence[float], foll
     Args:
         follow: one result of each probe, for latencies.
     """
+    run = SplitJoin(
+        Earliest(),
+        load.cores,
+        CountWindow(load.cores),
+        lambda r, s: False,
+        Precision(Ordering.OUTER) if load.stars == 1 else Precision(Ordering.INNER),
+        fan_out=FAN,
+        fan_in=FAN,
+        costs=Costs(lambda sender, receiver: round(costs.under_way)),
+        region=_timed_region(load, costs, follow),
+        merger=type("LoadedMerger", (TimedMerger,), {"load": load, "costs": costs}),
+        distributor=_timed_distributor(costs),
+        mergers={**MERGERS, Ordering.OUTER: InPortOrder},
+    )
+    for tree in run.gathering.values():
+        for node in tree.inner():
+            merger = run.mergers[node.name]
+            assert isinstance(merger, TimedMerger)
+            merger.leaves = len(node.leaves())
+    streams = (Stream.R, Stream.S)
+    return run.join([Input(streams[at % 2], 0, None, round(each)) for at, each in enumerate(arrivals_ns)])
+
+
+def _timed_region(load: Workload, costs: Measured, follow: bool) -> type[Region]:
     chance = random.Random(1)
     free_ns: dict[str, int] = defaultdict(int)
 
@@ -63,22 +87,29 @@ def simulate(load: Workload, costs: Measured, arrivals_ns: Sequence[float], foll
         def _label(self, probe: int, at: int) -> Label:
             return Label(probe, float(at) if load.stars > 1 else -1.0)
 
-    class TimedMerger(Merger):
-        """Taking a star, with the results before it, and passing it on takes time."""
+    return TimedRegion
 
-        leaves = 0
 
-        def take(self, port: str, message: Message, network: Network) -> Iterator[Step]:
-            if isinstance(message, Star):
-                yield round(costs.receive)
-            yield from super().take(port, message, network)
+class TimedMerger(Merger):
+    """Taking a star, with the results before it, and passing it on takes time."""
 
-        def _pass_on(self, message: Message) -> Iterator[Step]:
-            if isinstance(message, Star):
-                results = self.leaves * load.rows * load.match_probability / load.stars
-                yield round(costs.send + results * costs.collect)
-            yield from super()._pass_on(message)
+    leaves = 0
+    load: Workload
+    costs: Measured
 
+    def take(self, port: str, message: Message, network: Network) -> Iterator[Step]:
+        if isinstance(message, Star):
+            yield round(self.costs.receive)
+        yield from super().take(port, message, network)
+
+    def _pass_on(self, message: Message) -> Iterator[Step]:
+        if isinstance(message, Star):
+            results = self.leaves * self.load.rows * self.load.match_probability / self.load.stars
+            yield round(self.costs.send + results * self.costs.collect)
+        yield from super()._pass_on(message)
+
+
+def _timed_distributor(costs: Measured) -> type[Distributor]:
     class TimedDistributor(Distributor):
         """Writing to each child takes time."""
 
@@ -86,24 +117,4 @@ def simulate(load: Workload, costs: Measured, arrivals_ns: Sequence[float], foll
             yield round(costs.receive + len(self.outputs) * costs.send)
             yield from super().take(port, message, network)
 
-    run = SplitJoin(
-        Earliest(),
-        load.cores,
-        CountWindow(load.cores),
-        lambda r, s: False,
-        Precision(Ordering.OUTER) if load.stars == 1 else Precision(Ordering.INNER),
-        fan_out=FAN,
-        fan_in=FAN,
-        costs=Costs(lambda sender, receiver: round(costs.under_way)),
-        region=TimedRegion,
-        merger=TimedMerger,
-        distributor=TimedDistributor,
-        mergers={**MERGERS, Ordering.OUTER: InPortOrder},
-    )
-    for tree in run.gathering.values():
-        for node in tree.inner():
-            merger = run.mergers[node.name]
-            assert isinstance(merger, TimedMerger)
-            merger.leaves = len(node.leaves())
-    streams = (Stream.R, Stream.S)
-    return run.join([Input(streams[at % 2], 0, None, round(each)) for at, each in enumerate(arrivals_ns)])
+    return TimedDistributor

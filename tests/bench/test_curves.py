@@ -14,6 +14,7 @@ import pytest
 from benchmarks.curves import chain, handshake, model, page, paper, splitjoin, timed, units
 from benchmarks.curves.__main__ import run
 from benchmarks.curves.model import FAN, Workload
+from benchmarks.curves.text import WIDTH
 from benchmarks.curves.units import Measured
 from simulate.network import Earliest
 from simulate.splitjoin.distribution import Input
@@ -34,7 +35,7 @@ def test_the_pages_are_what_their_figures_give() -> None:
     assert not results["quick"]
     for name, text in page.pages(results).items():
         assert (DOCS / name).read_text() == text, f"run python -m benchmarks.curves --page: {name} is old"
-        assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= page.WIDTH
+        assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= WIDTH
         for line in text.splitlines():
             if line.startswith("!["):
                 assert (DOCS / line.partition("(")[2].rstrip(")")).stat().st_size > 5_000, line
