@@ -81,12 +81,10 @@ class SplitJoin:
             side: tree_over([f"{name} {side}" for name in self.cores], fan_in, f"merger {side}") for side in SIDES
         }
         self.regions: dict[str, Region] = {}
-        self.mergers: dict[str, Merger] = {}
         parents = {"down": self.distribution.parents()} | {
             side: tree.parents() | {tree.name: "combiner"} for side, tree in self.gathering.items()
         }
         self._parents = parents
-
         self.source = Source("source", self.distribution.name, window.by_time, buffer)
         self.distributors = [self._distributor(node, buffer) for node in self.distribution.inner()]
         for at, name in enumerate(self.cores):
@@ -95,33 +93,22 @@ class SplitJoin:
             )
             for side, stores in SIDES.items():
                 self.regions[f"{name} {side}"] = region(
-                    f"{name} {side}",
-                    name,
-                    parents[side][f"{name} {side}"],
-                    stores,
-                    Turn(at, cores, run),
-                    window.sub_window(cores, run),
-                    match,
-                    self.precision,
-                    costs.compare_us(at),
-                    buffer,
-                )
-        for side, tree in self.gathering.items():
-            for node in tree.inner():
-                ports = [child.name for child in node.children]
-                parent = parents[side][node.name]
-                self.mergers[node.name] = merger(node.name, ports, parent, self.precision, mergers, buffer)
+                    f"{name} {side}", name, parents[side][f"{name} {side}"], stores, Turn(at, cores, run),
+                    window.sub_window(cores, run), match, self.precision, costs.compare_us(at), buffer,
+                )  # fmt: skip
+        self.mergers = {
+            node.name: merger(
+                node.name, [child.name for child in node.children], parents[side][node.name], self.precision, mergers,
+                buffer,
+            )
+            for side, tree in self.gathering.items()
+            for node in tree.inner()
+        }  # fmt: skip
         origins = {tree.name: SIDES[side].opposite for side, tree in self.gathering.items()}
         self.combiner = Combiner("combiner", origins, "sink", self.precision, combiner, buffer)
         self.sink = Sink("sink", "combiner", buffer)
-        for actor in (
-            self.source,
-            *self.distributors,
-            *self.regions.values(),
-            *self.mergers.values(),
-            self.combiner,
-            self.sink,
-        ):
+        inner = (*self.distributors, *self.regions.values(), *self.mergers.values())
+        for actor in (self.source, *inner, self.combiner, self.sink):
             self.network.add(actor)
 
     def feed(self, inputs: Iterable[Input | Precision | End]) -> None:

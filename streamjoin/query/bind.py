@@ -84,13 +84,8 @@ def bind(
     registered = dict(predicates or {})
     if hidden := sorted(name for name in registered if name.lower() in FUNCTIONS):
         raise InputError(f'predicate "{hidden[0]}" has the name of a built-in function; register it under another')
-    if archive_period_us is not None and archive_period_us < 1:
-        raise InputError("the archive period is at least 1 us", field="operator.archive_period")
-    if archive_period_us is not None and not isinstance(parsed.window, TimeWindow):
-        raise InputError(
-            f"an archive period is a span of time, and this join is {parsed.window}; leave it out",
-            field="operator.archive_period",
-        )
+    if archive_period_us is not None:
+        _check_archive_period(archive_period_us, parsed)
     tree, words = parsed.tree, parsed.words
     _check_parts(tree, words)
     names, two = _streams(tree, words, streams, relations)
@@ -120,6 +115,16 @@ def bind(
         # An index that cannot answer the query is the user's mistake, so it shows here and not in a worker.
         layout_of(plan, 0)
     return plan
+
+
+def _check_archive_period(archive_period_us: int, parsed: ParsedQuery) -> None:
+    if archive_period_us < 1:
+        raise InputError("the archive period is at least 1 us", field="operator.archive_period")
+    if not isinstance(parsed.window, TimeWindow):
+        raise InputError(
+            f"an archive period is a span of time, and this join is {parsed.window}; leave it out",
+            field="operator.archive_period",
+        )
 
 
 def _led_by(main: str, plan: JoinPlan) -> JoinPredicate:
