@@ -15,6 +15,7 @@ from backend.subcodes import SUBCODES
 from backend.version import VERSION
 from streamjoin.generate import GENERATORS
 from streamjoin.operators import registry
+from streamjoin.spec.schema import schema_of_operator
 
 router = APIRouter(prefix="/api/v1", tags=["about"])
 
@@ -29,10 +30,15 @@ class ProblemOut(BaseModel):
 
 
 class OperatorOut(BaseModel):
-    """An operator that a job may ask for."""
+    """An operator that a job may ask for.
+
+    Args:
+        settings: its knobs: the JSON Schema of `operator` in a join file that names it.
+    """
 
     name: str
     system: str
+    settings: dict[str, Any]
 
 
 class GeneratorOut(BaseModel):
@@ -56,7 +62,10 @@ def get_problem(code: str) -> ProblemOut:
 @router.get("/operators")
 def list_operators(actor: Viewer) -> list[OperatorOut]:
     """The join operators."""
-    return [OperatorOut(name=name, system=entry.system) for name, entry in registry.REGISTRY.items()]
+    return [
+        OperatorOut(name=name, system=kind.system, settings=schema_of_operator(name))
+        for name, kind in registry.REGISTRY.items()
+    ]
 
 
 @router.get("/generators")

@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from backend.api.sections import OperatorIn, ResultsIn, RunIn
 from backend.api.shapes import (
     Body,
     IfMatch,
@@ -44,9 +45,9 @@ from backend.jobs.previews import PreviewOut, previewed
 from backend.problems import Place, Problem
 from streamjoin.errors import StreamJoinError
 from streamjoin.explain.plans import explain, summary
+from streamjoin.settings.values import SLOTS_MAX
 from streamjoin.sources.credentials import MASK, SECRET_SETTINGS
 from streamjoin.spec.prepare import Bound
-from streamjoin.spec.values import SLOTS_MAX
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
@@ -89,9 +90,9 @@ class Draft(Body):
     query: str = Field(max_length=65_536)
     streams: list[Annotated[str, Field(max_length=100)]] | None = Field(default=None, max_length=100)
     queries: Queries = Field(default_factory=dict)
-    operator: dict[str, Any] | None = None
-    results: dict[str, Any] | None = None
-    run: dict[str, Any] | None = None
+    operator: OperatorIn | None = None
+    results: ResultsIn | None = None
+    run: RunIn | None = None
     model_config = with_example({"query": _QUERY})
 
 
@@ -115,9 +116,9 @@ class JobChange(Body):
 
     query: str | None = Field(default=None, max_length=65_536)
     queries: Queries | None = None
-    operator: dict[str, Any] | None = None
-    results: dict[str, Any] | None = None
-    run: dict[str, Any] | None = None
+    operator: OperatorIn | None = None
+    results: ResultsIn | None = None
+    run: RunIn | None = None
     refresh_streams: bool = False
     start_anew: bool = False
     model_config = with_example({"run": {"slots": 2}})

@@ -7,16 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from streamjoin.spec.changes import keeps_state
+
 KEEPS: Final = "keeps_state"
 """The job restarts at a batch boundary and goes on where it was."""
 ANEW: Final = "starts_anew"
 """The state, or the results kept so far, belong to another join: the job begins again without them."""
 
-_KEEPS = re.compile(
-    r"run\.\w+|operator\.(cores|turn_tuples|workers|block|balance|threshold)"
-    r"|results\.(retain|snapshot(\.(?!punctuation).*)?)"
-    r"|streams\.\w+\.(client(\..*)?|rate)|queries\.[\w-]+\.stopped"
-)
 _PUNCTUATE = re.compile(r"streams\.\w+\.punctuate(\..*)?")
 _BY_PERIOD = "results.snapshot.punctuation"
 _ORDERING, _UNORDERED = "operator.ordering", "none"
@@ -44,10 +41,8 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     changes = []
     for field in sorted(old.keys() | new.keys()):
         if old.get(field) != new.get(field):
-            keeps = (
-                _KEEPS.fullmatch(field)
-                or (_PUNCTUATE.fullmatch(field) and not by_period)
-                or _alike(field, old.get(field), new.get(field))
+            keeps = (keeps_state(field) and not (by_period and _PUNCTUATE.fullmatch(field))) or _alike(
+                field, old.get(field), new.get(field)
             )
             changes.append(Change(field, old.get(field), new.get(field), KEEPS if keeps else ANEW))
     return changes

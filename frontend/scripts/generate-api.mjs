@@ -1,6 +1,8 @@
-// Writes the types of the API and of the websocket's frames from their descriptions; `--check` only compares.
+// Writes the types of the API and of the websocket's frames, and the fields of forms, from their descriptions;
+// `--check` only compares.
 import { readFile, writeFile } from 'node:fs/promises';
 import openapiTS, { astToString } from 'openapi-typescript';
+import { fieldsText } from './generate-fields.mjs';
 
 const docs = new URL('../../docs/', import.meta.url);
 const target = new URL('../src/api/', import.meta.url);
@@ -15,14 +17,17 @@ const asOpenApi = ({ info, components }) => ({
   components: { schemas: components.schemas },
 });
 
-const sources = [
-  ['rest.gen.ts', await read('openapi.json')],
-  ['frames.gen.ts', asOpenApi(await read('asyncapi.json'))],
+const typesOf = async (description) => astToString(await openapiTS(description, { defaultNonNullable: false }));
+
+const made = [
+  ['rest.gen.ts', await typesOf(await read('openapi.json'))],
+  ['frames.gen.ts', await typesOf(asOpenApi(await read('asyncapi.json')))],
+  ['fields.gen.ts', fieldsText(await read('join-file.schema.json'))],
 ];
 
 let drifted = false;
-for (const [name, description] of sources) {
-  const text = `// Made by npm run gen:api; not to be edited.\n${astToString(await openapiTS(description, { defaultNonNullable: false }))}`;
+for (const [name, content] of made) {
+  const text = `// Made by npm run gen:api; not to be edited.\n${content}`;
   const file = new URL(name, target);
   if (process.argv.includes('--check')) {
     const kept = await readFile(file, 'utf8').catch(() => '');

@@ -1,5 +1,5 @@
-"""The command line: `streamjoin run | validate | explain | preview | compare | query | tail | rejected | state |
-generate`, and those of the platform, `streamjoin up | streams | jobs | ask | watch | ...`."""
+"""The command line: `streamjoin run | validate | schema | explain | preview | compare | query | tail | rejected |
+state | generate`, and those of the platform, `streamjoin up | streams | jobs | ask | watch | ...`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NoReturn
 import cyclopts
 
 from streamjoin.cli.generating import generate
-from streamjoin.cli.planning import explain, preview, validate
+from streamjoin.cli.planning import explain, preview, schema, validate
 from streamjoin.cli.platform import add_commands
 from streamjoin.cli.rejected import show_rejected
 from streamjoin.cli.results import query, tail
@@ -22,7 +22,7 @@ from streamjoin.errors import InputError, StreamJoinError
 app = cyclopts.App(name="streamjoin", help="Exact online joins of data streams.", version_flags=["--version"])
 state_app = cyclopts.App(name="state", help="Look into the state of a job.")
 app.command(state_app)
-for command in (run, validate, explain, preview, compare, generate, query, tail):
+for command in (run, validate, schema, explain, preview, compare, generate, query, tail):
     app.command(command)
 app.command(show_rejected, name="rejected")
 state_app.command(state_ls, name="ls")

@@ -28,6 +28,13 @@ def validate(file: Path, *, set: Set = None) -> None:
     print("\n".join([f"{file} is right: {right}", *relations]))
 
 
+def schema() -> None:
+    """Print the JSON Schema of join files, for editors that complete and check YAML."""
+    from streamjoin.spec.schema import schema_text
+
+    print(schema_text())
+
+
 def explain(file: Path, *, set: Set = None, output: Literal["text", "json"] = "text") -> None:
     """Show how a join would be run, and what every operator would cost.
 

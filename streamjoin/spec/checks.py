@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.settings.values import cut, shown
 from streamjoin.spec.sections import PunctuateFile, RelationFile, ResultsFile, SnapshotFile, StreamFile
-from streamjoin.spec.values import cut, shown
 
 _NEEDED = {
     "parquet": ("path",), "csv": ("path",), "jsonl": ("path",), "arrow": ("path",),

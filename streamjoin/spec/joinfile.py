@@ -7,38 +7,43 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.window import format_us
-from streamjoin.spec.checks import NAMED, check_path, check_relation, check_results, check_stream
-from streamjoin.spec.mistakes import fields_at, first_error
-from streamjoin.spec.sections import Model, OperatorFile, QueryFile, RelationFile, ResultsFile, RunFile, StreamFile
+from streamjoin.settings.mistakes import first_error
+from streamjoin.settings.places import fields_at
+from streamjoin.settings.setting import Settings, setting
+from streamjoin.settings.values import cut, shown
+from streamjoin.spec.checks import NAMED, STREAMS_ONLY, check_path, check_relation, check_results, check_stream
+from streamjoin.spec.sections import OperatorFile, QueryFile, RelationFile, ResultsFile, RunFile, StreamFile
 from streamjoin.spec.text import read_yaml
-from streamjoin.spec.values import cut, shown
 
 FILE_BYTES_MAX = 1 << 20
 
 
-class Sections(Model):
+class Sections(Settings):
     """What stands in a join file.
 
     Args:
         queries: several queries over the same streams, in place of `query` and `results`.
     """
 
-    streams: dict[str, StreamFile]
-    relations: dict[str, RelationFile] = Field(default_factory=dict)
-    query: str | None = None
-    queries: dict[str, QueryFile] | None = None
-    operator: OperatorFile = OperatorFile()
-    results: ResultsFile = ResultsFile(discard=True)
-    run: RunFile = RunFile()
+    streams: Annotated[dict[str, StreamFile], setting("name -> stream")]
+    relations: Annotated[dict[str, RelationFile], setting("name -> relation: finite tables on disk")] = Field(
+        default_factory=dict
+    )
+    query: Annotated[str | None, setting("a SELECT ONLINE over two of the streams")] = None
+    queries: Annotated[
+        dict[str, QueryFile] | None, setting("name -> query: several in one job, in place of query and results")
+    ] = None
+    operator: Annotated[OperatorFile, setting("which operator, and its knobs")] = OperatorFile()
+    results: Annotated[ResultsFile, setting("where results go")] = ResultsFile(discard=True)
+    run: Annotated[RunFile, setting("how to run", keeps_state=True)] = RunFile()
 
 
 class JoinFile(Sections):
@@ -144,12 +149,16 @@ def of_content(content: Mapping[str, Any], *, base: Path = Path(), name: str = "
     try:
         file = JoinFile.model_validate({**content, "base": base, "name": name})
     except ValidationError as wrong:
-        raise first_error(wrong, Sections) from None
+        raise first_error(wrong, Sections, _refusal) from None
     _check(file)
     return file
 
 
 _SECTIONS = "streams and query or queries, and may have relations, operator, results and run"
+
+
+def _refusal(place: Sequence[str]) -> str | None:
+    return STREAMS_ONLY.get(place[-1]) if place[0] == "relations" else None
 
 
 def _override(content: dict[str, Any], field: str, value: str) -> None:
@@ -195,9 +204,6 @@ def _check(file: JoinFile) -> None:
     for knob in _KNOBS_TO_COME:
         if knob in file.operator.knobs:
             raise UnsupportedError(f"{knob} is not supported by this version", field=f"operator.{knob}")
-    if file.operator.ordering not in list(Ordering):
-        raise InputError(f"{shown(file.operator.ordering)} is no ordering; use {', '.join(Ordering)}",
-                         field="operator.ordering")  # fmt: skip
     check_results(file.results, "results")
     if file.run.checkpoint is not None:
         check_path(file.run.checkpoint, "run.checkpoint")

@@ -15,6 +15,7 @@ from streamjoin.errors import InputError, QueryError, UnsupportedError
 from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.operators import registry
+from streamjoin.operators.kind import OperatorKind
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import StreamSchema
@@ -244,9 +245,8 @@ def shed_rules(file: JoinFile, plan: Plan) -> Rules:
     return {side: shed.rule() for side, shed in given.items() if shed is not None}
 
 
-def _check_without_units(found: registry.Entry, file: JoinFile, plan: JoinPlan) -> None:
-    for knob in file.operator.knobs:
-        raise InputError(f"{found.name} has no knobs", field=f"operator.{knob}")
+def _check_without_units(found: OperatorKind, file: JoinFile, plan: JoinPlan) -> None:
+    registry.settings_of(found, file.operator.knobs)
     registry.check(found.name, plan)
     for side in shed_rules(file, plan):
         raise UnsupportedError(SHEDS_NOTHING, field=f"streams.{plan.streams[side].name}.shed")

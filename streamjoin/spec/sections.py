@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from streamjoin.intake.dialect import Dialect
 from streamjoin.intake.shedding import ShedRule
-from streamjoin.plan.ordering import Ordering
+from streamjoin.operators.kind import CommonSettings
 from streamjoin.plan.schema import parse_schema
-from streamjoin.spec.values import Count, Flag, Rate, Seed, Setting, Slots, Span, knob
+from streamjoin.settings.setting import Settings, setting
+from streamjoin.settings.values import Count, Flag, Rate, Seed, Setting, Slots, Span
 
 _ENDLESS = {
     "kafka": "a topic never ends, so write it under streams",
@@ -30,28 +31,22 @@ def _of_files(source: object) -> object:
     return source
 
 
-class Model(BaseModel):
-    """What all parts of a join file share: unknown fields are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PunctuateFile(Model):
+class PunctuateFile(Settings):
     """`punctuate:` of a stream."""
 
-    every: Span | None = None
-    column: str | None = None
-    value: Any = None
-    per: Literal["file"] | None = None
+    every: Annotated[Span | None, setting("a punctuation for each such span of event time", unset="none")] = None
+    column: Annotated[str | None, setting("not supported by this version")] = None
+    value: Annotated[Any, setting("not supported by this version")] = None
+    per: Annotated[Literal["file"] | None, setting("not supported by this version")] = None
 
 
-class ShedFile(Model):
+class ShedFile(Settings):
     """`shed:` of a stream: load shedding, see `ShedRule`."""
 
-    threshold: Count
-    capacity: Count
-    base: Annotated[float, Field(strict=True)] = 0.0
-    shape: str = "linear"
+    threshold: Annotated[Count, setting("live tuples per unit at which shedding starts")]
+    capacity: Annotated[Count, setting("live tuples per unit at which all tuples are shed")]
+    base: Annotated[float, Field(strict=True), setting("the share that is shed from the threshold on, below 1")] = 0.0
+    shape: Annotated[str, setting("how the share grows from there: linear or quadratic")] = "linear"
 
     def rule(self) -> ShedRule:
         """The rule.
@@ -62,14 +57,16 @@ class ShedFile(Model):
         return ShedRule(self.threshold, self.capacity, self.base, self.shape)
 
 
-class CsvFile(Model):
+class CsvFile(Settings):
     """`csv:` of a stream or relation: see `Dialect`."""
 
-    delimiter: str = ","
-    header: Flag = True
-    names: list[str] | None = None
-    null: str = ""
-    quote: str = '"'
+    delimiter: Annotated[str, setting("one ASCII character")] = ","
+    header: Annotated[Flag, setting("whether files begin with a line of column names")] = True
+    names: Annotated[
+        list[str] | None, setting("the columns' names, in the files' order, in place of those in the files")
+    ] = None
+    null: Annotated[str, setting("what stands for NULL where it is not in quotes")] = ""
+    quote: Annotated[str, setting("one ASCII character, doubled inside a quoted field; empty for none")] = '"'
 
     def dialect(self) -> Dialect:
         """The dialect."""
@@ -77,59 +74,69 @@ class CsvFile(Model):
         return Dialect(self.delimiter, self.quote, self.null, self.header, names)
 
 
-class StreamFile(Model):
+class StreamFile(Settings):
     """One entry of `streams:`."""
 
-    source: Literal["parquet", "csv", "jsonl", "arrow", "kafka", "generator"]
-    path: str | None = None
-    csv: CsvFile = CsvFile()
-    servers: str | None = None
-    topic: str | None = None
-    format: Literal["json", "csv", "avro", "arrow"] | None = None
-    avro_schema: str | dict[str, Any] | None = None
-    starting: Literal["earliest", "latest"] = "earliest"
-    client: dict[str, Setting] = Field(default_factory=dict)
-    kind: str | None = None
-    rate: Rate = 10_000.0
-    rows: Count | None = None
-    seed: Seed = 1
-    begin: Literal["now"] | None = None
-    options: dict[str, float] = Field(default_factory=dict)
-    schema_: dict[str, str] | None = Field(default=None, alias="schema")
-    time: str
-    time_unit: Literal["s", "ms", "us"] = "us"
-    delay: Span = Field(default=0, json_schema_extra={"default": "0s"})
-    punctuate: PunctuateFile | None = None
-    shed: ShedFile | None = None
+    source: Annotated[
+        Literal["parquet", "csv", "jsonl", "arrow", "kafka", "generator"], setting("where its rows come from")
+    ]
+    path: Annotated[str | None, setting("a file, a folder, or a pattern such as data/**/*.csv")] = None
+    csv: Annotated[CsvFile, setting("how CSV files are written")] = CsvFile()
+    servers: Annotated[str | None, setting("bootstrap servers, host:port, with commas between them")] = None
+    topic: Annotated[str | None, setting("one topic")] = None
+    format: Annotated[Literal["json", "csv", "avro", "arrow"] | None, setting("how its records are written")] = None
+    avro_schema: Annotated[
+        str | dict[str, Any] | None, setting("the writer's schema: as JSON, as a mapping, or the path of a file")
+    ] = None
+    starting: Annotated[Literal["earliest", "latest"], setting("where the first batch ever begins")] = "earliest"
+    client: Annotated[dict[str, Setting], setting("settings of the Kafka client", keeps_state=True)] = Field(
+        default_factory=dict
+    )
+    kind: Annotated[str | None, setting("which generator")] = None
+    rate: Annotated[Rate, setting("rows per second of event time, and of the clock", keeps_state=True)] = 10_000.0
+    rows: Annotated[Count | None, setting("where the stream ends")] = None
+    seed: Annotated[Seed, setting("another seed gives other values")] = 1
+    begin: Annotated[Literal["now"] | None, setting("now: event times begin when the job does first")] = None
+    options: Annotated[dict[str, float], setting("of the generator")] = Field(default_factory=dict)
+    schema_: Annotated[dict[str, str] | None, setting("the columns: name -> type", unset="as its files have them")] = (
+        Field(default=None, alias="schema")
+    )
+    time: Annotated[str, setting("the column of the event time, or arrival for data without one")]
+    time_unit: Annotated[Literal["s", "ms", "us"], setting("unit of a time column of integers")] = "us"
+    delay: Annotated[
+        Span, setting("disorder inside which results are exact"), Field(json_schema_extra={"default": "0s"})
+    ] = 0
+    punctuate: Annotated[PunctuateFile | None, setting("where snapshots close by punctuation", keeps_state=True)] = None
+    shed: Annotated[ShedFile | None, setting("drops tuples under overload", unset="off")] = None
 
     def arrow_schema(self) -> pa.Schema | None:
         """The given columns; None where the source carries them."""
         return None if self.schema_ is None else parse_schema(self.schema_)
 
 
-class RelationFile(Model):
+class RelationFile(Settings):
     """One entry of `relations:`: a finite table of files; see `streamjoin.sources.relation`."""
 
-    source: Annotated[Literal["parquet", "csv", "jsonl", "arrow"], BeforeValidator(_of_files)]
-    path: str
-    csv: CsvFile = CsvFile()
-    schema_: dict[str, str] | None = Field(default=None, alias="schema")
+    source: Annotated[
+        Annotated[Literal["parquet", "csv", "jsonl", "arrow"], BeforeValidator(_of_files)],
+        setting("how its files are written"),
+    ]
+    path: Annotated[str, setting("a file, or a folder, whose files are the table together")]
+    csv: Annotated[CsvFile, setting("how CSV files are written")] = CsvFile()
+    schema_: Annotated[dict[str, str] | None, setting("the columns: name -> type", unset="those of the first file")] = (
+        Field(default=None, alias="schema")
+    )
 
     def arrow_schema(self) -> pa.Schema | None:
         """The given columns; None where the files carry them."""
         return None if self.schema_ is None else parse_schema(self.schema_, "relation")
 
 
-class OperatorFile(BaseModel):
-    """`operator:`; knobs are checked by the operator itself."""
+class OperatorFile(CommonSettings):
+    """`operator:`; its knobs are those of the operator, see `operators/registry.py`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    __pydantic_extra__: dict[str, Annotated[Any, BeforeValidator(knob)]] = Field(init=False)
-    name: str = "auto"
-    archive_period: Span | None = None
-    index: str = "auto"
-    ordering: str = Ordering.NONE
-    main: str | None = None
+    name: Annotated[str, setting("which operator runs the join")] = "auto"
 
     @property
     def knobs(self) -> dict[str, Any]:
@@ -137,64 +144,104 @@ class OperatorFile(BaseModel):
         return dict(self.model_extra or {})
 
 
-class SnapshotFile(Model):
+class SnapshotFile(Settings):
     """`results.snapshot:`; epochs of 1 s and 100,000 rows unless it says otherwise."""
 
-    epoch: Span | None = None
-    batches: Count | None = None
-    punctuation: Flag | None = None
-    threshold_rows: Count | None = None
-    threshold_bytes: Count | None = None
-    immediate: Flag | None = None
-    delayed: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
-    delays: Count | None = None
+    epoch: Annotated[Span | None, setting("a span of the clock", unset="1s", label="Epoch")] = None
+    batches: Annotated[
+        Count | None,
+        setting("batches per epoch, in place of a span", unset="none", label="Batches per epoch"),
+    ] = None
+    punctuation: Annotated[
+        Flag | None,
+        setting("close by event time, in place of all others", unset="false", label="Punctuation", keeps_state=False),
+    ] = None
+    threshold_rows: Annotated[
+        Count | None,
+        setting("a snapshot closes with this many rows", unset="100000", label="Threshold in rows"),
+    ] = None
+    threshold_bytes: Annotated[
+        Count | None, setting("or with this many bytes", unset="none", label="Threshold in bytes")
+    ] = None
+    immediate: Annotated[
+        Flag | None, setting("close at the threshold, before the epoch ends", unset="true", label="Immediate")
+    ] = None
+    delayed: Annotated[
+        Annotated[float, Field(gt=0, le=1, strict=True)] | None,
+        setting("with less than this part of the threshold, wait on", unset="do not wait", label="Delayed"),
+    ] = None
+    delays: Annotated[Count | None, setting("at most this many epochs", unset="3", label="Delays")] = None
 
 
-class ResultsFile(Model):
-    """`results:`: exactly one of parquet, jsonl, discard and store; the others belong to stores.
+class ResultsFile(Settings):
+    """`results:`: exactly one of parquet, jsonl, discard and store; the others belong to stores."""
 
-    Args:
-        job: what the results are called in the store; the join file's name unless set.
-        where, select: which results and which of their columns are kept.
-        retain: snapshots closed longer ago are removed.
-        retry: so long a store may be down before the job fails.
-    """
+    parquet: Annotated[str | None, setting("a folder of Parquet files")] = None
+    jsonl: Annotated[str | None, setting("a file of JSON lines, or - for standard output")] = None
+    discard: Annotated[Flag | None, setting("true: results are computed in full, counted and dropped")] = None
+    store: Annotated[
+        Literal["sqlite", "cassandra", "hbase"] | None, setting("a store that keeps results in snapshots")
+    ] = None
+    path: Annotated[str | None, setting("sqlite: the file; it is made if it is not there")] = None
+    hosts: Annotated[list[str] | None, setting("cassandra, hbase: where the store is")] = None
+    port: Annotated[Annotated[int, Field(ge=1, le=65_535, strict=True)] | None, setting("cassandra, hbase")] = None
+    keyspace: Annotated[str | None, setting("cassandra")] = None
+    table: Annotated[str | None, setting("hbase: what its tables begin with")] = None
+    username: Annotated[str | None, setting("cassandra")] = None
+    password: Annotated[str | None, setting("cassandra")] = None
+    job: Annotated[str | None, setting("what the results are called in the store", unset="the join file's name")] = None
+    where: Annotated[
+        str | None, setting("a condition over the result columns", unset="all of them", label="Only results where")
+    ] = None
+    select: Annotated[
+        list[str] | None, setting("the result columns that are kept", unset="all of them", label="Only the columns")
+    ] = None
+    retain: Annotated[
+        Span | None,
+        setting(
+            "a span, such as 30d: snapshots closed longer ago are removed",
+            unset="forever", label="Kept for", keeps_state=True,
+        ),
+    ] = None  # fmt: skip
+    retry: Annotated[Span | None, setting("how long the store may be down before the job fails", unset="60s")] = None
+    snapshot: Annotated[SnapshotFile | None, setting("when snapshots close", keeps_state=True)] = None
 
-    parquet: str | None = None
-    jsonl: str | None = None
-    discard: Flag | None = None
-    store: Literal["sqlite", "cassandra", "hbase"] | None = None
-    path: str | None = None
-    hosts: list[str] | None = None
-    port: Annotated[int, Field(ge=1, le=65_535, strict=True)] | None = None
-    keyspace: str | None = None
-    table: str | None = None
-    username: str | None = None
-    password: str | None = None
-    job: str | None = None
-    where: str | None = None
-    select: list[str] | None = None
-    retain: Span | None = None
-    retry: Span | None = None
-    snapshot: SnapshotFile | None = None
 
-
-class RunFile(Model):
+class RunFile(Settings):
     """`run:`."""
 
-    slots: Slots | None = None
-    files_per_batch: Count | None = None
-    offsets_per_batch: Count = 100_000
-    checkpoint: str | None = None
-    driver_memory: Annotated[int, Field(ge=480, le=2**20, strict=True)] = 1024  # MiB; Spark needs 450
-    heartbeat: Span = 1_000_000
-    strict: Flag = False
-    spark: dict[str, Setting] = Field(default_factory=dict)
+    slots: Annotated[
+        Slots | None,
+        setting("Spark partitions of the unit stage", unset="the cores of the process", label="Slots"),
+    ] = None
+    files_per_batch: Annotated[
+        Count | None,
+        setting("files of each file stream per batch, at most", unset="files of about 16 MiB", label="Files per batch"),
+    ] = None
+    offsets_per_batch: Annotated[
+        Count, setting("Kafka records, or generator rows, of each stream per batch, at most", label="Rows per batch")
+    ] = 100_000
+    checkpoint: Annotated[str | None, setting("the job's directory", unset=".streamjoin/ and the name of the file")] = (
+        None
+    )
+    driver_memory: Annotated[
+        Annotated[int, Field(ge=480, le=2**20, strict=True)],  # Spark needs 450
+        setting("MiB of Java heap, 480 or more", label="Driver memory"),
+    ] = 1024
+    heartbeat: Annotated[
+        Span,
+        setting("while nothing arrives, a batch runs this often; 0s for never", label="Heartbeat"),
+        Field(json_schema_extra={"default": "1s"}),
+    ] = 1_000_000
+    strict: Annotated[Flag, setting("a row that cannot be joined stops the job", label="Strict")] = False
+    spark: Annotated[dict[str, Setting], setting("Spark settings, name -> value, over those that StreamJoin sets")] = (
+        Field(default_factory=dict)
+    )
 
 
-class QueryFile(Model):
+class QueryFile(Settings):
     """One entry of `queries:`."""
 
-    query: str
-    results: ResultsFile = ResultsFile(discard=True)
-    stopped: bool = False
+    query: Annotated[str, setting("a SELECT ONLINE")]
+    results: Annotated[ResultsFile, setting("where its results go")] = ResultsFile(discard=True)
+    stopped: Annotated[bool, setting("it ends: its results are completed and stay", keeps_state=True)] = False

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from streamjoin.errors import InputError
-from streamjoin.spec.values import shown
+from streamjoin.settings.values import shown
 
 _NODES_MAX = 50_000
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -16,18 +17,25 @@ from streamjoin.query.tokens import SYNONYMS
 from streamjoin.spec.sections import SnapshotFile
 
 SOURCES = Path(__file__).resolve().parents[2] / "frontend/src"
-FORM = (SOURCES / "pages/job/change/fields.ts").read_text()
+FORM = (SOURCES / "api/fields.gen.ts").read_text()
 EDITOR = (SOURCES / "editor/language.ts").read_text()
 SECTIONS = {
-    "run": set(RUN_FIELDS),
-    "results": set(RESULT_FIELDS) - {"snapshot", "store"},  # parts of their own
-    "results.snapshot": set(SnapshotFile.model_fields),
+    "RUN": set(RUN_FIELDS) - {"until_end"},  # of the platform alone
+    "RESULT": set(RESULT_FIELDS) - {"snapshot", "store"},  # parts of their own
+    "SNAPSHOT": set(SnapshotFile.model_fields),
 }
+
+
+def settings_of(constant: str) -> Any:
+    """What `fields.gen.ts` has under a name."""
+    found = re.search(rf"export const {constant}_SETTINGS[^=]*= (.*?);$", FORM, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return json.loads(found[1])
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_field_of_a_section_has_a_place_in_the_form(section: str) -> None:
-    assert set(re.findall(rf"field\('{re.escape(section)}\.(\w+)'", FORM)) == SECTIONS[section]
+    assert {field["name"] for field in settings_of(section)} == SECTIONS[section]
 
 
 def test_a_new_join_offers_every_store_that_the_platform_may_have() -> None:
@@ -38,9 +46,11 @@ def test_a_new_join_offers_every_store_that_the_platform_may_have() -> None:
     assert re.findall(r"'(\w+)'", choices[1]) == list(stores)
 
 
-def test_every_knob_has_a_place_in_the_form() -> None:
-    knobs = {name for entry in REGISTRY.values() for name in entry.knobs}
-    assert set(re.findall(r"knob\('(\w+)'", FORM)) == knobs | set(COMMON_KNOBS)
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_knob_has_a_place_in_the_form(name: str) -> None:
+    knobs = settings_of("OPERATOR")[name]
+    assert [field["name"] for field in knobs] == [*REGISTRY[name].knobs, *COMMON_KNOBS]
+    assert all(field["says"] and field["unset"] for field in knobs)
 
 
 def test_the_editor_knows_every_function_of_the_query_language() -> None:

@@ -1286,18 +1286,9 @@ export interface components {
             queries?: {
                 [key: string]: components["schemas"]["FurtherQuery"];
             };
-            /** Operator */
-            operator?: {
-                [key: string]: unknown;
-            } | null;
-            /** Results */
-            results?: {
-                [key: string]: unknown;
-            } | null;
-            /** Run */
-            run?: {
-                [key: string]: unknown;
-            } | null;
+            operator?: components["schemas"]["OperatorIn"] | null;
+            results?: components["schemas"]["ResultsIn"] | null;
+            run?: components["schemas"]["RunIn"] | null;
         };
         /**
          * EventOut
@@ -1422,18 +1413,9 @@ export interface components {
             queries?: {
                 [key: string]: components["schemas"]["FurtherQuery"];
             } | null;
-            /** Operator */
-            operator?: {
-                [key: string]: unknown;
-            } | null;
-            /** Results */
-            results?: {
-                [key: string]: unknown;
-            } | null;
-            /** Run */
-            run?: {
-                [key: string]: unknown;
-            } | null;
+            operator?: components["schemas"]["OperatorIn"] | null;
+            results?: components["schemas"]["ResultsIn"] | null;
+            run?: components["schemas"]["RunIn"] | null;
             /**
              * Refresh Streams
              * @default false
@@ -1462,18 +1444,9 @@ export interface components {
             queries?: {
                 [key: string]: components["schemas"]["FurtherQuery"];
             };
-            /** Operator */
-            operator?: {
-                [key: string]: unknown;
-            } | null;
-            /** Results */
-            results?: {
-                [key: string]: unknown;
-            } | null;
-            /** Run */
-            run?: {
-                [key: string]: unknown;
-            } | null;
+            operator?: components["schemas"]["OperatorIn"] | null;
+            results?: components["schemas"]["ResultsIn"] | null;
+            run?: components["schemas"]["RunIn"] | null;
             /** Name */
             name: string;
             /**
@@ -1677,15 +1650,233 @@ export interface components {
             /** Points */
             points: components["schemas"]["Point"][];
         };
+        /** @description which operator runs the join, and its knobs */
+        OperatorIn: {
+            /**
+             * @description the one that fits the query
+             * @constant
+             */
+            name?: "auto";
+            /**
+             * @description which units a tuple goes to
+             * @enum {string}
+             */
+            routing?: "random" | "hash" | "contrand";
+            /** @description units that store the first stream (m) */
+            r_units?: number;
+            /** @description units that store the second stream (n) */
+            s_units?: number;
+            /** @description contrand: subgroups of r_units (d), at most as many as units */
+            r_groups?: number;
+            /** @description contrand: subgroups of s_units (e), at most as many as units */
+            s_groups?: number;
+            /** @description contrand on a band alone: the d - 1 keys at which R's next subgroup begins, rising */
+            r_bounds?: number[];
+            /** @description contrand on a band alone: the e - 1 keys at which S's next subgroup begins, rising */
+            s_bounds?: number[];
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+        } | {
+            /**
+             * @description join-biclique, BiStream (SIGMOD 2015)
+             * @constant
+             */
+            name: "biclique";
+            /**
+             * @description which units a tuple goes to
+             * @enum {string}
+             */
+            routing?: "random" | "hash" | "contrand";
+            /** @description units that store the first stream (m) */
+            r_units?: number;
+            /** @description units that store the second stream (n) */
+            s_units?: number;
+            /** @description contrand: subgroups of r_units (d), at most as many as units */
+            r_groups?: number;
+            /** @description contrand: subgroups of s_units (e), at most as many as units */
+            s_groups?: number;
+            /** @description contrand on a band alone: the d - 1 keys at which R's next subgroup begins, rising */
+            r_bounds?: number[];
+            /** @description contrand on a band alone: the e - 1 keys at which S's next subgroup begins, rising */
+            s_bounds?: number[];
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+        } | {
+            /**
+             * @description join-matrix, BiStream's baseline
+             * @constant
+             */
+            name: "matrix";
+            /** @description partitions of the first stream */
+            rows?: number;
+            /** @description partitions of the second stream */
+            columns?: number;
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+        } | {
+            /**
+             * @description SplitJoin (USENIX ATC 2016)
+             * @constant
+             */
+            name: "splitjoin";
+            /** @description join cores (k) */
+            cores?: number;
+            /**
+             * @description tuples of a stream that a core stores in a row before the next core's turn
+             * @default 1
+             */
+            turn_tuples?: number;
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+        } | {
+            /**
+             * @description handshake chain, ESJ
+             * @constant
+             */
+            name: "handshake";
+            /** @description workers in the line (m) */
+            workers?: number;
+            /** @description tuples of a block, which are sent on together */
+            block?: number | "auto";
+            /**
+             * @description false: each worker keeps tuples of a fixed age, an equal part of the window; needs a window
+             * @default true
+             */
+            balance?: boolean;
+            /**
+             * @description how many tuples more than its successor a worker must have before it sends any on
+             * @default 0
+             */
+            threshold?: number;
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+        } | {
+            /**
+             * @description Spark's own stream-stream join
+             * @constant
+             */
+            name: "spark";
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+        };
         /**
          * OperatorOut
          * @description An operator that a job may ask for.
+         *
+         *     Args:
+         *         settings: its knobs: the JSON Schema of `operator` in a join file that names it.
          */
         OperatorOut: {
             /** Name */
             name: string;
             /** System */
             system: string;
+            /** Settings */
+            settings: {
+                [key: string]: unknown;
+            };
         };
         /** Page[EventOut] */
         Page_EventOut_: {
@@ -2062,13 +2253,20 @@ export interface components {
             spec: {
                 /**
                  * Source
+                 * @description how its files are written
                  * @enum {string}
                  */
                 source: "parquet" | "csv" | "jsonl" | "arrow";
-                /** Path */
+                /**
+                 * Path
+                 * @description a file, or a folder, whose files are the table together
+                 */
                 path: string;
                 csv?: Record<string, never>;
-                /** Schema */
+                /**
+                 * Schema
+                 * @description the columns: name -> type
+                 */
                 schema?: {
                     [key: string]: string;
                 } | null;
@@ -2099,13 +2297,20 @@ export interface components {
             spec: {
                 /**
                  * Source
+                 * @description how its files are written
                  * @enum {string}
                  */
                 source: "parquet" | "csv" | "jsonl" | "arrow";
-                /** Path */
+                /**
+                 * Path
+                 * @description a file, or a folder, whose files are the table together
+                 */
                 path: string;
                 csv?: Record<string, never>;
-                /** Schema */
+                /**
+                 * Schema
+                 * @description the columns: name -> type
+                 */
                 schema?: {
                     [key: string]: string;
                 } | null;
@@ -2181,13 +2386,20 @@ export interface components {
             spec: {
                 /**
                  * Source
+                 * @description how its files are written
                  * @enum {string}
                  */
                 source: "parquet" | "csv" | "jsonl" | "arrow";
-                /** Path */
+                /**
+                 * Path
+                 * @description a file, or a folder, whose files are the table together
+                 */
                 path: string;
                 csv?: Record<string, never>;
-                /** Schema */
+                /**
+                 * Schema
+                 * @description the columns: name -> type
+                 */
                 schema?: {
                     [key: string]: string;
                 } | null;
@@ -2200,6 +2412,42 @@ export interface components {
         Rescale: {
             /** Slots */
             slots: number;
+        };
+        /** @description which results are kept, and when they show */
+        ResultsIn: {
+            /** @description a condition over the result columns */
+            where?: string;
+            /** @description the result columns that are kept */
+            select?: string[];
+            /**
+             * Format: span
+             * @description a span, such as 30d: snapshots closed longer ago are removed
+             */
+            retain?: string;
+            /** @description when snapshots close */
+            snapshot?: {
+                /**
+                 * Format: span
+                 * @description a span of the clock
+                 */
+                epoch?: string;
+                /** @description batches per epoch, in place of a span */
+                batches?: number;
+                /** @description close by event time, in place of all others */
+                punctuation?: boolean;
+                /** @description a snapshot closes with this many rows */
+                threshold_rows?: number;
+                /** @description or with this many bytes */
+                threshold_bytes?: number;
+                /** @description close at the threshold, before the epoch ends */
+                immediate?: boolean;
+                /** @description with less than this part of the threshold, wait on */
+                delayed?: number;
+                /** @description at most this many epochs */
+                delays?: number;
+            };
+            /** @description sqlite, cassandra, hbase or auto; the platform's choice unless set */
+            store?: string;
         };
         /**
          * Revision
@@ -2266,6 +2514,39 @@ export interface components {
             alive_until: string | null;
             /** Ended */
             ended: boolean;
+        };
+        /** @description how the job runs */
+        RunIn: {
+            /** @description Spark partitions of the unit stage */
+            slots?: number;
+            /** @description files of each file stream per batch, at most */
+            files_per_batch?: number;
+            /**
+             * @description Kafka records, or generator rows, of each stream per batch, at most
+             * @default 100000
+             */
+            offsets_per_batch?: number;
+            /**
+             * Format: span
+             * @description while nothing arrives, a batch runs this often; 0s for never
+             * @default 1s
+             */
+            heartbeat?: string;
+            /**
+             * @description a row that cannot be joined stops the job
+             * @default false
+             */
+            strict?: boolean;
+            /**
+             * @description MiB of Java heap, 480 or more
+             * @default 1024
+             */
+            driver_memory?: number;
+            /**
+             * @description the job ends with its streams
+             * @default false
+             */
+            until_end?: boolean;
         };
         /**
          * SampleOut
@@ -2397,65 +2678,105 @@ export interface components {
             spec?: {
                 /** @enum {string} */
                 source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
-                /** Path */
+                /**
+                 * Path
+                 * @description a file, a folder, or a pattern such as data/**\/*.csv
+                 */
                 path?: string | null;
                 csv?: Record<string, never>;
-                /** Servers */
+                /**
+                 * Servers
+                 * @description bootstrap servers, host:port, with commas between them
+                 */
                 servers?: string | null;
-                /** Topic */
+                /**
+                 * Topic
+                 * @description one topic
+                 */
                 topic?: string | null;
-                /** Format */
+                /**
+                 * Format
+                 * @description how its records are written
+                 */
                 format?: ("json" | "csv" | "avro" | "arrow") | null;
-                /** Avro Schema */
+                /**
+                 * Avro Schema
+                 * @description the writer's schema: as JSON, as a mapping, or the path of a file
+                 */
                 avro_schema?: string | {
                     [key: string]: unknown;
                 } | null;
                 /**
                  * Starting
+                 * @description where the first batch ever begins
                  * @default earliest
                  * @enum {string}
                  */
                 starting?: "earliest" | "latest";
-                /** Client */
+                /**
+                 * Client
+                 * @description settings of the Kafka client
+                 */
                 client?: {
-                    [key: string]: string;
+                    [key: string]: string | number | boolean;
                 };
-                /** Kind */
+                /**
+                 * Kind
+                 * @description which generator
+                 */
                 kind?: string | null;
                 /**
                  * Rate
-                 * @description Such as 1000/s.
+                 * @description rows per second of event time, and of the clock
                  * @default 10000
                  */
                 rate?: number | string;
-                /** Rows */
+                /**
+                 * Rows
+                 * @description where the stream ends
+                 */
                 rows?: number | null;
                 /**
                  * Seed
+                 * @description another seed gives other values
                  * @default 1
                  */
                 seed?: number;
-                /** Begin */
+                /**
+                 * Begin
+                 * @description now: event times begin when the job does first
+                 */
                 begin?: "now" | null;
-                /** Options */
+                /**
+                 * Options
+                 * @description of the generator
+                 */
                 options?: {
                     [key: string]: number;
                 };
-                /** Schema */
+                /**
+                 * Schema
+                 * @description the columns: name -> type
+                 */
                 schema?: {
                     [key: string]: string;
                 } | null;
-                /** Time */
+                /**
+                 * Time
+                 * @description the column of the event time, or arrival for data without one
+                 */
                 time: string;
                 /**
                  * Time Unit
+                 * @description unit of a time column of integers
                  * @default us
                  * @enum {string}
                  */
                 time_unit?: "s" | "ms" | "us";
                 /**
                  * Delay
-                 * @description A span of time, such as 2s.
+                 * Format: span
+                 * @description disorder inside which results are exact
                  * @default 0s
                  */
                 delay?: string;
@@ -2494,65 +2815,105 @@ export interface components {
             spec: {
                 /** @enum {string} */
                 source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
-                /** Path */
+                /**
+                 * Path
+                 * @description a file, a folder, or a pattern such as data/**\/*.csv
+                 */
                 path?: string | null;
                 csv?: Record<string, never>;
-                /** Servers */
+                /**
+                 * Servers
+                 * @description bootstrap servers, host:port, with commas between them
+                 */
                 servers?: string | null;
-                /** Topic */
+                /**
+                 * Topic
+                 * @description one topic
+                 */
                 topic?: string | null;
-                /** Format */
+                /**
+                 * Format
+                 * @description how its records are written
+                 */
                 format?: ("json" | "csv" | "avro" | "arrow") | null;
-                /** Avro Schema */
+                /**
+                 * Avro Schema
+                 * @description the writer's schema: as JSON, as a mapping, or the path of a file
+                 */
                 avro_schema?: string | {
                     [key: string]: unknown;
                 } | null;
                 /**
                  * Starting
+                 * @description where the first batch ever begins
                  * @default earliest
                  * @enum {string}
                  */
                 starting?: "earliest" | "latest";
-                /** Client */
+                /**
+                 * Client
+                 * @description settings of the Kafka client
+                 */
                 client?: {
-                    [key: string]: string;
+                    [key: string]: string | number | boolean;
                 };
-                /** Kind */
+                /**
+                 * Kind
+                 * @description which generator
+                 */
                 kind?: string | null;
                 /**
                  * Rate
-                 * @description Such as 1000/s.
+                 * @description rows per second of event time, and of the clock
                  * @default 10000
                  */
                 rate?: number | string;
-                /** Rows */
+                /**
+                 * Rows
+                 * @description where the stream ends
+                 */
                 rows?: number | null;
                 /**
                  * Seed
+                 * @description another seed gives other values
                  * @default 1
                  */
                 seed?: number;
-                /** Begin */
+                /**
+                 * Begin
+                 * @description now: event times begin when the job does first
+                 */
                 begin?: "now" | null;
-                /** Options */
+                /**
+                 * Options
+                 * @description of the generator
+                 */
                 options?: {
                     [key: string]: number;
                 };
-                /** Schema */
+                /**
+                 * Schema
+                 * @description the columns: name -> type
+                 */
                 schema?: {
                     [key: string]: string;
                 } | null;
-                /** Time */
+                /**
+                 * Time
+                 * @description the column of the event time, or arrival for data without one
+                 */
                 time: string;
                 /**
                  * Time Unit
+                 * @description unit of a time column of integers
                  * @default us
                  * @enum {string}
                  */
                 time_unit?: "s" | "ms" | "us";
                 /**
                  * Delay
-                 * @description A span of time, such as 2s.
+                 * Format: span
+                 * @description disorder inside which results are exact
                  * @default 0s
                  */
                 delay?: string;
@@ -2612,65 +2973,105 @@ export interface components {
             spec: {
                 /** @enum {string} */
                 source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
-                /** Path */
+                /**
+                 * Path
+                 * @description a file, a folder, or a pattern such as data/**\/*.csv
+                 */
                 path?: string | null;
                 csv?: Record<string, never>;
-                /** Servers */
+                /**
+                 * Servers
+                 * @description bootstrap servers, host:port, with commas between them
+                 */
                 servers?: string | null;
-                /** Topic */
+                /**
+                 * Topic
+                 * @description one topic
+                 */
                 topic?: string | null;
-                /** Format */
+                /**
+                 * Format
+                 * @description how its records are written
+                 */
                 format?: ("json" | "csv" | "avro" | "arrow") | null;
-                /** Avro Schema */
+                /**
+                 * Avro Schema
+                 * @description the writer's schema: as JSON, as a mapping, or the path of a file
+                 */
                 avro_schema?: string | {
                     [key: string]: unknown;
                 } | null;
                 /**
                  * Starting
+                 * @description where the first batch ever begins
                  * @default earliest
                  * @enum {string}
                  */
                 starting?: "earliest" | "latest";
-                /** Client */
+                /**
+                 * Client
+                 * @description settings of the Kafka client
+                 */
                 client?: {
-                    [key: string]: string;
+                    [key: string]: string | number | boolean;
                 };
-                /** Kind */
+                /**
+                 * Kind
+                 * @description which generator
+                 */
                 kind?: string | null;
                 /**
                  * Rate
-                 * @description Such as 1000/s.
+                 * @description rows per second of event time, and of the clock
                  * @default 10000
                  */
                 rate?: number | string;
-                /** Rows */
+                /**
+                 * Rows
+                 * @description where the stream ends
+                 */
                 rows?: number | null;
                 /**
                  * Seed
+                 * @description another seed gives other values
                  * @default 1
                  */
                 seed?: number;
-                /** Begin */
+                /**
+                 * Begin
+                 * @description now: event times begin when the job does first
+                 */
                 begin?: "now" | null;
-                /** Options */
+                /**
+                 * Options
+                 * @description of the generator
+                 */
                 options?: {
                     [key: string]: number;
                 };
-                /** Schema */
+                /**
+                 * Schema
+                 * @description the columns: name -> type
+                 */
                 schema?: {
                     [key: string]: string;
                 } | null;
-                /** Time */
+                /**
+                 * Time
+                 * @description the column of the event time, or arrival for data without one
+                 */
                 time: string;
                 /**
                  * Time Unit
+                 * @description unit of a time column of integers
                  * @default us
                  * @enum {string}
                  */
                 time_unit?: "s" | "ms" | "us";
                 /**
                  * Delay
-                 * @description A span of time, such as 2s.
+                 * Format: span
+                 * @description disorder inside which results are exact
                  * @default 0s
                  */
                 delay?: string;

@@ -1,4 +1,4 @@
-"""The handshake chain as an operator: its units, its routes, its knobs."""
+"""The handshake chain as an operator: its units and its routes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,14 @@ from streamjoin.engine.operator import Capabilities, Operator
 from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, UnitSpec
 from streamjoin.engine.state import Rewritten, UnitState
 from streamjoin.engine.unit import Step, Work
-from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.errors import InputError
 from streamjoin.operators.handshake.counted import stored_columns
 from streamjoin.operators.handshake.line import Line
 from streamjoin.operators.handshake.resize import resized
 from streamjoin.operators.handshake.state import requeried
 from streamjoin.operators.handshake.step import ChainStep
-from streamjoin.operators.knobs import Knobs, whole
 from streamjoin.plan.sharing import Plan
-from streamjoin.plan.window import FullHistory, R, S
-
-AUTO_BLOCK = "auto"
-_TUPLES_MAX = 1 << 40
+from streamjoin.plan.window import R, S
 
 
 @dataclass(frozen=True)
@@ -89,27 +85,3 @@ class Handshake(Line, Operator):
     def step(self, work: Work) -> Step:
         """See `Operator`."""
         return ChainStep(self, work)
-
-
-def build(knobs: Knobs, plan: Plan, slots: int) -> Handshake:
-    """A chain as a join file describes it.
-
-    Raises:
-        InputError: a knob is wrong.
-        UnsupportedError: fixed shares without a window.
-    """
-    block = knobs.get("block", AUTO_BLOCK)
-    balance = knobs.get("balance", True)
-    if not isinstance(balance, bool):
-        raise InputError(f"{balance!r} is neither true nor false", field="operator.balance")
-    if not balance and isinstance(plan.window, FullHistory):
-        raise UnsupportedError(
-            "fixed shares are shares of the window, and this query has none; leave balance on, or add WITHIN",
-            field="operator.balance",
-        )
-    return Handshake(
-        whole(knobs, "workers", slots),
-        None if block == AUTO_BLOCK else whole(knobs, "block", 1, most=_TUPLES_MAX),
-        balance,
-        whole(knobs, "threshold", 0, 0, _TUPLES_MAX),
-    )

@@ -5,7 +5,7 @@ import { CopyAs } from '../../components/CopyAs';
 import { Panel } from '../../components/Panel';
 import { explainDraft } from '../../recipes';
 import type { Asked } from './comparison';
-import { draftOf, KNOBS, ORDERINGS, withKnob, type Knob, type Setting } from './setting';
+import { draftOf, knobsOf, ORDERINGS, withKnob, type Knob, type Setting } from './setting';
 import classes from './SettingForm.module.css';
 
 const SLOTS_MAX = 1_024;
@@ -47,7 +47,7 @@ export function SettingForm({ query, setting, names, asked, onChange }: SettingF
       </div>
       <div className={classes.operators}>
         {names.map((name, place) => {
-          const knobs = KNOBS[name] ?? [];
+          const knobs = knobsOf(name);
           if (knobs.length === 0) return null;
           const mistake = asked[place]?.mistakes?.find(({ pointer }) => pointer?.startsWith('/operator/'));
           return (

@@ -1,43 +1,26 @@
 /** How the operators are to be compared: what all of them share, and the knobs of each that its figures depend on. */
+import { OPERATOR_SETTINGS, type Setting as Knob } from '../../api/fields.gen';
 import type { Draft, Job } from '../../api/types';
 
-export const ORDERINGS = ['none', 'outer', 'inner', 'total'] as const;
+export type { Knob };
 
-export type Ordering = (typeof ORDERINGS)[number];
+/** What an operator may promise of the order of its results. */
+export const ORDERINGS = OPERATOR_SETTINGS.auto?.find(({ name }) => name === 'ordering')?.choices ?? [];
 
 export interface Setting {
   slots: number;
-  ordering: Ordering;
+  ordering: string;
   /** By operator, as they stand in a job. */
   knobs: Record<string, Record<string, unknown>>;
 }
 
-export interface Knob {
-  name: string;
-  label: string;
-  /** What is chosen from; a whole number where nothing is. */
-  choices?: readonly string[];
-  /** Whether it says how many units there are: then it stays away from a chart over them. */
-  countsUnits: boolean;
-}
-
-const units = (name: string, label: string): Knob => ({ name, label, countsUnits: true });
-
 /** The knobs with a form; those of a job that are not here are kept. */
-export const KNOBS: Record<string, readonly Knob[]> = {
-  biclique: [
-    { name: 'routing', label: 'Routing', choices: ['hash', 'random', 'contrand'], countsUnits: false },
-    units('r_units', 'Units of R'),
-    units('s_units', 'Units of S'),
-  ],
-  matrix: [units('rows', 'Rows'), units('columns', 'Columns')],
-  splitjoin: [units('cores', 'Cores')],
-  handshake: [units('workers', 'Workers')],
-};
+export const knobsOf = (operator: string): readonly Knob[] =>
+  (OPERATOR_SETTINGS[operator] ?? []).filter(({ compared }) => compared);
 
 export const AUTO = 'auto';
 
-const isOrdering = (value: unknown): value is Ordering => ORDERINGS.some((one) => one === value);
+const isOrdering = (value: unknown): value is string => ORDERINGS.some((one) => one === value);
 
 /** What a job runs with; or, without one, with these slots and everything else as it is when nobody says anything. */
 export function settingOf(job: Pick<Job, 'operator' | 'run'> | undefined, slots: number): Setting {
@@ -71,7 +54,12 @@ export function draftOf(query: string, setting: Setting, operator: string): Draf
   const { slots, ordering, knobs } = setting;
   return {
     query,
-    operator: { name: operator, ...knobs[operator], ...(ordering === 'none' ? {} : { ordering }) },
+    // Names are those of the API's list, and knobs are judged by the API.
+    operator: {
+      name: operator,
+      ...knobs[operator],
+      ...(ordering === 'none' ? {} : { ordering }),
+    } as NonNullable<Draft['operator']>,
     run: { slots },
   };
 }
@@ -86,6 +74,6 @@ export function scaledDraft(query: string, setting: Setting, slots: number): Dra
 }
 
 const withoutCounts = (operator: string, given: Record<string, unknown>): Record<string, unknown> => {
-  const counts = new Set((KNOBS[operator] ?? []).filter((knob) => knob.countsUnits).map(({ name }) => name));
+  const counts = new Set(knobsOf(operator).filter((knob) => knob.countsUnits).map(({ name }) => name));
   return Object.fromEntries(Object.entries(given).filter(([name]) => !counts.has(name)));
 };

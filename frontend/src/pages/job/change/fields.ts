@@ -1,6 +1,14 @@
 /** The fields of a job's sections that the form knows, with what they mean; others are shown as they are. */
+import {
+  OPERATOR_SETTINGS,
+  RESULT_SETTINGS,
+  RUN_SETTINGS,
+  SNAPSHOT_SETTINGS,
+  type Kind,
+  type Setting,
+} from '../../../api/fields.gen';
 
-export type Kind = 'text' | 'number' | 'numbers' | 'names' | 'flag';
+export type { Kind };
 
 export interface Field {
   /** Dotted, as in a change: `run.slots`. */
@@ -11,119 +19,66 @@ export interface Field {
   unset: string;
   kind: Kind;
   /** The only values that there are. */
-  choices?: string[];
+  choices?: readonly string[];
 }
 
-const knob = (name: string, kind: Kind, hint: string, unset: string, choices?: string[]): Field => ({
-  path: `operator.${name}`,
-  label: name,
-  hint,
-  unset,
-  kind,
-  ...(choices && { choices }),
-});
+const inSection =
+  (section: string) =>
+  ({ name, label, says, unset, kind, choices }: Setting): Field => ({
+    path: `${section}.${name}`,
+    label,
+    hint: says,
+    unset,
+    kind,
+    ...(choices && { choices }),
+  });
 
-const ORDERING = knob('ordering', 'text', 'the order in which results leave', 'none', [
-  'none',
-  'outer',
-  'inner',
-  'total',
-]);
-
-const COMMON = [
-  knob('archive_period', 'text', 'event time that a segment of the index covers', 'a tenth of the window'),
-  knob('index', 'text', 'how partners are found', 'auto', ['auto', 'hash', 'tree', 'scan']),
-  knob('main', 'text', 'the condition that is indexed, as in the query', 'the best one'),
-];
-
-const BICLIQUE = [
-  knob('routing', 'text', 'which units a tuple goes to', 'hash or random', [
-    'random',
-    'hash',
-    'contrand',
+const KNOBS = new Map(
+  Object.entries(OPERATOR_SETTINGS).map(([operator, settings]) => [
+    operator,
+    // An operator's settings have the names that its page in the documents gives them.
+    settings.map((one) => ({ ...inSection('operator')(one), label: one.name })),
   ]),
-  knob('r_units', 'number', 'store the first stream', 'one a slot'),
-  knob('s_units', 'number', 'store the second stream', 'one a slot'),
-  knob('r_groups', 'number', 'contrand: subgroups of r_units', 'the root of r_units'),
-  knob('s_groups', 'number', 'contrand: subgroups of s_units', 'the root of s_units'),
-  knob('r_bounds', 'numbers', 'contrand on a band: where the next subgroups begin', 'none'),
-  knob('s_bounds', 'numbers', 'contrand on a band: where the next subgroups begin', 'none'),
-];
-
-const KNOBS: Record<string, Field[]> = {
-  auto: [...BICLIQUE, ...COMMON, ORDERING],
-  biclique: [...BICLIQUE, ...COMMON, ORDERING],
-  matrix: [
-    knob('rows', 'number', 'partitions of the first stream', 'the root of the slots'),
-    knob('columns', 'number', 'partitions of the second stream', 'slots divided by rows'),
-    ...COMMON,
-    ORDERING,
-  ],
-  splitjoin: [
-    knob('cores', 'number', 'join cores', 'one a slot'),
-    knob('turn_tuples', 'number', 'tuples that a core stores in a row', '1'),
-    ...COMMON,
-    ORDERING,
-  ],
-  handshake: [
-    knob('workers', 'number', 'workers in the line', 'one a slot'),
-    knob('block', 'number', 'tuples that are sent on together', 'half of a fair share'),
-    knob('balance', 'flag', 'false: each worker keeps tuples of a fixed age', 'true'),
-    knob('threshold', 'number', 'so many tuples more than its successor before it sends any on', '0'),
-    ...COMMON,
-  ],
-};
+);
 
 export const OPERATOR_NAME = 'operator.name';
 
 /** What an operator can be told; nothing of one that the form does not know. */
-export const knobsOf = (operator: string): Field[] => KNOBS[operator] ?? [];
+export const knobsOf = (operator: string): Field[] => KNOBS.get(operator) ?? [];
 
-const EVERY_KNOB = new Map(Object.values(KNOBS).flatMap((fields) => fields.map((one) => [one.path, one])));
+const EVERY_KNOB = new Map([...KNOBS.values()].flatMap((fields) => fields.map((one) => [one.path, one])));
 
 /** Whether a field of the section `operator` is for another operator only. */
 export const isForAnother = (path: string, operator: string): boolean =>
-  EVERY_KNOB.has(path) && KNOBS[operator] !== undefined && !knobsOf(operator).some((one) => one.path === path);
+  EVERY_KNOB.has(path) && KNOBS.has(operator) && !knobsOf(operator).some((one) => one.path === path);
 
-const field = (path: string, label: string, kind: Kind, hint: string, unset: string): Field => ({
-  path,
-  label,
-  hint,
-  unset,
-  kind,
-});
+/** What the platform sets unless a job does, and what it has beside the join file. */
+const UNSET_HERE: Readonly<Record<string, string>> = {
+  'run.slots': 'as the platform is set',
+  'run.driver_memory': 'as the platform is set',
+};
+const UNTIL_END: Field = {
+  path: 'run.until_end',
+  label: 'Until the end',
+  hint: 'the job ends with its streams',
+  unset: 'false',
+  kind: 'flag',
+};
 
-export const RESULT_FIELDS: Field[] = [
-  field('results.where', 'Only results where', 'text', 'a condition over the result columns', 'all of them'),
-  field('results.select', 'Only the columns', 'names', 'names with commas between', 'all of them'),
-  field('results.retain', 'Kept for', 'text', 'a span, such as 30d', 'for ever'),
-];
+const ofRun = (setting: Setting): Field => {
+  const found = inSection('run')(setting);
+  return { ...found, unset: UNSET_HERE[found.path] ?? found.unset };
+};
 
-export const SNAPSHOT_FIELDS: Field[] = [
-  field('results.snapshot.epoch', 'Epoch', 'text', 'a span of the clock', '1s'),
-  field('results.snapshot.batches', 'Batches an epoch', 'number', 'in place of a span', 'none'),
-  field('results.snapshot.threshold_rows', 'Threshold in rows', 'number', 'a snapshot closes with so many', '100000'),
-  field('results.snapshot.threshold_bytes', 'Threshold in bytes', 'number', 'or with so much', 'none'),
-  field('results.snapshot.immediate', 'Immediate', 'flag', 'at the threshold, before the epoch ends', 'true'),
-  field('results.snapshot.delayed', 'Delayed', 'number', 'with less than this part of it, wait on', 'do not wait'),
-  field('results.snapshot.delays', 'Delays', 'number', 'so many epochs at most', '3'),
-  field('results.snapshot.punctuation', 'Punctuation', 'flag', 'in place of all others', 'false'),
-];
-
-export const RUN_FIELDS: Field[] = [
-  field('run.slots', 'Slots', 'number', 'parts of the join that run side by side', 'as the platform is set'),
-  field('run.files_per_batch', 'Files a batch', 'number', 'of each file stream, at most', 'files of about 16 MiB'),
-  field('run.offsets_per_batch', 'Rows a batch', 'number', 'of each Kafka or generator stream, at most', '100000'),
-  field('run.heartbeat', 'Heartbeat', 'text', 'a batch so often while nothing arrives', '1s'),
-  field('run.driver_memory', 'Driver memory', 'number', 'MiB of Java heap, 480 or more', 'as the platform is set'),
-  field('run.strict', 'Strict', 'flag', 'a row that cannot be joined stops the job', 'false'),
-  field('run.until_end', 'Until the end', 'flag', 'the job ends with its streams', 'false'),
-];
+export const RESULT_FIELDS: Field[] = RESULT_SETTINGS.map(inSection('results'));
+export const SNAPSHOT_FIELDS: Field[] = SNAPSHOT_SETTINGS.map(inSection('results.snapshot'));
+export const RUN_FIELDS: Field[] = [...RUN_SETTINGS.map(ofRun), UNTIL_END];
 
 const KNOWN = new Map([...RESULT_FIELDS, ...SNAPSHOT_FIELDS, ...RUN_FIELDS].map((one) => [one.path, one]));
 
 /** A field by its name; one that the form does not know is a plain text. */
 export const fieldOf = (path: string): Field =>
-  KNOWN.get(path) ?? EVERY_KNOB.get(path) ?? field(path, path.slice(path.indexOf('.') + 1), 'text', '', 'not set');
+  KNOWN.get(path) ??
+  EVERY_KNOB.get(path) ?? { path, label: path.slice(path.indexOf('.') + 1), hint: '', unset: 'not set', kind: 'text' };
 
 export const isKnown = (path: string): boolean => path === OPERATOR_NAME || KNOWN.has(path) || EVERY_KNOB.has(path);

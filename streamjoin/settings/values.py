@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 import reprlib
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any
+from enum import Enum
+from typing import Annotated, Any, get_args
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
 
 SLOTS_MAX = 4096
+UNITS_MAX = 4096
+"""Of any kind of unit: a join has at most so many."""
 _COUNT_MAX = 2**53
 _SPAN = re.compile(r"(-?[0-9]{1,30}(?:\.[0-9]{1,30})?)\s*(us|ms|s|sec|min|m|h|d)")
 _SPAN_US = {
@@ -57,13 +62,52 @@ def _setting(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-def knob(value: Any) -> Any:
-    """A knob of an operator; which ones it has, the operator checks."""
-    is_list = isinstance(value, list)
-    if is_list and not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """In an annotation: a whole number from `least` to `most`, and nothing that only looks like one."""
+
+    least: int
+    most: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The schema of a bounded integer after the check."""
+        return core_schema.no_info_before_validator_function(
+            self.checked, core_schema.int_schema(ge=self.least, le=self.most)
+        )
+
+    def checked(self, value: object) -> object:
+        """The value.
+
+        Raises:
+            ValueError: it is something else, or out of bounds.
+        """
+        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= self.most:
+            raise ValueError(f"{shown(value)} is not a whole number from {self.least} to {self.most}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """In an annotation of an enumeration or a Literal: an error says what it is a choice of, and lists all."""
+
+    noun: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The schema of the choices after the check."""
+        is_enum = isinstance(source, type) and issubclass(source, Enum)
+        known = [str(one.value) for one in source] if is_enum else [str(one) for one in get_args(source)]
+
+        def checked(value: object) -> object:
+            if value not in known:
+                raise ValueError(f"{shown(value)} is no {self.noun}; use {', '.join(known)}")
+            return value
+
+        return core_schema.no_info_before_validator_function(checked, handler(source))
+
+
+def _keys(value: object) -> object:
+    if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
         raise ValueError(f"{shown(value)} is no list of whole numbers")
-    if not is_list and not isinstance(value, str | int | float):
-        raise ValueError(f"{shown(value)} is neither a text nor a number nor a list of numbers")
     return value
 
 
@@ -80,14 +124,14 @@ def cut(text: str) -> str:
     return printable if len(text) <= 100 else f"{printable[:97]}..."
 
 
-Span = Annotated[
-    int, BeforeValidator(parse_span), WithJsonSchema({"type": "string", "description": "A span of time, such as 2s."})
-]
+Span = Annotated[int, BeforeValidator(parse_span), WithJsonSchema({"type": "string", "format": "span"})]
 Rate = Annotated[
     float, BeforeValidator(parse_rate), WithJsonSchema({"type": ["number", "string"], "description": "Such as 1000/s."})
 ]
 Count = Annotated[int, Field(ge=1, le=_COUNT_MAX, strict=True)]
+Keys = Annotated[list[int], BeforeValidator(_keys)]
+Units = Annotated[int, Whole(1, UNITS_MAX)]
 Slots = Annotated[int, Field(ge=1, le=SLOTS_MAX, strict=True)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
-Setting = Annotated[str, BeforeValidator(_setting)]
+Setting = Annotated[str, BeforeValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})]

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from types import UnionType
-from typing import Any, get_args, get_origin
+from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 
 from streamjoin.errors import InputError
-from streamjoin.spec.checks import STREAMS_ONLY
-from streamjoin.spec.values import cut, shown
+from streamjoin.settings.places import fields_at
+from streamjoin.settings.values import cut, shown
 
 
-def first_error(wrong: ValidationError, model: type[BaseModel]) -> InputError:
+def first_error(
+    wrong: ValidationError, model: type[BaseModel], refusal: Callable[[Sequence[str]], str | None] = lambda place: None
+) -> InputError:
     """The mistake of a file that says most, as a sentence with its field.
 
     Args:
         model: what the file was read as.
+        refusal: why there is no such field at a place, where there is more to say than that.
     """
     # A misspelt field is also a missing one; what stands there tells more than what does not.
     error = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")
@@ -29,8 +29,8 @@ def first_error(wrong: ValidationError, model: type[BaseModel]) -> InputError:
                           field=cut(".".join(place[:-2])))  # fmt: skip
     field = cut(".".join(place))
     match error["type"]:
-        case "extra_forbidden" if place[0] == "relations" and (refusal := STREAMS_ONLY.get(place[-1])):
-            return InputError(refusal, field=field)
+        case "extra_forbidden" if reason := refusal(place):
+            return InputError(reason, field=field)
         case "extra_forbidden":
             known = fields_at(model, place[:-1])
             near = difflib.get_close_matches(place[-1], known, 1)
@@ -86,32 +86,3 @@ def _meant(place: list[str]) -> str:
 
 def _not_empty(value: object) -> str | None:
     return "is empty; give it a value or leave the field out" if value is None else None
-
-
-def fields_at(model: type[BaseModel], place: Sequence[str]) -> list[str]:
-    """The fields that a file may have at a place, such as `["streams", "orders", "shed"]`."""
-    at: Any = model
-    for part in place:
-        at = _inner(at.model_fields, part) if _is_model(at) else _mapped(at)
-    if not _is_model(at):
-        return []
-    return [field.alias or name for name, field in at.model_fields.items()]
-
-
-def _inner(fields: Mapping[str, FieldInfo], part: str) -> Any:
-    return next((_plain(field.annotation) for name, field in fields.items() if part in (name, field.alias)), None)
-
-
-def _mapped(annotation: Any) -> Any:
-    """What the values of a mapping are."""
-    return _plain(get_args(annotation)[1]) if get_origin(annotation) is dict else None
-
-
-def _plain(annotation: Any) -> Any:
-    """The model or mapping that a field may hold, among others."""
-    choices = [_plain(choice) for choice in get_args(annotation)] if get_origin(annotation) is UnionType else []
-    return next((choice for choice in choices if _is_model(choice) or get_origin(choice) is dict), annotation)
-
-
-def _is_model(annotation: Any) -> bool:
-    return get_origin(annotation) is None and isinstance(annotation, type) and issubclass(annotation, BaseModel)

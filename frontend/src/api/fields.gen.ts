@@ -1,0 +1,691 @@
+// Made by npm run gen:api; not to be edited.
+export type Kind = 'text' | 'number' | 'numbers' | 'names' | 'flag';
+
+export interface Setting {
+  name: string;
+  label: string;
+  /** What it means, in a sentence. */
+  says: string;
+  /** What holds while it is empty. */
+  unset: string;
+  kind: Kind;
+  /** The only values that there are. */
+  choices?: readonly string[];
+  /** Whether it says how many units there are. */
+  countsUnits: boolean;
+  /** Whether operators are compared by it. */
+  compared: boolean;
+}
+
+export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
+  "auto": [
+    {
+      "name": "routing",
+      "label": "Routing",
+      "says": "which units a tuple goes to",
+      "unset": "hash where there is an equality, else random",
+      "kind": "text",
+      "choices": [
+        "random",
+        "hash",
+        "contrand"
+      ],
+      "countsUnits": false,
+      "compared": true
+    },
+    {
+      "name": "r_units",
+      "label": "Units of R",
+      "says": "units that store the first stream (m)",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "s_units",
+      "label": "Units of S",
+      "says": "units that store the second stream (n)",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "r_groups",
+      "label": "r_groups",
+      "says": "contrand: subgroups of r_units (d), at most as many as units",
+      "unset": "the root of these units, rounded down",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "s_groups",
+      "label": "s_groups",
+      "says": "contrand: subgroups of s_units (e), at most as many as units",
+      "unset": "the root of these units, rounded down",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "r_bounds",
+      "label": "r_bounds",
+      "says": "contrand on a band alone: the d - 1 keys at which R's next subgroup begins, rising",
+      "unset": "none",
+      "kind": "numbers",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "s_bounds",
+      "label": "s_bounds",
+      "says": "contrand on a band alone: the e - 1 keys at which S's next subgroup begins, rising",
+      "unset": "none",
+      "kind": "numbers",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "biclique": [
+    {
+      "name": "routing",
+      "label": "Routing",
+      "says": "which units a tuple goes to",
+      "unset": "hash where there is an equality, else random",
+      "kind": "text",
+      "choices": [
+        "random",
+        "hash",
+        "contrand"
+      ],
+      "countsUnits": false,
+      "compared": true
+    },
+    {
+      "name": "r_units",
+      "label": "Units of R",
+      "says": "units that store the first stream (m)",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "s_units",
+      "label": "Units of S",
+      "says": "units that store the second stream (n)",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "r_groups",
+      "label": "r_groups",
+      "says": "contrand: subgroups of r_units (d), at most as many as units",
+      "unset": "the root of these units, rounded down",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "s_groups",
+      "label": "s_groups",
+      "says": "contrand: subgroups of s_units (e), at most as many as units",
+      "unset": "the root of these units, rounded down",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "r_bounds",
+      "label": "r_bounds",
+      "says": "contrand on a band alone: the d - 1 keys at which R's next subgroup begins, rising",
+      "unset": "none",
+      "kind": "numbers",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "s_bounds",
+      "label": "s_bounds",
+      "says": "contrand on a band alone: the e - 1 keys at which S's next subgroup begins, rising",
+      "unset": "none",
+      "kind": "numbers",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "matrix": [
+    {
+      "name": "rows",
+      "label": "Rows",
+      "says": "partitions of the first stream",
+      "unset": "the root of twice the slots, rounded down",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "columns",
+      "label": "Columns",
+      "says": "partitions of the second stream",
+      "unset": "the root of twice the slots, rounded down",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "splitjoin": [
+    {
+      "name": "cores",
+      "label": "Cores",
+      "says": "join cores (k)",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "turn_tuples",
+      "label": "turn_tuples",
+      "says": "tuples of a stream that a core stores in a row before the next core's turn",
+      "unset": "1",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "handshake": [
+    {
+      "name": "workers",
+      "label": "Workers",
+      "says": "workers in the line (m)",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "block",
+      "label": "block",
+      "says": "tuples of a block, which are sent on together",
+      "unset": "auto: half of a worker's fair share",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "balance",
+      "label": "balance",
+      "says": "false: each worker keeps tuples of a fixed age, an equal part of the window; needs a window",
+      "unset": "true",
+      "kind": "flag",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "threshold",
+      "label": "threshold",
+      "says": "how many tuples more than its successor a worker must have before it sends any on",
+      "unset": "0",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "spark": [
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    }
+  ]
+};
+
+export const RUN_SETTINGS: readonly Setting[] = [
+  {
+    "name": "slots",
+    "label": "Slots",
+    "says": "Spark partitions of the unit stage",
+    "unset": "the cores of the process",
+    "kind": "number",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "files_per_batch",
+    "label": "Files per batch",
+    "says": "files of each file stream per batch, at most",
+    "unset": "files of about 16 MiB",
+    "kind": "number",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "offsets_per_batch",
+    "label": "Rows per batch",
+    "says": "Kafka records, or generator rows, of each stream per batch, at most",
+    "unset": "100000",
+    "kind": "number",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "driver_memory",
+    "label": "Driver memory",
+    "says": "MiB of Java heap, 480 or more",
+    "unset": "1024",
+    "kind": "number",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "heartbeat",
+    "label": "Heartbeat",
+    "says": "while nothing arrives, a batch runs this often; 0s for never",
+    "unset": "1s",
+    "kind": "text",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "strict",
+    "label": "Strict",
+    "says": "a row that cannot be joined stops the job",
+    "unset": "false",
+    "kind": "flag",
+    "countsUnits": false,
+    "compared": false
+  }
+];
+
+export const RESULT_SETTINGS: readonly Setting[] = [
+  {
+    "name": "where",
+    "label": "Only results where",
+    "says": "a condition over the result columns",
+    "unset": "all of them",
+    "kind": "text",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "select",
+    "label": "Only the columns",
+    "says": "the result columns that are kept",
+    "unset": "all of them",
+    "kind": "names",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "retain",
+    "label": "Kept for",
+    "says": "a span, such as 30d: snapshots closed longer ago are removed",
+    "unset": "forever",
+    "kind": "text",
+    "countsUnits": false,
+    "compared": false
+  }
+];
+
+export const SNAPSHOT_SETTINGS: readonly Setting[] = [
+  {
+    "name": "epoch",
+    "label": "Epoch",
+    "says": "a span of the clock",
+    "unset": "1s",
+    "kind": "text",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "batches",
+    "label": "Batches per epoch",
+    "says": "batches per epoch, in place of a span",
+    "unset": "none",
+    "kind": "number",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "punctuation",
+    "label": "Punctuation",
+    "says": "close by event time, in place of all others",
+    "unset": "false",
+    "kind": "flag",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "threshold_rows",
+    "label": "Threshold in rows",
+    "says": "a snapshot closes with this many rows",
+    "unset": "100000",
+    "kind": "number",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "threshold_bytes",
+    "label": "Threshold in bytes",
+    "says": "or with this many bytes",
+    "unset": "none",
+    "kind": "number",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "immediate",
+    "label": "Immediate",
+    "says": "close at the threshold, before the epoch ends",
+    "unset": "true",
+    "kind": "flag",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "delayed",
+    "label": "Delayed",
+    "says": "with less than this part of the threshold, wait on",
+    "unset": "do not wait",
+    "kind": "number",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
+    "name": "delays",
+    "label": "Delays",
+    "says": "at most this many epochs",
+    "unset": "3",
+    "kind": "number",
+    "countsUnits": false,
+    "compared": false
+  }
+];

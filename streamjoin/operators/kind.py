@@ -1,0 +1,59 @@
+"""A kind of operator, as the registry has one: what it is called, its settings, and what builds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from streamjoin.engine.operator import Operator
+from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.sharing import Plan
+from streamjoin.settings.setting import Settings, setting
+from streamjoin.settings.values import Choice, Span
+
+Predict = Callable[[Any, StreamStatistics, StreamStatistics, float, UnitCosts | None], Prediction]
+Index = Literal["auto", "hash", "tree", "scan"]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorKind:
+    """An operator as the join file, the command line, the API and the dashboard know it.
+
+    Args:
+        system: what it is, for people.
+        settings: its knobs.
+        build: an instance of `settings`, a plan and slots -> the operator; None for Spark's own join, which has no
+            units of ours.
+        refuses: why it cannot run a plan, or None if it can.
+        predict: the operator, both streams' statistics, D in seconds, what steps take -> the paper's formulas.
+    """
+
+    name: str
+    system: str
+    settings: type[Settings]
+    build: Callable[[Any, Plan, int], Operator] | None
+    refuses: Callable[[Plan], str | None] = lambda plan: None
+    predict: Predict | None = None
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """The names of its settings."""
+        return tuple(self.settings.model_fields)
+
+
+class CommonSettings(Settings):
+    """What every operator with units takes."""
+
+    archive_period: Annotated[
+        Span | None,
+        setting("how much event time one segment of the chained index covers", unset="a tenth of the window"),
+    ] = None
+    index: Annotated[Annotated[Index, Choice("index")], setting("how partners are found among stored tuples")] = "auto"
+    main: Annotated[
+        str | None, setting("the condition of the query that is indexed, as it is written there", unset="the best one")
+    ] = None
+    ordering: Annotated[Annotated[Ordering, Choice("ordering")], setting("the order in which results leave")] = (
+        Ordering.NONE
+    )

@@ -1,0 +1,157 @@
+"""The JSON Schema of the join file, which editors complete and check YAML with. It follows from models and registries.
+
+    python -m streamjoin.spec.schema     writes docs/join-file.schema.json and the tables of settings in docs
+
+A schema cannot say all that `validate` checks, such as that a query is right: what it refuses is wrong, but what it
+lets pass may be wrong, too. Under `x-form` a field has what forms show beside its type and description; see
+`settings/setting.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from streamjoin.operators import registry
+from streamjoin.operators.kind import CommonSettings, OperatorKind
+from streamjoin.spec.joinfile import Sections
+from streamjoin.spec.reference import pages_with_tables, settings_table, with_tables
+from streamjoin.spec.sections import CsvFile, ResultsFile, RunFile, ShedFile, SnapshotFile
+
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "join-file.schema.json"
+Schema = dict[str, Any]
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "results": ResultsFile, "results.snapshot": SnapshotFile, "run": RunFile, "shed": ShedFile, "csv": CsvFile,
+}  # fmt: skip
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def join_file_schema() -> Schema:
+    """The schema of a whole join file."""
+    whole = _tidy(Sections.model_json_schema())
+    parts: dict[str, Schema] = whole.pop("$defs")
+    parts["OperatorFile"] = operator_schema()
+    return {
+        "$schema": _DIALECT,
+        "title": "StreamJoin's join file",
+        **whole,
+        "oneOf": [{"required": ["query"]}, {"required": ["queries"]}],
+        "$defs": parts,
+    }
+
+
+def section_schema(section: str) -> Schema:
+    """A section whose fields are the same in every join file, such as `run`; all that it needs is in it."""
+    found: Schema = _inlined(_tidy(_SECTIONS[section].model_json_schema()))
+    return found
+
+
+def operator_schema() -> Schema:
+    """`operator:`: one of the operators with its knobs; `auto` takes those of the one it stands for."""
+    return _choice(
+        "which operator runs the join, and its knobs",
+        [
+            _operator(registry.AUTO, registry.entry(registry.choose()), "the one that fits the query", is_named=False),
+            *map(schema_of_operator, registry.REGISTRY),
+        ],
+    )
+
+
+def schema_of_operator(name: str) -> Schema:
+    """`operator:` of a join file that names this one."""
+    kind = registry.entry(name)
+    return _operator(name, kind, kind.system)
+
+
+def _operator(name: str, kind: OperatorKind, says: str, *, is_named: bool = True) -> Schema:
+    needed = ["name"] if is_named else []
+    return variant({"name": _tag(name, says)}, [kind.settings, CommonSettings], needed)
+
+
+def variant(tags: Mapping[str, Schema], models: Iterable[type[BaseModel]], needed: Iterable[str] = ()) -> Schema:
+    """An object that has the fields of several models, and no others.
+
+    Args:
+        tags: fields that tell it from other variants.
+    """
+    found: Schema = {
+        "type": "object",
+        "properties": dict(tags),
+        "required": list(needed),
+        "additionalProperties": False,
+    }
+    for model in models:
+        one = _inlined(_tidy(model.model_json_schema()))
+        found["properties"].update(one.get("properties", {}))
+        found["required"] += one.get("required", [])
+    return found
+
+
+def _tag(value: str, says: str) -> Schema:
+    return {"const": value, "description": says}
+
+
+def _choice(says: str, variants: list[Schema]) -> Schema:
+    return {"description": says, "anyOf": variants}
+
+
+def _inlined(schema: Schema) -> Schema:
+    """With the definitions of a model where they are named."""
+    parts = schema.pop("$defs", {})
+
+    def put(part: Any) -> Any:
+        if isinstance(part, list):
+            return [put(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        inner = {name: put(value) for name, value in part.items() if name != "$ref"}
+        return {**put(parts[part["$ref"].rpartition("/")[2]]), **inner} if "$ref" in part else inner
+
+    found: Schema = put(schema)
+    return found
+
+
+def _tidy(schema: Any) -> Any:
+    """Without titles that only repeat names, and without nulls: a field without a value is left out."""
+    if isinstance(schema, list):
+        return [_tidy(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        name: {field: _tidy(inner) for field, inner in value.items()} if name == "properties" else _tidy(value)
+        for name, value in schema.items()
+        if not (name == "title" and isinstance(value, str))
+        and not (name == "default" and (value is None or isinstance(value, dict)))
+    }
+    choices = [choice for choice in kept.get("anyOf", []) if choice != {"type": "null"}]
+    if len(choices) == 1:
+        del kept["anyOf"]
+        return {**choices[0], **kept}
+    return {**kept, "anyOf": choices} if choices else kept
+
+
+def schema_text() -> str:
+    """The schema as `streamjoin schema` prints it."""
+    return json.dumps(join_file_schema(), indent=1)
+
+
+def table_of(name: str) -> str:
+    """A table of settings for docs, by its name, such as `operator biclique` or `run`."""
+    section, _, choice = name.partition(" ")
+    found = schema_of_operator(choice) if section == "operator" else section_schema(section)
+    return settings_table({field: one for field, one in found["properties"].items() if "const" not in one})
+
+
+def write() -> None:
+    """Write the schema and the tables in docs; a test compares them."""
+    TARGET.write_text(schema_text() + "\n")
+    for page in pages_with_tables(TARGET.parent):
+        page.write_text(with_tables(page.read_text(), table_of))
+
+
+if __name__ == "__main__":
+    write()
