@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from backend.api.jobs import JobIn, JobOut, create_job, start_job
 from backend.api.streams import StreamIn, create_stream
-from backend.auth.actor import Operator, Viewer
+from backend.auth.actor import Operator, Viewer, owned
 from backend.catalog.models import Job, Stream
 from backend.context import InContext
 from backend.demos import DEMOS
@@ -40,6 +40,7 @@ def list_demos(context: InContext, actor: Viewer) -> list[DemoOut]:
 
 
 @router.post("/{name}", status_code=202)
+@owned
 @done_once
 def start_demo(context: InContext, actor: Operator, name: str, response: Response) -> JobOut:
     """Register a demo's streams, create its job, and start it; what is there already is taken as it is."""

@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import iter_route_contexts
 
+from backend.auth.actor import ROLES, AtLeast, is_owned
 from backend.idempotency import HEADER, REPLAYED, is_done_once
 
+ROLE: Final = "x-role"
+"""The least role that may ask; null for anybody, logged in or not."""
+OWNER: Final = "x-owner"
+"""Whether of operators only the owner may."""
 _KEY: Final = {
     "name": HEADER,
     "in": "header",
@@ -32,12 +38,30 @@ def install(app: FastAPI) -> None:
         if app.openapi_schema is None:
             document = plain()
             for context in iter_route_contexts(app.routes):
-                if "POST" in (context.methods or ()) and is_done_once(context.endpoint):
-                    _tell_of_key(document["paths"].get(context.path, {}).get("post", {}))
+                for method in context.methods or ():
+                    operation = document["paths"].get(context.path, {}).get(method.lower())
+                    if operation is not None:
+                        _tell(operation, method, context)
         assert app.openapi_schema is not None
         return app.openapi_schema
 
     app.openapi = described  # type: ignore[method-assign]
+
+
+def _tell(operation: dict[str, Any], method: str, context: Any) -> None:
+    dependant = getattr(context, "dependant", None)
+    if isinstance(dependant, Dependant):
+        operation[ROLE] = role_of(dependant)
+    operation[OWNER] = is_owned(context.endpoint)
+    if method == "POST" and is_done_once(context.endpoint):
+        _tell_of_key(operation)
+
+
+def role_of(dependant: Dependant) -> str | None:
+    """The role that a route demands by its dependencies; None where it demands nobody."""
+    roles = [dependant.call.role] if isinstance(dependant.call, AtLeast) else []
+    roles += [role for inner in dependant.dependencies if (role := role_of(inner)) is not None]
+    return max(roles, key=ROLES.index, default=None)
 
 
 def _tell_of_key(operation: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ from backend.api.shapes import (
     page_of,
     with_example,
 )
-from backend.auth.actor import Actor, Operator, Viewer, may_change
+from backend.auth.actor import Actor, Operator, Viewer, may_change, owned
 from backend.catalog import lifecycle
 from backend.catalog.events import FIRST_BATCH, record
 from backend.catalog.ids import new_id, now_us
@@ -367,6 +367,7 @@ def diff_job(context: InContext, actor: Viewer, id: str, body: JobChange) -> Dif
 
 
 @router.patch("/{id}")
+@owned
 def change_job(
     context: InContext, actor: Operator, id: str, body: JobChange, response: Response, if_match: IfMatch = None
 ) -> JobOut:
@@ -393,6 +394,7 @@ def change_job(
 
 
 @router.delete("/{id}", status_code=202)
+@owned
 def delete_job(context: InContext, actor: Operator, id: str) -> JobOut:
     """Delete a job with its state and its results. It is stopped first; when all is gone the job is not found."""
 
@@ -404,6 +406,7 @@ def delete_job(context: InContext, actor: Operator, id: str) -> JobOut:
 
 
 @router.post("/{id}/start", status_code=202)
+@owned
 @done_once
 def start_job(context: InContext, actor: Operator, id: str) -> JobOut:
     """Let a job run; it goes on where it stopped."""
@@ -411,6 +414,7 @@ def start_job(context: InContext, actor: Operator, id: str) -> JobOut:
 
 
 @router.post("/{id}/stop", status_code=202)
+@owned
 @done_once
 def stop_job(context: InContext, actor: Operator, id: str) -> JobOut:
     """Let a job stop after the batch that runs."""
@@ -418,6 +422,7 @@ def stop_job(context: InContext, actor: Operator, id: str) -> JobOut:
 
 
 @router.post("/{id}/restart", status_code=202)
+@owned
 @done_once
 def restart_job(context: InContext, actor: Operator, id: str) -> JobOut:
     """Stop a job after the batch that runs, and start it again."""
@@ -431,6 +436,7 @@ def restart_job(context: InContext, actor: Operator, id: str) -> JobOut:
 
 
 @router.post("/{id}/rescale", status_code=202)
+@owned
 @done_once
 def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale) -> JobOut:
     """Give a job another number of slots. Units and state stay: unit u then runs in slot u mod slots."""
@@ -500,6 +506,7 @@ def get_job_metrics(
 
 
 @router.get("/{id}/logs", response_class=PlainTextResponse)
+@owned
 def get_job_logs(
     context: InContext, actor: Operator, id: str, which: Annotated[Literal["driver", "spark"], Query()] = "driver"
 ) -> PlainTextResponse:

@@ -9,7 +9,7 @@ from pydantic import Field, WithJsonSchema
 
 from backend.api.registered import RELATIONS, RegisteredOut, Seen, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
-from backend.auth.actor import Operator, Viewer
+from backend.auth.actor import Operator, Viewer, owned
 from backend.auth.hosts import check_place
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Relation
@@ -110,6 +110,7 @@ def get_relation(context: InContext, actor: Viewer, id: str, response: Response)
 
 
 @router.patch("/{id}")
+@owned
 def change_relation(
     context: InContext, actor: Operator, id: str, body: RelationChange, response: Response, if_match: IfMatch = None
 ) -> RelationOut:
@@ -120,6 +121,7 @@ def change_relation(
 
 
 @router.delete("/{id}", status_code=204)
+@owned
 def delete_relation(context: InContext, actor: Operator, id: str) -> None:
     """Remove a relation, but not its files; refused while a job uses it."""
     RELATIONS.remove(context, actor, id)

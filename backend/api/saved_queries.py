@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from backend.api.shapes import Body, Limit, Page, StartingAfter, iso, link_next, page_of
-from backend.auth.actor import Operator, Viewer, may_change
+from backend.auth.actor import Operator, Viewer, may_change, owned
 from backend.catalog.events import record
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import SavedQuery
@@ -81,6 +81,7 @@ def get_saved_query(context: InContext, actor: Viewer, id: str) -> SavedQueryOut
 
 
 @router.delete("/{id}", status_code=204)
+@owned
 def delete_saved_query(context: InContext, actor: Operator, id: str) -> None:
     """Forget one."""
     with context.catalog.begin() as session:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 
 from backend.api.registered import STREAMS, RegisteredOut, Seen, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
-from backend.auth.actor import Actor, Operator, Viewer, may_change
+from backend.auth.actor import Actor, Operator, Viewer, may_change, owned
 from backend.auth.audit import audit_of
 from backend.auth.hosts import check_client, check_place
 from backend.auth.secrets import open_sealed, seal
@@ -144,6 +144,7 @@ def get_stream(context: InContext, actor: Viewer, id: str, response: Response) -
 
 
 @router.patch("/{id}")
+@owned
 def change_stream(
     context: InContext, actor: Operator, id: str, body: StreamChange, response: Response, if_match: IfMatch = None
 ) -> StreamOut:
@@ -159,6 +160,7 @@ def change_stream(
 
 
 @router.delete("/{id}", status_code=204)
+@owned
 def delete_stream(context: InContext, actor: Operator, id: str) -> None:
     """Remove a stream; refused while a job uses it. Rows that were pushed into it are removed, too."""
     stream = STREAMS.remove(context, actor, id)
@@ -179,6 +181,7 @@ _ROWS = {
 
 
 @router.post("/{id}/rows", status_code=202, openapi_extra={"requestBody": _ROWS})
+@owned
 @done_once
 async def push_rows(
     context: InContext, actor: Operator, id: str, request: Request,

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
 from backend.api.shapes import Limit, Page, iso, link_next
-from backend.auth.actor import Operator, Viewer, may_change
+from backend.auth.actor import Operator, Viewer, may_change, owned
 from backend.catalog.events import record
 from backend.context import Context, InContext
 from backend.files.format import Format, format_of
@@ -90,6 +90,7 @@ async def add_upload(
 
 
 @router.delete("/{name}", status_code=204)
+@owned
 def delete_upload(context: InContext, actor: Operator, name: str) -> None:
     """Remove an uploaded file; refused while a stream, relation or job reads it."""
     folder = folder_of(context.settings)

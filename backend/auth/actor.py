@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Security, WebSocket
@@ -18,6 +19,8 @@ from backend.problems import Problem
 
 ROLES: Final = ("viewer", "operator", "admin")
 """From the least to the most."""
+_OWNED: Final = "is_owned"
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 STATE: Final = "actor"
 """Where in a request's state the actor is kept, once known."""
 
@@ -112,6 +115,17 @@ def may_change(actor: Actor, owner_id: str | None) -> None:
         raise _too_little(actor, "operator")
     if actor.id is None or actor.id != owner_id:
         raise Problem("forbidden.not_owner", "this belongs to somebody else; its owner or an admin can change it")
+
+
+def owned(endpoint: Endpoint) -> Endpoint:
+    """Mark the function of a route that asks `may_change`; the API's description says so."""
+    setattr(endpoint, _OWNED, True)
+    return endpoint
+
+
+def is_owned(endpoint: Callable[..., Any] | None) -> bool:
+    """Whether a route is marked."""
+    return getattr(endpoint, _OWNED, False)
 
 
 def unauthenticated() -> Problem:
