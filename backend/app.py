@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from backend import frontend, problems
 from backend.api import described, routers
+from backend.api.parameters import check_parameters
 from backend.catalog.database import Catalog
 from backend.context import Context
 from backend.middleware import install as install_middleware
@@ -42,6 +43,7 @@ def create_app(settings: Settings) -> FastAPI:
             "4XX": {"model": problems.ProblemDocument, "description": "What is wrong, and the way out."},
             "5XX": {"model": problems.ProblemDocument, "description": "What failed."},
         },
+        dependencies=[Depends(check_parameters)],
         generate_unique_id_function=lambda route: route.name,
         separate_input_output_schemas=False,
     )

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from backend.auth import guard
 from backend.auth.actor import STATE
 from backend.catalog.ids import new_id
+from backend.conditional import Conditional
 from backend.context import Context
 from backend.idempotency import IdempotentPosts
 from backend.paths import Below, path_of
@@ -40,6 +41,7 @@ SECURITY_HEADERS = (
 
 def install(app: FastAPI, context: Context) -> None:
     """Put all of it around the app; what is added last is outermost."""
+    app.add_middleware(Conditional)
     # A reply that is kept is for those who pass the guard today, so the guard stands outside of it.
     app.add_middleware(
         IdempotentPosts, settings=context.settings, catalog=context.catalog, actor_of=idempotent_actor

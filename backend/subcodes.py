@@ -79,6 +79,7 @@ SUBCODES: Final = {
     "too_many_views": "the job is followed by as many different questions as may be",
     "too_slow": "the aggregate was not ready in time",
     "unknown_name": "there is nothing of that name or id; `what` and `name` say which",
+    "unknown_parameter": "the request has a parameter `name` that is none",
     "unknown_stream": "a query names a stream that is not registered",
     "upload_differs": "the upload has other content already",
     "upload_too_large": "the file has more than `limit` bytes",

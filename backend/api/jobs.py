@@ -22,6 +22,7 @@ from backend.api.shapes import (
     Page,
     StartingAfter,
     check_version,
+    check_version_if_given,
     etag,
     iso,
     link_next,
@@ -297,11 +298,12 @@ def preview_job(context: InContext, actor: Viewer, body: Draft) -> PreviewOut:
 @router.get("")
 def list_jobs(
     context: InContext, actor: Viewer, request: Request, response: Response, limit: Limit = 50,
-    starting_after: StartingAfter = None,
+    starting_after: StartingAfter = None, phase: OfPhase = None, owner: Owner = None, since: Since = None,
 ) -> Page[JobOut]:  # fmt: skip
     """All jobs, newest first."""
+    rows = in_phase(narrowed(select(Job), Job, actor, owner, since), phase)
     with context.catalog.read() as session:
-        page = page_of(session, select(Job), Job.id, limit, starting_after, lambda job: job)
+        page = page_of(session, rows, Job.id, limit, starting_after, lambda job: job)
         ran = _ran(session, page.data)
     shown: Page[JobOut] = Page(data=[_shape(job, ran) for job in page.data], has_more=page.has_more)
     link_next(request, response, shown.has_more, [item.id for item in shown.data])
@@ -395,36 +397,40 @@ def change_job(
 
 @router.delete("/{id}", status_code=202)
 @owned
-def delete_job(context: InContext, actor: Operator, id: str) -> JobOut:
+def delete_job(context: InContext, actor: Operator, id: str, if_match: IfMatch = None) -> JobOut:
     """Delete a job with its state and its results. It is stopped first; when all is gone the job is not found."""
 
     def delete(session: Session, job: Job) -> None:
         if job.wanted != lifecycle.DELETED:
             service.want(session, job, lifecycle.DELETED, actor.id)
 
-    return _act(context, actor, id, delete)
+    return _act(context, actor, id, if_match, delete)
 
 
 @router.post("/{id}/start", status_code=202)
 @owned
 @done_once
-def start_job(context: InContext, actor: Operator, id: str) -> JobOut:
+def start_job(context: InContext, actor: Operator, id: str, if_match: IfMatch = None) -> JobOut:
     """Let a job run; it goes on where it stopped."""
-    return _act(context, actor, id, lambda session, job: service.want(session, job, lifecycle.RUNNING, actor.id))
+    return _act(
+        context, actor, id, if_match, lambda session, job: service.want(session, job, lifecycle.RUNNING, actor.id)
+    )
 
 
 @router.post("/{id}/stop", status_code=202)
 @owned
 @done_once
-def stop_job(context: InContext, actor: Operator, id: str) -> JobOut:
+def stop_job(context: InContext, actor: Operator, id: str, if_match: IfMatch = None) -> JobOut:
     """Let a job stop after the batch that runs."""
-    return _act(context, actor, id, lambda session, job: service.want(session, job, lifecycle.STOPPED, actor.id))
+    return _act(
+        context, actor, id, if_match, lambda session, job: service.want(session, job, lifecycle.STOPPED, actor.id)
+    )
 
 
 @router.post("/{id}/restart", status_code=202)
 @owned
 @done_once
-def restart_job(context: InContext, actor: Operator, id: str) -> JobOut:
+def restart_job(context: InContext, actor: Operator, id: str, if_match: IfMatch = None) -> JobOut:
     """Stop a job after the batch that runs, and start it again."""
 
     def restart(session: Session, job: Job) -> None:
@@ -432,13 +438,13 @@ def restart_job(context: InContext, actor: Operator, id: str) -> JobOut:
         service.ask_restart(job)
         record(session, "job.restart_asked", f"job {job.name} is to restart", job_id=job.id, actor_id=actor.id)
 
-    return _act(context, actor, id, restart)
+    return _act(context, actor, id, if_match, restart)
 
 
 @router.post("/{id}/rescale", status_code=202)
 @owned
 @done_once
-def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale) -> JobOut:
+def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale, if_match: IfMatch = None) -> JobOut:
     """Give a job another number of slots. Units and state stay: unit u then runs in slot u mod slots."""
 
     check_limits(context.settings, body.slots, 0)
@@ -447,7 +453,7 @@ def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale) -> 
         spec = {**job.spec, "run": {**(job.spec.get("run") or {}), "slots": body.slots}}
         service.change(session, job, spec, inputs_of(job), anew=False, actor_id=actor.id)
 
-    return _act(context, actor, id, rescale)
+    return _act(context, actor, id, if_match, rescale)
 
 
 @router.get("/{id}/revisions")
@@ -473,12 +479,13 @@ def list_revisions(context: InContext, actor: Viewer, id: str) -> Page[Revision]
 
 @router.get("/{id}/events")
 def list_job_events(
-    context: InContext, actor: Viewer, id: str, limit: Limit = 50, starting_after: StartingAfter = None
-) -> Page[EventOut]:
+    context: InContext, actor: Viewer, id: str, limit: Limit = 50, starting_after: StartingAfter = None,
+    kind: OfKind = None, since: Since = None,
+) -> Page[EventOut]:  # fmt: skip
     """What happened to a job, newest first."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
-        rows = select(Event).where(Event.job_id == job.id)
+        rows = of_kind(select(Event).where(Event.job_id == job.id), kind, since)
         return page_of(session, rows, Event.id, limit, starting_after, partial(event_shape, actor))
 
 
@@ -584,11 +591,14 @@ def _definition(session: Session, job: Job, body: JobChange) -> tuple[dict[str, 
     return spec, inputs_of(job)
 
 
-def _act(context: Context, actor: Actor, id: str, act: Callable[[Session, Job], object]) -> JobOut:
+def _act(
+    context: Context, actor: Actor, id: str, if_match: str | None, act: Callable[[Session, Job], object]
+) -> JobOut:
     """Do something to a job, if its owner or an admin asks."""
     with context.catalog.begin() as session:
         job = service.find_job(session, id)
         may_change(actor, job.owner_id)
+        check_version_if_given(if_match, job.version, f"job {job.name}")
         act(session, job)
         ran = _ran(session, [job])
     return _shape(job, ran)

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
+from backend.api.parameters import check_names, known_to
 from backend.auth.actor import AtLeast
 from backend.context import of_request
 from backend.paths import path_of
@@ -40,10 +41,13 @@ class ReadRoute(APIRoute):
         endpoint = self.endpoint
         finds, fields = _settled(endpoint)
         model, names = create_model(f"Parameters of {endpoint.__name__}", **fields), tuple(fields)
+        known = known_to(self)
 
         async def answer(request: Request) -> Response:
             # Who may not ask is told so, whatever else is wrong.
             given = {name: await find(request) for name, find in finds.items()}
+            if request.scope["query_string"]:
+                check_names(request.query_params.keys(), known)
             response = await endpoint(**given, **_checked(model, names, request))
             assert isinstance(response, Response)
             return response

@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 from fastapi import Request, Response
 from pydantic import BaseModel
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from backend.api.shapes import Page, check_version, etag, iso, link_next, page_of
+from backend.api.shapes import Page, check_version, check_version_if_given, etag, iso, link_next, page_of
 from backend.auth.actor import Actor, may_change
 from backend.catalog import lifecycle
 from backend.catalog.events import record
@@ -83,11 +83,11 @@ class Registry(Generic[Row]):
 
     def page(
         self, context: Context, request: Request, response: Response, limit: int, starting_after: str | None,
-        shape: Callable[[Row], Out],
+        shape: Callable[[Row], Out], rows: Select[Any],
     ) -> Page[Out]:  # fmt: skip
-        """A page of them, newest first."""
+        """A page of `rows`, newest first."""
         with context.catalog.read() as session:
-            page = page_of(session, select(self.table), self.table.id, limit, starting_after, shape)
+            page = page_of(session, rows, self.table.id, limit, starting_after, shape)
         link_next(request, response, page.has_more, [row.id for row in page.data])
         return page
 
@@ -123,7 +123,7 @@ class Registry(Generic[Row]):
             record(session, f"{self.what}.changed", f"{self.what} {row.name} was changed", actor_id=actor.id)
         response.headers["ETag"] = etag(row.version)
 
-    def remove(self, context: Context, actor: Actor, id_or_name: str) -> Row:
+    def remove(self, context: Context, actor: Actor, id_or_name: str, if_match: str | None = None) -> Row:
         """Remove one.
 
         Raises:
@@ -132,6 +132,7 @@ class Registry(Generic[Row]):
         with context.catalog.begin() as session:
             row = self.find(session, id_or_name)
             may_change(actor, row.owner_id)
+            check_version_if_given(if_match, row.version, f"{self.what} {row.name}")
             users = [job.name for job in session.scalars(select(Job).where(Job.wanted != lifecycle.DELETED))
                      if row.name in self.used(job)]  # fmt: skip
             if users:

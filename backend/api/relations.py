@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, WithJsonSchema
+from sqlalchemy import select
 
+from backend.api.filters import OfSource, Owner, Since, narrowed, of_source
 from backend.api.registered import RELATIONS, RegisteredOut, Seen, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
 from backend.auth.actor import Operator, Viewer, owned
@@ -75,10 +77,11 @@ class RelationSampleOut(Seen):
 @router.get("")
 def list_relations(
     context: InContext, actor: Viewer, request: Request, response: Response, limit: Limit = 50,
-    starting_after: StartingAfter = None,
+    starting_after: StartingAfter = None, source: OfSource = None, owner: Owner = None, since: Since = None,
 ) -> Page[RelationOut]:  # fmt: skip
     """All relations, newest first."""
-    return RELATIONS.page(context, request, response, limit, starting_after, _shape)
+    rows = of_source(narrowed(select(Relation), Relation, actor, owner, since), Relation, source)
+    return RELATIONS.page(context, request, response, limit, starting_after, _shape, rows)
 
 
 @router.post("", status_code=201)
@@ -122,9 +125,9 @@ def change_relation(
 
 @router.delete("/{id}", status_code=204)
 @owned
-def delete_relation(context: InContext, actor: Operator, id: str) -> None:
+def delete_relation(context: InContext, actor: Operator, id: str, if_match: IfMatch = None) -> None:
     """Remove a relation, but not its files; refused while a job uses it."""
-    RELATIONS.remove(context, actor, id)
+    RELATIONS.remove(context, actor, id, if_match)
 
 
 @router.post("/{id}/sample")

@@ -78,6 +78,16 @@ def link_next(request: Request, response: Response, has_more: bool, ids: Sequenc
         response.headers["Link"] = f'<{path}?{query}>; rel="next"'
 
 
+def check_version_if_given(if_match: str | None, version: int, what: str) -> None:
+    """What is removed, started or stopped may say which version it was seen at.
+
+    Raises:
+        Problem: it says another.
+    """
+    if if_match is not None:
+        check_version(if_match, version, what)
+
+
 def etag(version: int) -> str:
     """The ETag of a version."""
     return f'"{version}"'

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field, WithJsonSchema
+from sqlalchemy import select
 
+from backend.api.filters import OfSource, Owner, Since, narrowed, of_source
 from backend.api.registered import STREAMS, RegisteredOut, Seen, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
 from backend.auth.actor import Actor, Operator, Viewer, may_change, owned
@@ -100,10 +102,11 @@ class Pushed(BaseModel):
 @router.get("")
 def list_streams(
     context: InContext, actor: Viewer, request: Request, response: Response, limit: Limit = 50,
-    starting_after: StartingAfter = None,
+    starting_after: StartingAfter = None, source: OfSource = None, owner: Owner = None, since: Since = None,
 ) -> Page[StreamOut]:  # fmt: skip
     """All streams, newest first."""
-    return STREAMS.page(context, request, response, limit, starting_after, _shape)
+    rows = of_source(narrowed(select(Stream), Stream, actor, owner, since), Stream, source)
+    return STREAMS.page(context, request, response, limit, starting_after, _shape, rows)
 
 
 @router.post("", status_code=201)
@@ -161,9 +164,9 @@ def change_stream(
 
 @router.delete("/{id}", status_code=204)
 @owned
-def delete_stream(context: InContext, actor: Operator, id: str) -> None:
+def delete_stream(context: InContext, actor: Operator, id: str, if_match: IfMatch = None) -> None:
     """Remove a stream; refused while a job uses it. Rows that were pushed into it are removed, too."""
-    stream = STREAMS.remove(context, actor, id)
+    stream = STREAMS.remove(context, actor, id, if_match)
     spool.remove(spool.folder_of(context.settings.data, stream.id))  # it may have been a push stream earlier
 
 

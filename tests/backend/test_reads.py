@@ -65,8 +65,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 @pytest.mark.parametrize(
     ("asked", "status"),
     [
-        ("a", 200), ("a?limit=7", 200), ("a?limit=007", 200), ("a?limit=3&limit=4", 200), ("a?unknown=1", 200),
-        ("a?starting_after=", 200), ("a?starting_after=x%20y", 200), ("%C3%A9?limit=200", 200), ("a?id=other", 200),
+        ("a", 200), ("a?limit=7", 200), ("a?limit=007", 200), ("a?limit=3&limit=4", 200),
+        ("a?starting_after=", 200), ("a?starting_after=x%20y", 200), ("%C3%A9?limit=200", 200),
         ("a?limit=", 422), ("a?limit=x", 422), ("a?limit=0", 422), ("a?limit=201", 422), ("a?limit=1.5", 422),
         ("sixsix", 422), ("sixsix?limit=x&starting_after=" + "y" * 101, 422),
     ],

@@ -3477,6 +3477,12 @@ export interface operations {
                 limit?: number;
                 /** @description The last id of the page before; none for the first page. */
                 starting_after?: string | null;
+                /** @description Only jobs in this phase. */
+                phase?: ("stopped" | "starting" | "running" | "stopping" | "restarting" | "recovering" | "failed" | "unknown" | "deleting") | null;
+                /** @description Only those of this user: an id, or "me". */
+                owner?: string | null;
+                /** @description Only those of this time or later: ISO 8601, or us since 1970. */
+                since?: (number | string) | null;
             };
             header?: never;
             path?: never;
@@ -3603,7 +3609,10 @@ export interface operations {
     delete_job: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The version that is to be changed, as its ETag said. */
+                "if-match"?: string | null;
+            };
             path: {
                 id: string;
             };
@@ -3735,6 +3744,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The version that is to be changed, as its ETag said. */
+                "if-match"?: string | null;
                 /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
@@ -3780,6 +3791,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The version that is to be changed, as its ETag said. */
+                "if-match"?: string | null;
                 /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
@@ -3825,6 +3838,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The version that is to be changed, as its ETag said. */
+                "if-match"?: string | null;
                 /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
@@ -3870,6 +3885,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The version that is to be changed, as its ETag said. */
+                "if-match"?: string | null;
                 /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
@@ -3962,6 +3979,10 @@ export interface operations {
                 limit?: number;
                 /** @description The last id of the page before; none for the first page. */
                 starting_after?: string | null;
+                /** @description Only events of this kind, such as job.created. */
+                kind?: string | null;
+                /** @description Only those of this time or later: ISO 8601, or us since 1970. */
+                since?: (number | string) | null;
             };
             header?: never;
             path: {
@@ -4191,6 +4212,12 @@ export interface operations {
                 limit?: number;
                 /** @description The last id of the page before; none for the first page. */
                 starting_after?: string | null;
+                /** @description Only those with this source, such as csv. */
+                source?: string | null;
+                /** @description Only those of this user: an id, or "me". */
+                owner?: string | null;
+                /** @description Only those of this time or later: ISO 8601, or us since 1970. */
+                since?: (number | string) | null;
             };
             header?: never;
             path?: never;
@@ -4359,7 +4386,10 @@ export interface operations {
     delete_stream: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The version that is to be changed, as its ETag said. */
+                "if-match"?: string | null;
+            };
             path: {
                 id: string;
             };
@@ -4541,6 +4571,12 @@ export interface operations {
                 limit?: number;
                 /** @description The last id of the page before; none for the first page. */
                 starting_after?: string | null;
+                /** @description Only those with this source, such as csv. */
+                source?: string | null;
+                /** @description Only those of this user: an id, or "me". */
+                owner?: string | null;
+                /** @description Only those of this time or later: ISO 8601, or us since 1970. */
+                since?: (number | string) | null;
             };
             header?: never;
             path?: never;
@@ -4709,7 +4745,10 @@ export interface operations {
     delete_relation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The version that is to be changed, as its ETag said. */
+                "if-match"?: string | null;
+            };
             path: {
                 id: string;
             };
@@ -5057,6 +5096,10 @@ export interface operations {
                 limit?: number;
                 /** @description The last id of the page before; none for the first page. */
                 starting_after?: string | null;
+                /** @description Only events of this kind, such as job.created. */
+                kind?: string | null;
+                /** @description Only those of this time or later: ISO 8601, or us since 1970. */
+                since?: (number | string) | null;
             };
             header?: never;
             path?: never;
