@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
+
+# Also what turns the direction of writing, and the line and paragraph separators.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def _escaped(_logger: object, _method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """What comes from a request may look like another line, or tell a terminal what to do; stacks are our own."""
+    return {name: _CONTROL.sub(_shown, value) if isinstance(value, str) else value for name, value in line.items()}
+
+
+def _shown(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 def set_up_logs(service: str, **fixed: Any) -> None:
@@ -21,6 +34,7 @@ def set_up_logs(service: str, **fixed: Any) -> None:
         return {"service": service, **fixed, **line}
 
     shared: list[Any] = [
+        _escaped,
         structlog.contextvars.merge_contextvars,
         add_fixed,
         structlog.stdlib.add_log_level,

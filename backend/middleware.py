@@ -37,6 +37,11 @@ SECURITY_HEADERS = (
     (b"referrer-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+TLS_HEADERS = (
+    (b"strict-transport-security", b"max-age=31536000"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
+"""Of replies that reach the browser encrypted: browsers take them from no others."""
 
 
 def install(app: FastAPI, context: Context) -> None:
@@ -88,6 +93,7 @@ class Requests:
         scope.setdefault("state", {})["request_id"] = request_id
         begun_s = time.perf_counter()
         root = scope.get("root_path", "").encode()
+        always = SECURITY_HEADERS + (TLS_HEADERS if scope["scheme"] == "https" else ())
         status = 500
         taken = 0
         bytes_max = self._limit(scope)
@@ -111,7 +117,7 @@ class Requests:
                         for name, value in message["headers"]
                     ),
                     (b"x-request-id", request_id.encode()),
-                    *((name, value) for name, value in SECURITY_HEADERS if name not in present),
+                    *((name, value) for name, value in always if name not in present),
                 ]
             await send(message)
 

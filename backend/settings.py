@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamjoin.errors import InputError
+
+SECRETS: Final = (
+    "admin_password", "secret_key", "former_secret_key", "cassandra_password", "catalog_url", "redis_url",
+)  # fmt: skip
+"""Settings that are secrets, or addresses with one in it."""
 
 
 class Settings(BaseSettings):
@@ -28,6 +34,7 @@ class Settings(BaseSettings):
         redis_url: the broker of Celery and the memory that API processes share.
         auth: off lets everybody do everything, and is refused unless the API listens on loopback.
         secret_key: encrypts connection secrets in the catalog; there is no default, and without it none can be kept.
+        former_secret_key: what `streamjoin config rotate-key` opens them with.
         allowed_paths: folders that file streams may read; `auth.folders` has the rules.
         upload_bytes_max: of a file that is sent to the platform.
         uploads_bytes_max, spool_bytes_max: of all files that were sent, and of all rows that were pushed.
@@ -56,6 +63,7 @@ class Settings(BaseSettings):
     auth: Literal["on", "off"] = "on"
     admin_password: SecretStr | None = None
     secret_key: SecretStr | None = None
+    former_secret_key: SecretStr | None = None
     allowed_paths: Annotated[tuple[Path, ...], NoDecode] = ()
     own_paths: Annotated[tuple[Path, ...], NoDecode] = ()
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ("127.0.0.1", "localhost")
@@ -104,7 +112,7 @@ class Settings(BaseSettings):
                      "cassandra_hosts"):  # fmt: skip
             if isinstance(values.get(name), str):
                 values[name] = tuple(part.strip() for part in values[name].split(",") if part.strip())
-        for name in ("admin_password", "secret_key", "cassandra_password", "catalog_url", "redis_url"):
+        for name in SECRETS:
             if file := os.environ.get(f"STREAMJOIN_{name.upper()}_FILE"):
                 try:
                     values[name] = Path(file).read_text().strip()
@@ -167,6 +175,21 @@ class Settings(BaseSettings):
                 text = str(value.absolute() if isinstance(value, Path) else value)
             found[f"STREAMJOIN_{name.upper()}"] = text
         return found
+
+
+def without_secrets(environment: Mapping[str, str], but: Collection[str] = ()) -> dict[str, str]:
+    """Environment variables for a process that needs no secrets but these."""
+    names = {f"STREAMJOIN_{name.upper()}{end}" for name in SECRETS if name not in but for end in ("", "_FILE")}
+    return {name: value for name, value in environment.items() if name not in names}
+
+
+def forget_secrets() -> dict[str, str]:
+    """Take secrets out of this process's environment, so that what it starts has none; gives what was there."""
+    left = without_secrets(os.environ)
+    forgotten = {name: value for name, value in os.environ.items() if name not in left}
+    for name in forgotten:
+        del os.environ[name]
+    return forgotten
 
 
 def is_given(name: str) -> bool:

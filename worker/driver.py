@@ -23,7 +23,7 @@ from backend.catalog.models import Job
 from backend.logs import set_up_logs
 from backend.private import keep_private
 from backend.problems import Problem
-from backend.settings import Settings, read_settings
+from backend.settings import Settings, forget_secrets, read_settings
 from streamjoin.errors import InputError, StreamJoinError, UnsupportedError
 from worker.decide import LINGER_S
 from worker.keeper import LOST_STATUS, Keeper, end_with_platform
@@ -79,6 +79,9 @@ def drive(settings: Settings, job_id: str, generation: int, warm: Warm | None = 
     except SQLAlchemyError as failure:
         _log.error("the catalog does not answer: %s", failure)
         return 1
+    forgotten = forget_secrets()  # before Java and Python workers start, which need none
+    if warm is not None:
+        warm.secrets = forgotten
     # Spark takes a while to end. The next generation need not wait for it: the checkpoint is free by then.
     with ExitStack() as afterwards:
         try:

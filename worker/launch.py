@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from functools import partial
+from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
@@ -17,11 +18,13 @@ from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
 from backend.catalog.models import Job, Lease
 from backend.jobs.runs import run_of
-from backend.settings import Settings
+from backend.settings import Settings, without_secrets
 from worker import leases, processes, waiting
 from worker.observed import observe
 
 LOG = "driver.log"
+DRIVER_NEEDS: Final = ("secret_key", "cassandra_password", "catalog_url", "redis_url")
+"""Secrets that a driver gets. Java and Python workers, which it starts, get none."""
 _log = logging.getLogger("streamjoin.worker")
 _children: list[subprocess.Popen[bytes]] = []
 
@@ -75,8 +78,9 @@ def start(settings: Settings, job_id: str, generation: int, key: str) -> int:
     folder = settings.job_folder(job_id)
     folder.mkdir(parents=True, exist_ok=True)
     environment = {
-        **os.environ, **settings.environment(), processes.MARK: processes.mark_of(job_id, generation),
-    }  # fmt: skip
+        **without_secrets({**os.environ, **settings.environment()}, DRIVER_NEEDS),
+        processes.MARK: processes.mark_of(job_id, generation),
+    }
     # Whoever started a driver never asks how it ended; without this it would stay in the table of processes.
     _children[:] = [child for child in _children if child.poll() is None]
     with open(folder / LOG, "ab") as log:

@@ -20,12 +20,13 @@ from backend.auth.first_password import FILE, welcome
 from backend.auth.folders import Folders
 from backend.listener import SOCKET, claim
 from backend.private import tighten
-from backend.settings import Settings, is_given, is_loopback, read_settings
+from backend.settings import SECRETS, Settings, is_given, is_loopback, read_settings, without_secrets
 from streamjoin.errors import InputError, RunError
 from streamjoin.lockfile import locked
 from worker import data_folder, processes
 from worker.child import Child, Show
 from worker.head_start import API, HeadStart
+from worker.launch import DRIVER_NEEDS
 from worker.own_redis import OwnRedis
 from worker.pool import Pool
 
@@ -36,6 +37,13 @@ DRIVER_GRACE_S: Final = 12.0
 LOG_TAIL_LINES: Final = 15
 POOL_LOOK_S: Final = 1.0
 _PAUSE_S = 0.1
+
+
+def needs(name: str) -> tuple[str, ...]:
+    """The secrets that a part of the platform gets."""
+    if name.startswith("api"):
+        return SECRETS
+    return () if name == "redis" else DRIVER_NEEDS  # what launches drivers hands theirs on
 
 
 class Platform:
@@ -58,7 +66,7 @@ class Platform:
         """Keep drivers waiting from now on."""
         # Another program is not known to wait.
         if self.settings.warm_drivers and processes.DRIVER_COMMAND not in os.environ:
-            self.pool = Pool(self.settings, self._environment())
+            self.pool = Pool(self.settings, without_secrets(self._environment()))
             self.pool.look()
 
     def look_at_pool(self) -> None:
@@ -77,7 +85,7 @@ class Platform:
         head_start: HeadStart | None = None,
     ) -> Child:
         """Start one more; it listens at the address that was claimed, if one is given."""
-        environment = self._environment()
+        environment = without_secrets(self._environment(), needs(name))
         inherits = () if claimed is None else (claimed.fileno(),)
         if inherits:
             environment[SOCKET] = str(*inherits)

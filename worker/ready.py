@@ -38,6 +38,7 @@ class Warm:
         self.run = run_of(settings, {})
         self.key = key_of(self.run, settings.spark_master)
         self.is_given = threading.Event()
+        self.secrets: dict[str, str] = {}  # of the job, for another program that goes on in its place
         self._points = _POINTS.read_text()
         self._lock = threading.Lock()
         self._log: int | None = None
@@ -122,7 +123,8 @@ class Warm:
         from worker.launch import command_of
 
         command = command_of(job_id, generation)
-        os.execve(command[0], command, {**os.environ, processes.MARK: processes.mark_of(job_id, generation)})
+        mark = processes.mark_of(job_id, generation)
+        os.execve(command[0], command, {**os.environ, **self.secrets, processes.MARK: mark})
 
     def _end_children(self) -> None:
         me = os.getpid()

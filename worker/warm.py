@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from backend.private import keep_private
-from backend.settings import read_settings
+from backend.settings import forget_secrets, read_settings
 from streamjoin.errors import InputError
 from worker.ready import Warm, own_token
 
@@ -21,6 +21,7 @@ def main() -> None:
         settings = read_settings()
     except InputError as wrong:
         sys.exit(f"streamjoin: {wrong}")
+    forget_secrets()  # before Java starts; the job's come with it
     warm = Warm(settings, own_token())
     job_id, generation = warm.job()
 

@@ -73,6 +73,15 @@ def open_sealed(settings: Settings, sealed: bytes) -> dict[str, Any]:
     )
 
 
+def is_sealed_with(settings: Settings, sealed: bytes) -> bool:
+    """Whether the key of the settings sealed it.
+
+    Raises:
+        Problem: there is no secret key.
+    """
+    return sealed.startswith(_MARK + _id_of(_key(settings)))
+
+
 def _key(settings: Settings) -> bytes:
     given = settings.secret_key.get_secret_value() if settings.secret_key is not None else ""
     if len(given) < SECRET_KEY_LENGTH_MIN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from backend.middleware import TEXT_BYTES_MAX
@@ -27,3 +28,10 @@ def test_an_unknown_path_is_a_problem_document_with_the_request_id(api: TestClie
 def test_a_body_that_is_too_large_is_refused(api: TestClient) -> None:
     answer = api.post("/api/v1/nothing", content=b"x" * (TEXT_BYTES_MAX + 1))
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+def test_what_browsers_take_over_tls_only_is_sent_there(app: FastAPI) -> None:
+    for scheme, sent in (("http", False), ("https", True)):
+        headers = TestClient(app, base_url=f"{scheme}://127.0.0.1").get("/livez").headers
+        assert ("strict-transport-security" in headers, "cross-origin-opener-policy" in headers) == (sent, sent)
+        assert headers["x-frame-options"] == "DENY"

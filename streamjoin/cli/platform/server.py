@@ -50,6 +50,15 @@ def config_show(*, output: Output = "table") -> None:
         show(rows, output, ("setting", "value", "source"))
 
 
+@config_app.command(name="rotate-key")
+def config_rotate_key() -> None:
+    """Seal all connection secrets with another key: STREAMJOIN_SECRET_KEY, where STREAMJOIN_FORMER_SECRET_KEY was.
+
+    Stop the platform first, and start it with the new key. Done again it changes nothing.
+    """
+    platform_part("backend.auth.rotate").main()
+
+
 def support_bundle(file: Path | None = None, *, where: Where = HERE) -> None:
     """Collect logs, settings without secrets, events and versions in one archive, for whoever is asked for help.
 

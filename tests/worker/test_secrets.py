@@ -1,0 +1,90 @@
+"""Who gets which secret: the API all, what runs jobs what a job needs, and what a driver starts none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from backend.catalog.database import Catalog
+from backend.settings import SECRETS, Settings, forget_secrets, without_secrets
+from streamjoin.errors import InputError
+from streamjoin.spark.java import find_java
+from tests.servers.process import comes_true
+from tests.spark.command import JAVA_OPTIONS
+from worker import launch, processes
+from worker.platform import needs
+from worker.queues import host_name
+
+from .jobs import add_job, streams
+from .platform import Workers, workers
+
+CANARIES = {name: f"canary-of-{name.replace('_', '-')}" for name in ("admin_password", "secret_key")}
+
+
+def test_an_environment_keeps_the_secrets_that_are_named_and_no_file_of_others() -> None:
+    given = {f"STREAMJOIN_{name.upper()}{end}": "x" for name in SECRETS for end in ("", "_FILE")} | {"PATH": "/bin"}
+    assert without_secrets(given) == {"PATH": "/bin"}
+    assert set(without_secrets(given, ("secret_key",))) == {
+        "PATH", "STREAMJOIN_SECRET_KEY", "STREAMJOIN_SECRET_KEY_FILE",
+    }  # fmt: skip
+
+
+def test_every_secret_of_the_settings_is_one_that_can_be_kept_back() -> None:
+    of_type = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
+    assert of_type <= set(SECRETS)
+
+
+def test_each_part_gets_what_it_needs() -> None:
+    assert set(needs("api")) == set(needs("api-2")) == set(SECRETS)
+    assert needs("redis") == ()
+    assert "admin_password" not in needs("worker") and "secret_key" in needs("reconciler")
+
+
+def test_what_is_forgotten_is_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMJOIN_SECRET_KEY", "canary")
+    monkeypatch.setenv("STREAMJOIN_REDIS_URL_FILE", "/run/secrets/redis_url")
+    forgotten = forget_secrets()
+    assert forgotten["STREAMJOIN_SECRET_KEY"] == "canary" and "STREAMJOIN_REDIS_URL_FILE" in forgotten
+    assert not forgotten.keys() & os.environ.keys()
+    for name, value in forgotten.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def platform(settings: Settings, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
+    """Starts drivers as a worker does, with secrets."""
+    try:
+        find_java()
+    except InputError as reason:
+        pytest.skip(str(reason))
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
+    for name, canary in CANARIES.items():
+        monkeypatch.setenv(f"STREAMJOIN_{name.upper()}", canary)
+    secret = {name: SecretStr(canary) for name, canary in CANARIES.items()}
+    with workers(settings.model_copy(update={"driver_memory_mib": 512, **secret}), catalog, None) as made:
+        yield made
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_attack_java_and_python_workers_have_no_secret_to_tell(platform: Workers) -> None:
+    job = add_job(platform.catalog, wanted="running", streams=streams(60))
+    assert launch.launch(platform.settings, platform.catalog, job, 1, host_name())
+    platform.wait_observed(job, "running", within_s=120)
+    data = platform.settings.data
+    assert comes_true(lambda: len(processes.members(data, job)) >= 3, 60)  # a driver, Java, Python workers
+    (driver,) = platform.drivers()
+    told = {pid: environment_of(pid) for pid in processes.members(data, job)}
+    assert CANARIES["secret_key"] in told[driver] and CANARIES["admin_password"] not in told[driver]
+    assert [pid for pid, text in told.items() if pid != driver and "canary" in text] == []
+
+
+def environment_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/environ").read_text(errors="replace")
+    except OSError:
+        return ""
