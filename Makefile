@@ -6,7 +6,7 @@ export PYTHONUNBUFFERED = 1
 # The tests are 460 modules whose assertions are rewritten; where that is kept, each run begins ten seconds sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup up demo frontend check-frontend test check lint bench soak lock clean help
+.PHONY: setup up demo frontend check-frontend test check lint bench soak lock sbom audit clean help
 
 help:
 	@echo "make setup   the virtual environment, and Java where it can be installed"
@@ -17,6 +17,8 @@ help:
 	@echo "make check   format, lint, types, contracts, unit tests and an eighth of the conformance tests"
 	@echo "make check-frontend   lint, types, unit tests and build of the dashboard"
 	@echo "make soak    longer runs: more kills, loads and conditions than make test has; 100,000 random conditions"
+	@echo "make sbom    what the platform is made of, with hashes, in build/sbom.json"
+	@echo "make audit   known vulnerabilities of it; asks advisories on the network"
 	@echo "make bench   the benchmarks, with Spark's own join and Flink beside ours"
 
 setup: .venv/.ready
@@ -60,10 +62,17 @@ soak: setup
 	$(BIN)/python -m tests.conformance.stores.soak --kills 200 --store sqlite
 	$(BIN)/python -m tests.conformance.typed.soak --conditions 100000 --seed 0
 
+sbom: setup
+	@$(BIN)/python -m scripts.sbom build/sbom.json
+
+audit: setup
+	@$(BIN)/python -m scripts.audit
+
 # Pins every package with its hash; the file names no host.
 lock: setup
 	$(BIN)/uv pip compile pyproject.toml --all-extras --generate-hashes --no-header --no-emit-index-url \
 	  --python-version 3.11 -o requirements.lock
+	sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > scripts/uv.lock
 
 clean:
 	rm -rf .venv frontend/.node frontend/build .mypy_cache .ruff_cache .pytest_cache demo-data benchmarks/out

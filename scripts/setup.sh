@@ -26,11 +26,12 @@ fi
 
 [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
 .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip >/dev/null
-.venv/bin/python -m pip install -q --disable-pip-version-check 'uv==0.13.8'
+# All that is fetched has its hash: uv here, everything else in requirements.lock, hatchling for the last step as well.
+.venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r scripts/uv.lock
 # Compiled here, for every process starts three times as fast with it, and some machines never write it by themselves.
 .venv/bin/uv pip sync -q --python .venv/bin/python --require-hashes --compile-bytecode requirements.lock
 .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip >/dev/null
-.venv/bin/uv pip install -q --python .venv/bin/python --no-deps -e .
+.venv/bin/uv pip install -q --python .venv/bin/python --no-deps --no-build-isolation -e .
 .venv/bin/python -m compileall -q streamjoin backend worker migrations demo
 # Half a minute once; from then on Spark starts in half the time. Without it everything works all the same.
 .venv/bin/python -m streamjoin.spark.archive || echo "setup: Spark will start slowly" >&2

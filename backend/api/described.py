@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import iter_route_contexts
 
+from backend.api.examples import example_of
 from backend.auth.actor import ROLES, AtLeast, is_owned
 from backend.idempotency import HEADER, REPLAYED, is_done_once
 
@@ -55,6 +56,10 @@ def _tell(operation: dict[str, Any], method: str, context: Any) -> None:
     operation[OWNER] = is_owned(context.endpoint)
     if method == "POST" and is_done_once(context.endpoint):
         _tell_of_key(operation)
+    for reply in operation.get("responses", {}).values():
+        for content in reply.get("content", {}).values():
+            if (example := example_of(content.get("schema", {}))) is not None:
+                content["example"] = example
 
 
 def role_of(dependant: Dependant) -> str | None:

@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from backend.api.filters import OfKind, OfPhase, Owner, Since, in_phase, narrowed, of_kind
 from backend.api.sections import OperatorIn, ResultsIn, RunIn
 from backend.api.shapes import (
     Body,

@@ -11,7 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
+from pydantic import TypeAdapter
+
+from backend.api.queries import AnswerOut
+from backend.problems import ProblemDocument
 
 COPY = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
 ACTIONS = {"get", "post", "put", "patch", "delete"}
@@ -63,3 +68,38 @@ def test_examples_of_bodies_are_accepted(api: TestClient, app: FastAPI, tmp_path
 def test_a_problem_s_type_leads_to_its_meaning(api: TestClient, code: str) -> None:
     answer = api.get(f"/api/v1/problems/{code}")
     assert answer.json()["code"] == code
+
+
+WITHOUT = {"Explanation", "PreviewOut", "SampleOut", "RelationSampleOut", "Metrics", "DemoOut"}
+"""Replies that are pages long; docs/api.md says what is in them."""
+
+
+def test_replies_have_examples_that_are_right(app: FastAPI) -> None:
+    document = app.openapi()
+    checked = 0
+    for context in iter_route_contexts(app.routes):
+        for method in context.methods or ():
+            operation = document["paths"].get(context.path, {}).get(method.lower())
+            if operation is None:
+                continue
+            for status, reply in operation["responses"].items():
+                content = reply.get("content", {}).get("application/json", {})
+                schema = content.get("schema", {})
+                named = (schema.get("$ref") or schema.get("items", {}).get("$ref", "")).rpartition("/")[2]
+                if status.startswith("2") and named and named not in WITHOUT:
+                    model = context.response_model or AnswerOut
+                    TypeAdapter(model).validate_python(renamed(content["example"]), strict=False)
+                    known = document["components"]["schemas"][named]["properties"].keys()
+                    shown = content["example"][0] if isinstance(content["example"], list) else content["example"]
+                    assert shown.keys() <= known, (context.path, shown.keys() - known)
+                    checked += 1
+    assert checked > 40
+    wrong = document["paths"]["/api/v1/jobs/{id}"]["get"]["responses"]["4XX"]["content"]
+    assert ProblemDocument.model_validate(next(iter(wrong.values()))["example"]).subcode == "unknown_name"
+
+
+def renamed(example: Any) -> Any:
+    """`schema` is a method of pydantic's models, so the field is called otherwise there."""
+    if isinstance(example, dict) and "schema" in example:
+        return {"schema_" if name == "schema" else name: value for name, value in example.items()}
+    return example

@@ -26,6 +26,7 @@ ALLOWED: Mapping[tuple[str, str], str] = {
     ("streamjoin.cli.platform.server", "worker.up"): "as above",
     ("streamjoin.cli.platform.server", "worker.platform"): "`up`, `doctor` and `support-bundle` read its settings",
     ("streamjoin.cli.platform.server", "backend.settings"): "`config show` reads them",
+    ("streamjoin.cli.platform.server", "backend.auth.rotate"): "`config rotate-key` seals what the catalog keeps",
     ("streamjoin.cli.platform.checks", "worker.data_folder"): "`doctor` examines what `up` would use",
     ("streamjoin.cli.platform.checks", "backend.settings"): "as above",
     ("streamjoin.cli.platform.checks", "backend.catalog.database"): "as above",

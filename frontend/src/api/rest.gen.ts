@@ -3216,6 +3216,49 @@ export interface operations {
                     "text/csv": string;
                     "application/vnd.apache.arrow.stream": string;
                     "application/vnd.apache.parquet": string;
+                    /**
+                     * @example {
+                     *       "job": "job_01kg7w2k5m0000000000000000",
+                     *       "job_name": "wins",
+                     *       "last_snapshot": "41.0",
+                     *       "time": "the latest event time among a result's tuples",
+                     *       "key": {
+                     *         "name": "id",
+                     *         "type": "int64"
+                     *       },
+                     *       "schema": [
+                     *         {
+                     *           "name": "id",
+                     *           "type": "int64"
+                     *         },
+                     *         {
+                     *           "name": "price",
+                     *           "type": "int64"
+                     *         }
+                     *       ],
+                     *       "rows": [
+                     *         [
+                     *           1,
+                     *           250
+                     *         ]
+                     *       ],
+                     *       "rows_given": 1,
+                     *       "cursor": null,
+                     *       "truncated": false,
+                     *       "stopped_by": null,
+                     *       "not_finite": 0,
+                     *       "limits": {
+                     *         "rows": 10000,
+                     *         "bytes": 1073741824,
+                     *         "seconds": 60
+                     *       },
+                     *       "blocks_read": 1,
+                     *       "blocks_wanted": 1,
+                     *       "blocks_stored": 3,
+                     *       "rows_read": 12,
+                     *       "snapshots": 42
+                     *     }
+                     */
                     "application/json": components["schemas"]["AnswerOut"];
                 };
             };
@@ -3225,6 +3268,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3234,6 +3295,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3276,6 +3355,49 @@ export interface operations {
                     "text/csv": string;
                     "application/vnd.apache.arrow.stream": string;
                     "application/vnd.apache.parquet": string;
+                    /**
+                     * @example {
+                     *       "job": "job_01kg7w2k5m0000000000000000",
+                     *       "job_name": "wins",
+                     *       "last_snapshot": "41.0",
+                     *       "time": "the latest event time among a result's tuples",
+                     *       "key": {
+                     *         "name": "id",
+                     *         "type": "int64"
+                     *       },
+                     *       "schema": [
+                     *         {
+                     *           "name": "id",
+                     *           "type": "int64"
+                     *         },
+                     *         {
+                     *           "name": "price",
+                     *           "type": "int64"
+                     *         }
+                     *       ],
+                     *       "rows": [
+                     *         [
+                     *           1,
+                     *           250
+                     *         ]
+                     *       ],
+                     *       "rows_given": 1,
+                     *       "cursor": null,
+                     *       "truncated": false,
+                     *       "stopped_by": null,
+                     *       "not_finite": 0,
+                     *       "limits": {
+                     *         "rows": 10000,
+                     *         "bytes": 1073741824,
+                     *         "seconds": 60
+                     *       },
+                     *       "blocks_read": 1,
+                     *       "blocks_wanted": 1,
+                     *       "blocks_stored": 3,
+                     *       "rows_read": 12,
+                     *       "snapshots": 42
+                     *     }
+                     */
                     "application/json": components["schemas"]["AnswerOut"];
                 };
             };
@@ -3285,6 +3407,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3294,6 +3434,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3321,6 +3479,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "41.0",
+                     *           "rows": 12,
+                     *           "bytes": 480,
+                     *           "blocks": 1,
+                     *           "hash": "9f2c",
+                     *           "time_min": "2026-01-31T12:00:00.000Z",
+                     *           "time_max": "2026-01-31T12:00:00.000Z",
+                     *           "closed_at": "2026-01-31T12:00:00.000Z",
+                     *           "marks": [
+                     *             "2026-01-31T12:00:00.000Z",
+                     *             "2026-01-31T12:00:00.000Z"
+                     *           ],
+                     *           "batches": [
+                     *             41,
+                     *             41
+                     *           ],
+                     *           "generation": 1,
+                     *           "shed": 0,
+                     *           "late": false
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_SnapshotOut_"];
                 };
             };
@@ -3330,6 +3516,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3339,6 +3543,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3363,6 +3585,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "valid": true,
+                     *       "diagnostics": [],
+                     *       "columns": [
+                     *         {
+                     *           "name": "id",
+                     *           "type": "int64"
+                     *         },
+                     *         {
+                     *           "name": "price",
+                     *           "type": "int64"
+                     *         }
+                     *       ],
+                     *       "summary": "auctions joins bids within 10 s"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Diagnostics"];
                 };
             };
@@ -3372,6 +3611,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3381,6 +3638,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3414,6 +3689,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3423,6 +3716,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3456,6 +3767,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3465,6 +3794,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3496,6 +3843,67 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "job_01kg7w2k5m0000000000000000",
+                     *           "name": "wins",
+                     *           "version": 1,
+                     *           "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *           "queries": {},
+                     *           "streams": [
+                     *             "auctions",
+                     *             "bids"
+                     *           ],
+                     *           "relations": [],
+                     *           "operator": {
+                     *             "name": "auto"
+                     *           },
+                     *           "results": {
+                     *             "store": "sqlite"
+                     *           },
+                     *           "run": {
+                     *             "slots": 2
+                     *           },
+                     *           "wanted": "running",
+                     *           "wanted_since": "2026-01-31T12:00:00.000Z",
+                     *           "observed": "running",
+                     *           "observed_since": "2026-01-31T12:00:00.000Z",
+                     *           "phase": "running",
+                     *           "reason": null,
+                     *           "generation": 1,
+                     *           "failures": 0,
+                     *           "last_run": {
+                     *             "generation": 1,
+                     *             "host": "worker-1",
+                     *             "pid": 4711,
+                     *             "since": "2026-01-31T12:00:00.000Z",
+                     *             "alive_until": "2026-01-31T12:00:00.000Z",
+                     *             "ended": false
+                     *           },
+                     *           "last_start": {
+                     *             "generation": 1,
+                     *             "at": "2026-01-31T12:00:00.000Z",
+                     *             "cause": "start",
+                     *             "warm": true,
+                     *             "seconds": 3.1,
+                     *             "steps": {
+                     *               "launch": 0.4,
+                     *               "process": 0.9,
+                     *               "spark": 0.2,
+                     *               "state": 0.7,
+                     *               "first_batch": 0.9
+                     *             }
+                     *           },
+                     *           "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *           "created_at": "2026-01-31T12:00:00.000Z",
+                     *           "updated_at": "2026-01-31T12:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_JobOut_"];
                 };
             };
@@ -3505,6 +3913,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3514,6 +3940,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3543,6 +3987,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "job_01kg7w2k5m0000000000000000",
+                     *       "name": "wins",
+                     *       "version": 1,
+                     *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *       "queries": {},
+                     *       "streams": [
+                     *         "auctions",
+                     *         "bids"
+                     *       ],
+                     *       "relations": [],
+                     *       "operator": {
+                     *         "name": "auto"
+                     *       },
+                     *       "results": {
+                     *         "store": "sqlite"
+                     *       },
+                     *       "run": {
+                     *         "slots": 2
+                     *       },
+                     *       "wanted": "running",
+                     *       "wanted_since": "2026-01-31T12:00:00.000Z",
+                     *       "observed": "running",
+                     *       "observed_since": "2026-01-31T12:00:00.000Z",
+                     *       "phase": "running",
+                     *       "reason": null,
+                     *       "generation": 1,
+                     *       "failures": 0,
+                     *       "last_run": {
+                     *         "generation": 1,
+                     *         "host": "worker-1",
+                     *         "pid": 4711,
+                     *         "since": "2026-01-31T12:00:00.000Z",
+                     *         "alive_until": "2026-01-31T12:00:00.000Z",
+                     *         "ended": false
+                     *       },
+                     *       "last_start": {
+                     *         "generation": 1,
+                     *         "at": "2026-01-31T12:00:00.000Z",
+                     *         "cause": "start",
+                     *         "warm": true,
+                     *         "seconds": 3.1,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JobOut"];
                 };
             };
@@ -3552,6 +4052,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3561,6 +4079,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3583,6 +4119,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "job_01kg7w2k5m0000000000000000",
+                     *       "name": "wins",
+                     *       "version": 1,
+                     *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *       "queries": {},
+                     *       "streams": [
+                     *         "auctions",
+                     *         "bids"
+                     *       ],
+                     *       "relations": [],
+                     *       "operator": {
+                     *         "name": "auto"
+                     *       },
+                     *       "results": {
+                     *         "store": "sqlite"
+                     *       },
+                     *       "run": {
+                     *         "slots": 2
+                     *       },
+                     *       "wanted": "running",
+                     *       "wanted_since": "2026-01-31T12:00:00.000Z",
+                     *       "observed": "running",
+                     *       "observed_since": "2026-01-31T12:00:00.000Z",
+                     *       "phase": "running",
+                     *       "reason": null,
+                     *       "generation": 1,
+                     *       "failures": 0,
+                     *       "last_run": {
+                     *         "generation": 1,
+                     *         "host": "worker-1",
+                     *         "pid": 4711,
+                     *         "since": "2026-01-31T12:00:00.000Z",
+                     *         "alive_until": "2026-01-31T12:00:00.000Z",
+                     *         "ended": false
+                     *       },
+                     *       "last_start": {
+                     *         "generation": 1,
+                     *         "at": "2026-01-31T12:00:00.000Z",
+                     *         "cause": "start",
+                     *         "warm": true,
+                     *         "seconds": 3.1,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JobOut"];
                 };
             };
@@ -3592,6 +4184,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3601,6 +4211,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3626,6 +4254,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "job_01kg7w2k5m0000000000000000",
+                     *       "name": "wins",
+                     *       "version": 1,
+                     *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *       "queries": {},
+                     *       "streams": [
+                     *         "auctions",
+                     *         "bids"
+                     *       ],
+                     *       "relations": [],
+                     *       "operator": {
+                     *         "name": "auto"
+                     *       },
+                     *       "results": {
+                     *         "store": "sqlite"
+                     *       },
+                     *       "run": {
+                     *         "slots": 2
+                     *       },
+                     *       "wanted": "running",
+                     *       "wanted_since": "2026-01-31T12:00:00.000Z",
+                     *       "observed": "running",
+                     *       "observed_since": "2026-01-31T12:00:00.000Z",
+                     *       "phase": "running",
+                     *       "reason": null,
+                     *       "generation": 1,
+                     *       "failures": 0,
+                     *       "last_run": {
+                     *         "generation": 1,
+                     *         "host": "worker-1",
+                     *         "pid": 4711,
+                     *         "since": "2026-01-31T12:00:00.000Z",
+                     *         "alive_until": "2026-01-31T12:00:00.000Z",
+                     *         "ended": false
+                     *       },
+                     *       "last_start": {
+                     *         "generation": 1,
+                     *         "at": "2026-01-31T12:00:00.000Z",
+                     *         "cause": "start",
+                     *         "warm": true,
+                     *         "seconds": 3.1,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JobOut"];
                 };
             };
@@ -3635,6 +4319,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3644,6 +4346,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3673,6 +4393,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "job_01kg7w2k5m0000000000000000",
+                     *       "name": "wins",
+                     *       "version": 1,
+                     *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *       "queries": {},
+                     *       "streams": [
+                     *         "auctions",
+                     *         "bids"
+                     *       ],
+                     *       "relations": [],
+                     *       "operator": {
+                     *         "name": "auto"
+                     *       },
+                     *       "results": {
+                     *         "store": "sqlite"
+                     *       },
+                     *       "run": {
+                     *         "slots": 2
+                     *       },
+                     *       "wanted": "running",
+                     *       "wanted_since": "2026-01-31T12:00:00.000Z",
+                     *       "observed": "running",
+                     *       "observed_since": "2026-01-31T12:00:00.000Z",
+                     *       "phase": "running",
+                     *       "reason": null,
+                     *       "generation": 1,
+                     *       "failures": 0,
+                     *       "last_run": {
+                     *         "generation": 1,
+                     *         "host": "worker-1",
+                     *         "pid": 4711,
+                     *         "since": "2026-01-31T12:00:00.000Z",
+                     *         "alive_until": "2026-01-31T12:00:00.000Z",
+                     *         "ended": false
+                     *       },
+                     *       "last_start": {
+                     *         "generation": 1,
+                     *         "at": "2026-01-31T12:00:00.000Z",
+                     *         "cause": "start",
+                     *         "warm": true,
+                     *         "seconds": 3.1,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JobOut"];
                 };
             };
@@ -3682,6 +4458,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3691,6 +4485,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3717,6 +4529,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "changes": [
+                     *         {
+                     *           "field": "run.slots",
+                     *           "before": 1,
+                     *           "after": 2,
+                     *           "effect": "keeps_state"
+                     *         }
+                     *       ],
+                     *       "starts_anew": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Diff"];
                 };
             };
@@ -3726,6 +4551,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3735,6 +4578,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3764,6 +4625,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "job_01kg7w2k5m0000000000000000",
+                     *       "name": "wins",
+                     *       "version": 1,
+                     *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *       "queries": {},
+                     *       "streams": [
+                     *         "auctions",
+                     *         "bids"
+                     *       ],
+                     *       "relations": [],
+                     *       "operator": {
+                     *         "name": "auto"
+                     *       },
+                     *       "results": {
+                     *         "store": "sqlite"
+                     *       },
+                     *       "run": {
+                     *         "slots": 2
+                     *       },
+                     *       "wanted": "running",
+                     *       "wanted_since": "2026-01-31T12:00:00.000Z",
+                     *       "observed": "running",
+                     *       "observed_since": "2026-01-31T12:00:00.000Z",
+                     *       "phase": "running",
+                     *       "reason": null,
+                     *       "generation": 1,
+                     *       "failures": 0,
+                     *       "last_run": {
+                     *         "generation": 1,
+                     *         "host": "worker-1",
+                     *         "pid": 4711,
+                     *         "since": "2026-01-31T12:00:00.000Z",
+                     *         "alive_until": "2026-01-31T12:00:00.000Z",
+                     *         "ended": false
+                     *       },
+                     *       "last_start": {
+                     *         "generation": 1,
+                     *         "at": "2026-01-31T12:00:00.000Z",
+                     *         "cause": "start",
+                     *         "warm": true,
+                     *         "seconds": 3.1,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JobOut"];
                 };
             };
@@ -3773,6 +4690,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3782,6 +4717,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3811,6 +4764,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "job_01kg7w2k5m0000000000000000",
+                     *       "name": "wins",
+                     *       "version": 1,
+                     *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *       "queries": {},
+                     *       "streams": [
+                     *         "auctions",
+                     *         "bids"
+                     *       ],
+                     *       "relations": [],
+                     *       "operator": {
+                     *         "name": "auto"
+                     *       },
+                     *       "results": {
+                     *         "store": "sqlite"
+                     *       },
+                     *       "run": {
+                     *         "slots": 2
+                     *       },
+                     *       "wanted": "running",
+                     *       "wanted_since": "2026-01-31T12:00:00.000Z",
+                     *       "observed": "running",
+                     *       "observed_since": "2026-01-31T12:00:00.000Z",
+                     *       "phase": "running",
+                     *       "reason": null,
+                     *       "generation": 1,
+                     *       "failures": 0,
+                     *       "last_run": {
+                     *         "generation": 1,
+                     *         "host": "worker-1",
+                     *         "pid": 4711,
+                     *         "since": "2026-01-31T12:00:00.000Z",
+                     *         "alive_until": "2026-01-31T12:00:00.000Z",
+                     *         "ended": false
+                     *       },
+                     *       "last_start": {
+                     *         "generation": 1,
+                     *         "at": "2026-01-31T12:00:00.000Z",
+                     *         "cause": "start",
+                     *         "warm": true,
+                     *         "seconds": 3.1,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JobOut"];
                 };
             };
@@ -3820,6 +4829,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3829,6 +4856,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3858,6 +4903,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "job_01kg7w2k5m0000000000000000",
+                     *       "name": "wins",
+                     *       "version": 1,
+                     *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *       "queries": {},
+                     *       "streams": [
+                     *         "auctions",
+                     *         "bids"
+                     *       ],
+                     *       "relations": [],
+                     *       "operator": {
+                     *         "name": "auto"
+                     *       },
+                     *       "results": {
+                     *         "store": "sqlite"
+                     *       },
+                     *       "run": {
+                     *         "slots": 2
+                     *       },
+                     *       "wanted": "running",
+                     *       "wanted_since": "2026-01-31T12:00:00.000Z",
+                     *       "observed": "running",
+                     *       "observed_since": "2026-01-31T12:00:00.000Z",
+                     *       "phase": "running",
+                     *       "reason": null,
+                     *       "generation": 1,
+                     *       "failures": 0,
+                     *       "last_run": {
+                     *         "generation": 1,
+                     *         "host": "worker-1",
+                     *         "pid": 4711,
+                     *         "since": "2026-01-31T12:00:00.000Z",
+                     *         "alive_until": "2026-01-31T12:00:00.000Z",
+                     *         "ended": false
+                     *       },
+                     *       "last_start": {
+                     *         "generation": 1,
+                     *         "at": "2026-01-31T12:00:00.000Z",
+                     *         "cause": "start",
+                     *         "warm": true,
+                     *         "seconds": 3.1,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JobOut"];
                 };
             };
@@ -3867,6 +4968,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3876,6 +4995,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3909,6 +5046,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "job_01kg7w2k5m0000000000000000",
+                     *       "name": "wins",
+                     *       "version": 1,
+                     *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *       "queries": {},
+                     *       "streams": [
+                     *         "auctions",
+                     *         "bids"
+                     *       ],
+                     *       "relations": [],
+                     *       "operator": {
+                     *         "name": "auto"
+                     *       },
+                     *       "results": {
+                     *         "store": "sqlite"
+                     *       },
+                     *       "run": {
+                     *         "slots": 2
+                     *       },
+                     *       "wanted": "running",
+                     *       "wanted_since": "2026-01-31T12:00:00.000Z",
+                     *       "observed": "running",
+                     *       "observed_since": "2026-01-31T12:00:00.000Z",
+                     *       "phase": "running",
+                     *       "reason": null,
+                     *       "generation": 1,
+                     *       "failures": 0,
+                     *       "last_run": {
+                     *         "generation": 1,
+                     *         "host": "worker-1",
+                     *         "pid": 4711,
+                     *         "since": "2026-01-31T12:00:00.000Z",
+                     *         "alive_until": "2026-01-31T12:00:00.000Z",
+                     *         "ended": false
+                     *       },
+                     *       "last_start": {
+                     *         "generation": 1,
+                     *         "at": "2026-01-31T12:00:00.000Z",
+                     *         "cause": "start",
+                     *         "warm": true,
+                     *         "seconds": 3.1,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JobOut"];
                 };
             };
@@ -3918,6 +5111,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3927,6 +5138,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3949,6 +5178,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "version": 1,
+                     *           "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *           "queries": {},
+                     *           "operator": {
+                     *             "name": "auto"
+                     *           },
+                     *           "results": {
+                     *             "store": "sqlite"
+                     *           },
+                     *           "run": {},
+                     *           "until": "2026-01-31T12:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_Revision_"];
                 };
             };
@@ -3958,6 +5207,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3967,6 +5234,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -3998,6 +5283,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "evt_01kg7w2k5m0000000000000000",
+                     *           "job_id": "job_01kg7w2k5m0000000000000000",
+                     *           "at": "2026-01-31T12:00:00.000Z",
+                     *           "kind": "job.created",
+                     *           "severity": "info",
+                     *           "message": "job wins was created",
+                     *           "data": {},
+                     *           "actor_id": "usr_01kg7w2k5m0000000000000000"
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_EventOut_"];
                 };
             };
@@ -4007,6 +5309,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4016,6 +5336,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4052,6 +5390,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4061,6 +5417,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4094,6 +5468,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "text/plain": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4103,6 +5495,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "text/plain": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4134,6 +5544,36 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "1-0",
+                     *           "stream": "bids",
+                     *           "reason": "bad_value",
+                     *           "batch": 7,
+                     *           "at": "2026-01-31T12:00:00.000Z",
+                     *           "source": "a/1.csv",
+                     *           "unit": "line",
+                     *           "position": 3,
+                     *           "detail": "field \"id\": \"x\" is no int64",
+                     *           "record": "x,2.5",
+                     *           "record_base64": null,
+                     *           "truncated": false
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "counts": [
+                     *         {
+                     *           "stream": "bids",
+                     *           "reason": "bad_value",
+                     *           "rows": 12,
+                     *           "kept": 12,
+                     *           "meaning": "a field has a wrong value"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["RejectedPage"];
                 };
             };
@@ -4143,6 +5583,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4152,6 +5610,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4191,6 +5667,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4200,6 +5694,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4231,6 +5743,29 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "str_01kg7w2k5m0000000000000000",
+                     *           "name": "bids",
+                     *           "version": 1,
+                     *           "spec": {
+                     *             "source": "generator",
+                     *             "kind": "nexmark.bid",
+                     *             "rate": "1000/s",
+                     *             "time": "ts",
+                     *             "delay": "2s"
+                     *           },
+                     *           "has_secrets": false,
+                     *           "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *           "created_at": "2026-01-31T12:00:00.000Z",
+                     *           "updated_at": "2026-01-31T12:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_StreamOut_"];
                 };
             };
@@ -4240,6 +5775,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4249,6 +5802,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4278,6 +5849,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "str_01kg7w2k5m0000000000000000",
+                     *       "name": "bids",
+                     *       "version": 1,
+                     *       "spec": {
+                     *         "source": "generator",
+                     *         "kind": "nexmark.bid",
+                     *         "rate": "1000/s",
+                     *         "time": "ts",
+                     *         "delay": "2s"
+                     *       },
+                     *       "has_secrets": false,
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["StreamOut"];
                 };
             };
@@ -4287,6 +5876,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4296,6 +5903,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4329,6 +5954,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4338,6 +5981,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4360,6 +6021,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "str_01kg7w2k5m0000000000000000",
+                     *       "name": "bids",
+                     *       "version": 1,
+                     *       "spec": {
+                     *         "source": "generator",
+                     *         "kind": "nexmark.bid",
+                     *         "rate": "1000/s",
+                     *         "time": "ts",
+                     *         "delay": "2s"
+                     *       },
+                     *       "has_secrets": false,
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["StreamOut"];
                 };
             };
@@ -4369,6 +6048,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4378,6 +6075,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4410,6 +6125,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4419,6 +6152,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4448,6 +6199,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "str_01kg7w2k5m0000000000000000",
+                     *       "name": "bids",
+                     *       "version": 1,
+                     *       "spec": {
+                     *         "source": "generator",
+                     *         "kind": "nexmark.bid",
+                     *         "rate": "1000/s",
+                     *         "time": "ts",
+                     *         "delay": "2s"
+                     *       },
+                     *       "has_secrets": false,
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["StreamOut"];
                 };
             };
@@ -4457,6 +6226,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4466,6 +6253,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4497,6 +6302,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4506,6 +6329,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4541,6 +6382,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "rows": 2,
+                     *       "duplicate": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Pushed"];
                 };
             };
@@ -4550,6 +6397,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4559,6 +6424,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4590,6 +6473,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "rel_01kg7w2k5m0000000000000000",
+                     *           "name": "customers",
+                     *           "version": 1,
+                     *           "spec": {
+                     *             "source": "parquet",
+                     *             "path": "/data/customers"
+                     *           },
+                     *           "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *           "created_at": "2026-01-31T12:00:00.000Z",
+                     *           "updated_at": "2026-01-31T12:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_RelationOut_"];
                 };
             };
@@ -4599,6 +6501,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4608,6 +6528,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4637,6 +6575,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "rel_01kg7w2k5m0000000000000000",
+                     *       "name": "customers",
+                     *       "version": 1,
+                     *       "spec": {
+                     *         "source": "parquet",
+                     *         "path": "/data/customers"
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["RelationOut"];
                 };
             };
@@ -4646,6 +6598,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4655,6 +6625,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4688,6 +6676,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4697,6 +6703,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4719,6 +6743,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "rel_01kg7w2k5m0000000000000000",
+                     *       "name": "customers",
+                     *       "version": 1,
+                     *       "spec": {
+                     *         "source": "parquet",
+                     *         "path": "/data/customers"
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["RelationOut"];
                 };
             };
@@ -4728,6 +6766,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4737,6 +6793,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4769,6 +6843,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4778,6 +6870,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4807,6 +6917,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "rel_01kg7w2k5m0000000000000000",
+                     *       "name": "customers",
+                     *       "version": 1,
+                     *       "spec": {
+                     *         "source": "parquet",
+                     *         "path": "/data/customers"
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["RelationOut"];
                 };
             };
@@ -4816,6 +6940,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4825,6 +6967,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4856,6 +7016,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4865,6 +7043,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4907,6 +7103,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4916,6 +7130,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4941,6 +7173,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "qry_01kg7w2k5m0000000000000000",
+                     *           "name": "dear bids",
+                     *           "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *           "created_at": "2026-01-31T12:00:00.000Z",
+                     *           "question": {
+                     *             "job": "wins",
+                     *             "where": "price > 100"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_SavedQueryOut_"];
                 };
             };
@@ -4950,6 +7199,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4959,6 +7226,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -4988,6 +7273,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "qry_01kg7w2k5m0000000000000000",
+                     *       "name": "dear bids",
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "question": {
+                     *         "job": "wins",
+                     *         "where": "price > 100"
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["SavedQueryOut"];
                 };
             };
@@ -4997,6 +7294,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5006,6 +7321,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5028,6 +7361,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "qry_01kg7w2k5m0000000000000000",
+                     *       "name": "dear bids",
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "question": {
+                     *         "job": "wins",
+                     *         "where": "price > 100"
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["SavedQueryOut"];
                 };
             };
@@ -5037,6 +7382,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5046,6 +7409,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5075,6 +7456,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5084,6 +7483,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5113,6 +7530,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "evt_01kg7w2k5m0000000000000000",
+                     *           "job_id": "job_01kg7w2k5m0000000000000000",
+                     *           "at": "2026-01-31T12:00:00.000Z",
+                     *           "kind": "job.created",
+                     *           "severity": "info",
+                     *           "message": "job wins was created",
+                     *           "data": {},
+                     *           "actor_id": "usr_01kg7w2k5m0000000000000000"
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_EventOut_"];
                 };
             };
@@ -5122,6 +7556,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5131,6 +7583,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5160,6 +7630,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5169,6 +7657,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5196,6 +7702,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "job_01kg7w2k5m0000000000000000",
+                     *       "name": "wins",
+                     *       "version": 1,
+                     *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS",
+                     *       "queries": {},
+                     *       "streams": [
+                     *         "auctions",
+                     *         "bids"
+                     *       ],
+                     *       "relations": [],
+                     *       "operator": {
+                     *         "name": "auto"
+                     *       },
+                     *       "results": {
+                     *         "store": "sqlite"
+                     *       },
+                     *       "run": {
+                     *         "slots": 2
+                     *       },
+                     *       "wanted": "running",
+                     *       "wanted_since": "2026-01-31T12:00:00.000Z",
+                     *       "observed": "running",
+                     *       "observed_since": "2026-01-31T12:00:00.000Z",
+                     *       "phase": "running",
+                     *       "reason": null,
+                     *       "generation": 1,
+                     *       "failures": 0,
+                     *       "last_run": {
+                     *         "generation": 1,
+                     *         "host": "worker-1",
+                     *         "pid": 4711,
+                     *         "since": "2026-01-31T12:00:00.000Z",
+                     *         "alive_until": "2026-01-31T12:00:00.000Z",
+                     *         "ended": false
+                     *       },
+                     *       "last_start": {
+                     *         "generation": 1,
+                     *         "at": "2026-01-31T12:00:00.000Z",
+                     *         "cause": "start",
+                     *         "warm": true,
+                     *         "seconds": 3.1,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
+                     *       },
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "updated_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JobOut"];
                 };
             };
@@ -5205,6 +7767,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5214,6 +7794,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5245,6 +7843,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5254,6 +7870,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5285,6 +7919,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5294,6 +7946,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5316,6 +7986,14 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "status": 404,
+                     *       "title": "There is no such thing",
+                     *       "can_retry": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemOut"];
                 };
             };
@@ -5325,6 +8003,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5334,6 +8030,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5354,6 +8068,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "biclique",
+                     *         "system": "BiStream",
+                     *         "settings": {
+                     *           "type": "object",
+                     *           "properties": {}
+                     *         }
+                     *       }
+                     *     ]
+                     */
                     "application/json": components["schemas"]["OperatorOut"][];
                 };
             };
@@ -5363,6 +8089,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5372,6 +8116,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5392,6 +8154,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "kind": "nexmark.bid",
+                     *         "columns": [
+                     *           {
+                     *             "name": "id",
+                     *             "type": "int64"
+                     *           },
+                     *           {
+                     *             "name": "price",
+                     *             "type": "int64"
+                     *           }
+                     *         ]
+                     *       }
+                     *     ]
+                     */
                     "application/json": components["schemas"]["GeneratorOut"][];
                 };
             };
@@ -5401,6 +8180,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5410,6 +8207,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5441,6 +8256,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5450,6 +8283,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5474,6 +8325,14 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "usr_01kg7w2k5m0000000000000000",
+                     *       "name": "kim",
+                     *       "role": "operator",
+                     *       "key_id": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Me"];
                 };
             };
@@ -5483,6 +8342,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5492,6 +8369,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5519,6 +8414,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5528,6 +8441,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5548,6 +8479,14 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "usr_01kg7w2k5m0000000000000000",
+                     *       "name": "kim",
+                     *       "role": "operator",
+                     *       "key_id": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Me"];
                 };
             };
@@ -5557,6 +8496,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5566,6 +8523,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5597,6 +8572,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5606,6 +8599,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5631,6 +8642,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "usr_01kg7w2k5m0000000000000000",
+                     *           "name": "kim",
+                     *           "role": "operator",
+                     *           "disabled": false,
+                     *           "created_at": "2026-01-31T12:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_UserOut_"];
                 };
             };
@@ -5640,6 +8665,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5649,6 +8692,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5678,6 +8739,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "usr_01kg7w2k5m0000000000000000",
+                     *       "name": "kim",
+                     *       "role": "operator",
+                     *       "disabled": false,
+                     *       "created_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["UserOut"];
                 };
             };
@@ -5687,6 +8757,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5696,6 +8784,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5718,6 +8824,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "usr_01kg7w2k5m0000000000000000",
+                     *       "name": "kim",
+                     *       "role": "operator",
+                     *       "disabled": false,
+                     *       "created_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["UserOut"];
                 };
             };
@@ -5727,6 +8842,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5736,6 +8869,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5765,6 +8916,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5774,6 +8943,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5800,6 +8987,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "usr_01kg7w2k5m0000000000000000",
+                     *       "name": "kim",
+                     *       "role": "operator",
+                     *       "disabled": false,
+                     *       "created_at": "2026-01-31T12:00:00.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["UserOut"];
                 };
             };
@@ -5809,6 +9005,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5818,6 +9032,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5845,6 +9077,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "key_01kg7w2k5m0000000000000000",
+                     *           "name": "nightly export",
+                     *           "start": "sj_Zk3v9Qa",
+                     *           "role": "viewer",
+                     *           "user_id": "usr_01kg7w2k5m0000000000000000",
+                     *           "created_at": "2026-01-31T12:00:00.000Z",
+                     *           "used_at": null,
+                     *           "revoked_at": null,
+                     *           "expires_at": "2027-01-31T12:00:00.000Z",
+                     *           "made_by_key": null
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_KeyOut_"];
                 };
             };
@@ -5854,6 +9105,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5863,6 +9132,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5887,6 +9174,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "key_01kg7w2k5m0000000000000000",
+                     *       "name": "nightly export",
+                     *       "start": "sj_Zk3v9Qa",
+                     *       "role": "viewer",
+                     *       "user_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "used_at": null,
+                     *       "revoked_at": null,
+                     *       "expires_at": "2027-01-31T12:00:00.000Z",
+                     *       "made_by_key": null,
+                     *       "key": "sj_..., which is shown this once"
+                     *     }
+                     */
                     "application/json": components["schemas"]["KeyCreated"];
                 };
             };
@@ -5896,6 +9198,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5905,6 +9225,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5934,6 +9272,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5943,6 +9299,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5972,6 +9346,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -5981,6 +9373,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -6006,6 +9416,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "name": "orders.csv",
+                     *           "path": "upload:orders.csv",
+                     *           "bytes": 1024,
+                     *           "format": "csv",
+                     *           "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *           "uploaded_at": "2026-01-31T12:00:00.000Z",
+                     *           "read_by": [
+                     *             "stream orders"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_UploadOut_"];
                 };
             };
@@ -6015,6 +9443,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -6024,6 +9470,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -6051,6 +9515,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "name": "orders.csv",
+                     *       "path": "upload:orders.csv",
+                     *       "bytes": 1024,
+                     *       "format": "csv",
+                     *       "owner_id": "usr_01kg7w2k5m0000000000000000",
+                     *       "uploaded_at": "2026-01-31T12:00:00.000Z",
+                     *       "read_by": [
+                     *         "stream orders"
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["UploadOut"];
                 };
             };
@@ -6060,6 +9537,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -6069,6 +9564,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -6098,6 +9611,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -6107,6 +9638,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -6134,6 +9683,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "path": "/data",
+                     *       "parent": null,
+                     *       "has_more": false,
+                     *       "is_cut": false,
+                     *       "data": [
+                     *         {
+                     *           "name": "orders.csv",
+                     *           "path": "/data/orders.csv",
+                     *           "kind": "file",
+                     *           "format": "csv",
+                     *           "bytes": 1024
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Files"];
                 };
             };
@@ -6143,6 +9709,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
@@ -6152,6 +9736,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProblemDocument"];
                 };
             };
