@@ -62,9 +62,8 @@ def _rows(rng: np.random.Generator, rows: int) -> pa.RecordBatch:
 
 def _probe(stored: pa.RecordBatch, probing: pa.RecordBatch, predicate: str, wanted: str) -> dict[str, Any]:
     schemas = {name: StreamSchema(name, stored.schema, "ts") for name in ("r", "s")}
-    plan: JoinPlan = plan_query(
-        f"SELECT ONLINE r.k AS rk, s.k AS sk FROM r, s WHERE {predicate}", schemas, index=wanted
-    )
+    plan = plan_query(f"SELECT ONLINE r.k AS rk, s.k AS sk FROM r, s WHERE {predicate}", schemas, index=wanted)
+    assert isinstance(plan, JoinPlan)
     layout = layout_of(plan, R)
     nothing = np.zeros(0, np.int64)
     columns: Columns = {("r", name): stored.column(name) for name in stored.schema.names}

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.operators.biclique import Biclique
+from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
 from tests.conformance.local import LocalRun
@@ -62,8 +63,10 @@ def run(kind: str, condition: str, keys: int) -> tuple[list[float], int]:
     schemas = {name: StreamSchema(name, batches[0][0].schema, "ts") for name in "rs"}
     query = f"SELECT ONLINE r.id AS a, s.id AS b FROM r, s WHERE {condition} WITHIN {2 * ROWS} MICROSECONDS"
     times, results = [], 0
+    plan = plan_query(query, schemas)
+    assert isinstance(plan, JoinPlan)
     with tempfile.TemporaryDirectory(prefix="key-types-") as folder:
-        job = LocalRun(plan_query(query, schemas), Biclique(1, 1), Path(folder))
+        job = LocalRun(plan, Biclique(1, 1), Path(folder))
         for r, s in batches:
             begun = time.perf_counter()
             results += sum(part.num_rows for part in job.batch(([r], [s])))

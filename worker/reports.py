@@ -47,7 +47,8 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
     def by_side(field: str) -> dict[str, int]:
         return {name: sum(unit[field][side] for unit in batch.units) for side, name in enumerate(names)}
 
-    marks = next((unit["marks_us"] for unit in batch.units), [None, None])
+    by_stream = [[unit["marks_us"][side] for unit in batch.units] for side in range(len(names))]
+    marks = [next((mark for mark in found if mark is not None), None) for found in by_stream]
     return {
         "batch": batch.batch,
         "batches": 1,
@@ -84,7 +85,7 @@ def _unit(unit: Mapping[str, Any]) -> dict[str, Any]:
         "received_bytes": sum(unit["received_bytes"].values()),
         "late": sum(unit["late"]),
         "expired_rows": unit["expired_rows"],
-        "stored_rows": sum(unit["stored_rows"]),
+        "stored_rows": sum(unit["stored_rows"]) + unit.get("flow_rows", 0),
         "stored_bytes": unit["stored_bytes"],
         "segments": unit["segments"],
         "seconds": dict(unit["seconds"]),

@@ -64,7 +64,7 @@ class Emitter:
                 else evaluate(expression, columns, self._rows, self.plan.predicates)
                 for expression in self.select
             ]
-            if self.plan.keyed:
+            if self.plan.timed:
                 values.insert(len(self.plan.select), self._times())
             if self.numbers is not None:
                 values += self._sequence(self.numbers)
@@ -91,7 +91,8 @@ class Emitter:
         taken: dict[tuple[str, str], pa.Array] = {}
         for stream, name in wanted:
             if stream == probing_name:
-                taken[stream, name] = take(self.probing.rows.column(name), probe_rows)
+                found = pa.array(self.probing.ts_us) if name == TS else self.probing.rows.column(name)
+                taken[stream, name] = take(found, probe_rows)
             else:
                 parts = [take(segment.rows.column(name), rows) for segment, _, rows in held]
                 taken[stream, name] = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]

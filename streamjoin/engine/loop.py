@@ -1,7 +1,7 @@
 """A job batch by batch in this process: the intake, units and state that Spark runs, without Spark.
 
-A batch is what it is there: every side's pieces are routed, every slot's units take them in, and the state of version b
-becomes that of version b + 1. `spark/` lays the same parts out over tasks.
+A batch is what it is there: every stream's pieces are routed, stage by stage every slot's units take them in, and the
+state of version b becomes that of version b + 1. `spark/` lays the same parts out over tasks.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from streamjoin.engine.feeding import Feeding
 from streamjoin.engine.operator import Operator, drain_punctuation
-from streamjoin.engine.router import Router
+from streamjoin.engine.router import Router, Sending
 from streamjoin.engine.slot import SlotStep, StageJob, States
 from streamjoin.engine.unit import UnitReport
 from streamjoin.flow.punctuation import Punctuation
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.stages import AnyPlan, Stage, entry_of, stages_of
+from streamjoin.plan.window import R
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +28,21 @@ class Brought:
     """What a batch brings.
 
     Args:
-        pieces: of R and of S, rows of the stream's schema; each piece is read as one.
+        pieces: of each stream, rows of its schema; each piece is read as one.
         now_us: when the batch begins.
-        routers: by side, each piece's router; None for one router a side.
+        routers: by stream, each piece's router; None for one router a stream.
         drains: it brings no input, and moves on what units hand to one another.
         begins: it is the first batch of its run.
-        shed: the share of R's and of S's tuples to drop.
+        shed: the share of each stream's tuples to drop; empty where none sheds.
         passing: further punctuations, which every slot sees.
     """
 
-    pieces: tuple[Sequence[pa.RecordBatch], Sequence[pa.RecordBatch]]
+    pieces: Sequence[Sequence[pa.RecordBatch]]
     now_us: int
-    routers: tuple[Sequence[str], Sequence[str]] | None = None
+    routers: Sequence[Sequence[str]] | None = None
     drains: bool = False
     begins: bool = False
-    shed: tuple[float, float] = (0.0, 0.0)
+    shed: Sequence[float] = ()
     passing: tuple[Punctuation, ...] = ()
 
 
@@ -49,25 +51,30 @@ class Loop:
     """A job of some slots.
 
     Args:
-        open_states: where states are; called for each batch, which may find there what the last one left.
+        operators: of each stage.
+        open_states: where a stage's states are; called for each batch, which may find there what the last one left.
         on_dead_letters: takes the rows that cannot be joined.
         version: how many batches are done, which is the number of the next one.
-        positions: how many rows of R and of S the batches that are done brought.
-        counts: what intake counted of R and of S in all batches so far, those that are repeated each time.
-        reports: of the last batch, by unit.
+        positions: how many rows of each stream the batches that are done brought.
+        counts: what intake counted of each stream in all batches so far, those that are repeated each time.
+        reports: of the last batch, stage by stage and by unit.
         span: sequence numbers of the newer tuples of the last batch's results.
     """
 
-    plan: Plan
-    operator: Operator
-    open_states: Callable[[], States]
+    plan: AnyPlan
+    operators: tuple[Operator, ...]
+    open_states: Callable[[int], States]
     slots: int = 1
     on_dead_letters: Callable[[list[DeadLetter]], None] = lambda letters: None
     version: int = 0
-    positions: tuple[int, int] = (0, 0)
-    counts: tuple[dict[str, int], dict[str, int]] = field(default_factory=lambda: ({}, {}))
+    positions: tuple[int, ...] = ()
+    counts: tuple[dict[str, int], ...] = ()
     reports: list[UnitReport] = field(default_factory=list)
     span: range = range(0)
+
+    def __post_init__(self) -> None:
+        self.positions = self.positions or tuple(0 for _ in self.plan.streams)
+        self.counts = self.counts or tuple({} for _ in self.plan.streams)
 
     def batch(self, brought: Brought) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Join one batch: (query, its results) in parts of bounded size.
@@ -77,38 +84,60 @@ class Loop:
         Raises:
             StateError: the state cannot be read.
         """
+        stages = stages_of(self.plan)
         begins = (self.version,) if brought.begins else ()
-        job = StageJob(self.plan, self.operator, self.slots, begins)
-        steps = [SlotStep(job, slot, self.version, self.open_states()) for slot in range(self.slots)]
+        steps: list[list[SlotStep]] = []
+        for stage, operator in zip(stages, self.operators, strict=True):
+            fed_by = len(self.operators[stage.fed_by].units) if stage.fed_by is not None else 0
+            job = StageJob(stage.plan, operator, self.slots, begins, fed_by)
+            steps.append(
+                [SlotStep(job, slot, self.version, self.open_states(stage.number)) for slot in range(self.slots)]
+            )
         passing = [*brought.passing, *([drain_punctuation(brought.now_us)] if brought.drains else [])]
-        for step in steps:
+        for step in (step for of_stage in steps for step in of_stage):
             for punctuation in passing:
                 step.punctuate(punctuation, 0)
-        for side in (0, 1):
-            self._route(side, brought, steps)
-        for step in steps:
-            for rows in step.results():
-                yield step.query, rows
-        self.reports = [report for step in steps for report in step.reports]
-        (self.span,) = {step.span for step in steps if step.reports}  # all units' is one
+        for stream in range(len(self.plan.streams)):
+            stage, side = entry_of(self.plan, stream)
+            self._route(stream, stage, side, brought, steps[stage.number])
+        self.reports = []
+        for stage, mine, after in zip(stages, steps, [*steps[1:], []], strict=True):
+            for step in mine:
+                if after:
+                    self._feed(step, stages[stage.number + 1], after)
+                else:
+                    for rows in step.results():
+                        yield step.query, rows
+                self.reports += step.reports
+        (self.span,) = {step.span for step in steps[-1] if step.reports}  # all units' is one
 
     def commit(self, brought: Brought) -> None:
         """The batch is done: all its results have been taken."""
-        r, s = (sum(rows.num_rows for rows in pieces) for pieces in brought.pieces)
-        self.positions = (self.positions[0] + r, self.positions[1] + s)
+        brought_rows = [sum(rows.num_rows for rows in pieces) for pieces in brought.pieces]
+        self.positions = tuple(map(sum, zip(self.positions, brought_rows, strict=True)))
         self.version += 1
 
-    def _route(self, side: int, brought: Brought, steps: Sequence[SlotStep]) -> None:
-        position = self.positions[side]
-        for number, rows in enumerate(brought.pieces[side]):
-            name = brought.routers[side][number] if brought.routers else "all"
+    def _feed(self, step: SlotStep, stage: Stage, steps: Sequence[SlotStep]) -> None:
+        """What a slot's units find, into the next stage."""
+        feeding = Feeding(Sending(stage.plan, R, self.operators[stage.number], self.slots), self.version)
+        for rows in step.results():
+            for routed in feeding.take(rows, step.unit):
+                steps[routed.slot].take(routed)
+        for slot, sent, punctuation in feeding.punctuate(step.reports, step.now_us):
+            steps[slot].punctuate(punctuation, sent)
+
+    def _route(self, stream: int, stage: Stage, side: int, brought: Brought, steps: Sequence[SlotStep]) -> None:
+        position = self.positions[stream]
+        for number, rows in enumerate(brought.pieces[stream]):
+            name = brought.routers[stream][number] if brought.routers else "all"
             piece = Piece(f"{side}-{number:04d}", name, "history", position, brought.now_us)
-            intake = Intake(self.plan, side, self.on_dead_letters, shed_factor=brought.shed[side])
-            router = Router(intake, self.operator, self.slots)
+            shed = brought.shed[stream] if brought.shed else 0.0
+            intake = Intake(stage.plan, side, self.on_dead_letters, shed_factor=shed)
+            router = Router(intake, self.operators[stage.number], self.slots)
             for routed in router.take(rows, piece):
                 steps[routed.slot].take(routed)
             for slot, sent, punctuation in router.punctuate(piece):
                 steps[slot].punctuate(punctuation, sent)
                 for name, value in punctuation.counts.items():
-                    self.counts[side][name] = self.counts[side].get(name, 0) + value
+                    self.counts[stream][name] = self.counts[stream].get(name, 0) + value
             position += rows.num_rows

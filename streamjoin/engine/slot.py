@@ -70,12 +70,14 @@ class StageJob:
     Args:
         slots: how many there are; unit u runs in slot u mod slots.
         begins: see `Job`.
+        fed_by: how many units the stage has whose output is an input of this one; 0 where both inputs are streams.
     """
 
     plan: Plan
     operator: Operator
     slots: int
     begins: Collection[int] = ()
+    fed_by: int = 0
 
 
 @dataclass(slots=True)
@@ -125,6 +127,13 @@ class SlotStep:
             raise StateError(
                 f"slot {self.slot} got {arrived} tuples of batch {self.version} where its routers sent {self._expected}"
             )
+        if (told := sum(item.states for item in self.punctuations)) != self.job.fed_by:
+            raise StateError(
+                f"slot {self.slot} heard of {told} units of the stage before in batch {self.version}, and that stage "
+                f"has {self.job.fed_by}"
+            )
+        # As sent and not as fetched: a task that is repeated gives the same rows in the same order.
+        self._blocks.sort(key=lambda routed: (routed.side, routed.piece, routed.first, routed.targets))
         blocks = [(routed, Block.from_ipc(routed.block)) for routed in self._blocks]
         self.store.check_units(len(self.job.operator.units), self.version)
         # Units of a chain look at all the others; a manifest is read once.

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from streamjoin.intake.event_time import event_times
 from streamjoin.intake.records import decoder
 from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.stages import entry_of
 from streamjoin.plan.window import R, S, TimeWindow
 from streamjoin.sources import GeneratorSource, Read, Source
 from streamjoin.sources.topic import newest_values
@@ -90,7 +91,8 @@ def _sample(bound: Bound, side: int, now_us: int, from_us: int | None) -> Sample
     """The first rows; with `from_us` those that come after the first row of that time or later."""
     schema = bound.plan.streams[side]
     # Batches without columns cannot be put together.
-    names = read_columns(bound.plan, side) or (schema.columns.names[0],)
+    stage, at = entry_of(bound.plan, side)
+    names = read_columns(stage.plan, at) or (schema.columns.names[0],)
     carried = pa.schema([schema.columns.field(name) for name in names])
     parts = [pa.RecordBatch.from_pylist([], schema=carried)]
     bad = large = passed = row_bytes = 0

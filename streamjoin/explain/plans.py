@@ -9,6 +9,7 @@ from typing import Any
 from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
 from streamjoin.explain.sampling import Look, look
+from streamjoin.explain.stages import stage_lines, stages_to_json
 from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
@@ -18,6 +19,7 @@ from streamjoin.plan.expression import TRUE, Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import type_name
 from streamjoin.plan.sharing import Plan, SharedPlan
+from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
 from streamjoin.plan.window import R, S, format_us
 from streamjoin.sources.relation import Relation
 from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, shed_rules, with_operator
@@ -41,7 +43,9 @@ class Option:
             return f"cannot: {self.refusal}"
         if self.name == registry.SPARK:
             return "can run it; no formula tells its costs"
-        return "can run it; its costs need the streams' rates, not known yet" if is_blind else "can run it; no formula"
+        if is_blind:
+            return "can run it; its costs need the streams' rates, not known yet"
+        return "can run it; what stages send to one another is not predicted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +71,19 @@ class Explanation:
     """A plan and its costs.
 
     Args:
-        statistics: of (R, S), from a sample; None where nothing can be sampled before the start.
+        statistics: of each stream, from a sample; None where nothing can be sampled before the start.
         shed: what the sides shed by, and nothing for those that never do.
         hot: by side, a key that gives one unit more than its share.
+        stages: the operator of each stage; None where it has no units.
     """
 
-    plan: Plan
+    plan: AnyPlan
     chosen: str
     reason: str
     operator: str
-    statistics: tuple[StreamStatistics, StreamStatistics] | None
+    statistics: tuple[StreamStatistics, ...] | None
     options: tuple[Option, ...]
+    stages: tuple[Operator | None, ...]
     shed: Rules = field(default_factory=dict)
     hot: Mapping[int, HotKey] = field(default_factory=dict)
 
@@ -104,6 +110,7 @@ class Explanation:
             "state_grows": registry.keeps_everything(self.plan),
             "state_bytes_per_hour": None if growth is None else round(growth),
             **self._queries(),
+            "stages": stages_to_json(self.plan, self.stages),
             "shed": {self.plan.names[side]: asdict(rule) for side, rule in self.shed.items()},
             "hot_keys": {self.plan.names[side]: asdict(key) for side, key in self.hot.items()},
             "operators": [
@@ -133,6 +140,8 @@ class Explanation:
         }
 
     def _queries(self) -> dict[str, Any]:
+        if isinstance(self.plan, Cascade):
+            return _indexed(self.plan.answering)
         if isinstance(self.plan, JoinPlan):
             return _indexed(self.plan)
         named = zip(self.plan.names_of_queries, self.plan.queries, strict=True)
@@ -152,21 +161,13 @@ class Explanation:
 
     def __str__(self) -> str:
         plan = self.plan
-        lines = [("join", f"{plan.names[R]} with {plan.names[S]}, {plan.window}")]
-        if isinstance(plan, JoinPlan):
-            output, *rest = _query_lines(plan)
-            lines += [output, *_kept(plan, plan.predicate.selections), *rest]
-        else:
-            lines[0] = ("join", f"{lines[0][1]}: {len(plan.queries)} queries, which share intake and stored tuples")
-            lines += _kept(plan, (TRUE, TRUE))
+        lines = self._joined()
         lines.append(("delay", ", ".join(f"{stream.name} {_span(stream.delay_us)}" for stream in plan.streams)))
         lines += [("operator", self.operator), ("", self.reason)]
-        if self.statistics is not None:
-            for side in (R, S):
-                known = self.statistics[side]
-                rate, stored = _figure(known.rate_per_s), _figure(known.stored)
-                words = f"{plan.names[side]}: {rate} tuples/s of event time, {known.tuple_bytes:.0f} bytes each, "
-                lines.append(("sampled" if side == R else "", f"{words}{stored} stored"))
+        for number, known in enumerate(self.statistics or ()):
+            rate, stored = _figure(known.rate_per_s), _figure(known.stored)
+            words = f"{plan.names[number]}: {rate} tuples/s of event time, {known.tuple_bytes:.0f} bytes each, "
+            lines.append(("" if number else "sampled", f"{words}{stored} stored"))
         for number, (side, key) in enumerate(self.hot.items()):
             lines.append(("" if number else "skew", f"{plan.names[side]}: {key}"))
         if self.hot:
@@ -189,6 +190,19 @@ class Explanation:
                 lines += _query_lines(query)
         text = "\n".join(f"{label:<11} {words}".rstrip() for label, words in lines)
         return f"{text}\n\n{self._table()}"
+
+    def _joined(self) -> list[tuple[str, str]]:
+        """What is joined, and how."""
+        plan = self.plan
+        if isinstance(plan, Cascade):
+            words = f"{', '.join(plan.names)}, {plan.window}, in {len(plan.stages)} stages one after the other"
+            return [("join", words), *stage_lines(plan, self.stages), ("", "")]
+        lines = [("join", f"{plan.names[R]} with {plan.names[S]}, {plan.window}")]
+        if isinstance(plan, JoinPlan):
+            output, *rest = _query_lines(plan)
+            return [*lines, output, *_kept(plan, plan.predicate.selections), *rest]
+        lines[0] = ("join", f"{lines[0][1]}: {len(plan.queries)} queries, which share intake and stored tuples")
+        return lines + _kept(plan, (TRUE, TRUE))
 
     def _table(self) -> str:
         """What every operator would cost, as wide as its figures."""
@@ -287,36 +301,46 @@ def explain(bound: Bound) -> Explanation:
     statistics = looked.statistics()
     options = tuple(_option(bound, name, statistics) for name in registry.REGISTRY)
     described, hot_keys = bound.operator, {}
+    stages: tuple[Operator | None, ...] = (None,) * len(stages_of(bound.plan))
     if registry.entry(bound.operator).build is not None:
-        operator = bound.job().operator
-        described, hot_keys = f"{bound.operator}, {operator}", _hot_keys(operator, looked)
+        operators = bound.job().operators
+        described = f"{bound.operator}, {operators[0]}"
+        hot_keys = _hot_keys(operators[0], looked)
+        stages = operators
+        if len(operators) > 1:
+            described = f"{bound.operator} at every stage"
     rules = shed_rules(bound.file, bound.plan)
-    return Explanation(bound.plan, bound.operator, _reason(bound), described, statistics, options, rules, hot_keys)
+    return Explanation(
+        bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot_keys
+    )
 
 
 def _hot_keys(operator: Operator, looked: Look) -> dict[int, HotKey]:
     """Keys that are too frequent for hash routing; other operators do not send equal keys to one unit."""
     if (units := operator.capabilities.units_by_key) is None:
         return {}
-    keys = {side: HotKey(round(share, 4), units[side]) for side, share in looked.top_key_shares().items()}
+    # A stream that comes in at a later stage is S there.
+    shares = looked.top_key_shares()
+    keys = {number: HotKey(round(share, 4), units[min(number, S)]) for number, share in shares.items()}
     return {side: key for side, key in keys.items() if key.share > HOT_SHARES / key.units and key.units > 1}
 
 
-def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, StreamStatistics] | None) -> Option:
+def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, ...] | None) -> Option:
     entry = registry.REGISTRY[name]
     refusal = entry.refuses(bound.plan)
     if refusal is None and entry.build is None and shed_rules(bound.file, bound.plan):
         refusal = SHEDS_NOTHING
     if refusal:
         return Option(name, entry.system, None, refusal)
-    if entry.build is None or statistics is None:
+    if entry.build is None or statistics is None or isinstance(bound.plan, Cascade):
         return Option(name, entry.system, None, None)
+    r, s = statistics
     try:
         operator = with_operator(bound, name).job().operator
     except UnsupportedError as refused:
         return Option(name, entry.system, None, refused.message)
     # Batches are the ordering protocol's signals here, so no tuple waits for it: D is 0 in the formulas.
-    return Option(name, entry.system, registry.predict(operator, *statistics, 0.0), None)
+    return Option(name, entry.system, registry.predict(operator, r, s, 0.0), None)
 
 
 def _reason(bound: Bound) -> str:
@@ -345,10 +369,11 @@ def summary(bound: Bound) -> str:
     delays = ", ".join(
         f"{name} {_span(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True)
     )
-    words = f"{plan.names[R]} joins {plan.names[S]} {plan.window}, by {bound.operator}; allowed delay: {delays}"
+    first, *others = plan.names
+    words = f"{first} joins {', '.join(others)} {plan.window}, by {bound.operator}; allowed delay: {delays}"
     if bound.single:
         words = f"{', '.join(query.name for query in bound.single)}: {words}"
-    shed = [plan.names[side] for side in shed_rules(bound.file, plan)]
+    shed = [plan.names[number] for number in shed_rules(bound.file, plan)]
     if not shed:
         return words
     return f"{words}; under overload tuples of {' and '.join(shed)} are shed and results partial; {OTHER_WAY_OUT}"

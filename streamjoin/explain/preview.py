@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.engine.loop import Brought, Loop
+from streamjoin.errors import UnsupportedError
 from streamjoin.explain.no_row import reason_for, span_text, time_text, times_of
 from streamjoin.explain.overlap import ROW_BYTES_MAX, Sample, row_sizes, samples
 from streamjoin.intake.intake import REJECTED
@@ -28,6 +29,7 @@ from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import StreamSchema, type_name
 from streamjoin.plan.sharing import Plan, SharedPlan
+from streamjoin.plan.stages import Cascade
 from streamjoin.plan.window import R, S
 from streamjoin.results.formats import write_table
 from streamjoin.results.parts import json_lines
@@ -161,6 +163,11 @@ def preview(bound: Bound) -> Preview:
         RunError: a file is damaged.
     Cost: that of the samples, and `JOIN_S` seconds at most.
     """
+    if isinstance(bound.plan, Cascade):
+        raise UnsupportedError(
+            f"a preview shows joins of two streams, and this one joins {len(bound.plan.streams)}; run it to see rows",
+            field="query",
+        )
     now_us = time.time_ns() // 1_000
     sampled = samples(bound, now_us)
     shown = [_Shown(one, sampled, _row_bytes_max(len(bound.queries))) for one in bound.queries]
@@ -235,7 +242,7 @@ class _Joining:
         self._rows = [_numbered_rows(one.rows, stream) for one, stream in zip(sampled, plan.streams, strict=True)]
         self._size = _batch_rows(sampled)
         states = MemoryStates()
-        self._loop = Loop(plan, Matrix(1, 1), lambda: states)
+        self._loop = Loop(plan, (Matrix(1, 1),), lambda _: states)
 
     @property
     def is_left(self) -> bool:

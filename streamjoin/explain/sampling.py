@@ -18,7 +18,8 @@ from streamjoin.operators.costs import StreamStatistics
 from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.plan.sharing import Plan
-from streamjoin.plan.window import CountWindow, R, S, TimeWindow
+from streamjoin.plan.stages import AnyPlan, entry_of
+from streamjoin.plan.window import CountWindow, TimeWindow
 from streamjoin.sources.source import first_rows
 from streamjoin.spec.inputs import source_spec
 from streamjoin.spec.joinfile import JoinFile
@@ -34,29 +35,35 @@ FULL_HISTORY_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The first rows of both streams.
+    """The first rows of all streams.
 
     Args:
-        rows: by side; None where there are none, or nobody can look.
+        rows: by stream; None where there are none, or nobody can look.
     """
 
-    plan: Plan
-    rows: tuple[pa.RecordBatch | None, pa.RecordBatch | None]
+    plan: AnyPlan
+    rows: tuple[pa.RecordBatch | None, ...]
 
-    def statistics(self) -> tuple[StreamStatistics, StreamStatistics] | None:
-        """Rate and size of (R, S); None unless both could be looked at."""
-        r, s = self.rows
-        return None if r is None or s is None else (_statistics(r, self.plan, R), _statistics(s, self.plan, S))
+    def statistics(self) -> tuple[StreamStatistics, ...] | None:
+        """Rate and size of each stream; None unless all could be looked at."""
+        found = []
+        for number, rows in enumerate(self.rows):
+            if rows is None:
+                return None
+            stage, side = entry_of(self.plan, number)
+            found.append(_statistics(rows, stage.plan, side))
+        return tuple(found)
 
     def top_key_shares(self) -> dict[int, float]:
-        """By side, the share of the most frequent key that tuples are routed by, of those tuples that have one.
+        """By stream, the share of the most frequent key that tuples are routed by, of those tuples that have one.
 
-        Empty without an equality; a side with too few rows to tell is left out.
+        Empty without an equality; a stream with too few rows to tell is left out.
         """
         shares: dict[int, float] = {}
-        plan = self.plan
-        for side in (R, S):
-            keys, rows = plan.equality_keys(side), self.rows[side]
+        for number, rows in enumerate(self.rows):
+            stage, side = entry_of(self.plan, number)
+            plan = stage.plan
+            keys = plan.equality_keys(side)
             if not keys or rows is None:
                 continue
             joinable = np.logical_or.reduce([select(query, side, rows).joinable for query in plan.queries])
@@ -64,14 +71,13 @@ class Look:
             if rows.num_rows >= SKEW_ROWS_MIN:
                 columns = {(plan.names[side], name): rows.column(name) for name in rows.schema.names}
                 cells = equality_cells([evaluate(key, columns, rows.num_rows) for key in keys])
-                shares[side] = float(np.unique(cells, return_counts=True)[1].max() / cells.size)
+                shares[number] = float(np.unique(cells, return_counts=True)[1].max() / cells.size)
         return shares
 
 
 def look(bound: Bound) -> Look:
-    """Look at both streams, before anything is started."""
-    r, s = (_first(bound.file, schema) for schema in bound.plan.streams)
-    return Look(bound.plan, (r, s))
+    """Look at all streams, before anything is started."""
+    return Look(bound.plan, tuple(_first(bound.file, schema) for schema in bound.plan.streams))
 
 
 def _first(file: JoinFile, schema: StreamSchema) -> pa.RecordBatch | None:

@@ -8,7 +8,7 @@ inside the allowed delay can be older.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 IDLE_TIMEOUT_US = 60_000_000
@@ -31,6 +31,8 @@ class Punctuation:
         counts: what intake counted, by name; added up in reports.
         shed: tuples of `rows` that load shedding dropped.
         routed: tuples of `rows` that were sent to units.
+        states: it is of a unit whose output is this flow, and `mark_us` is what the unit promises of it: no later
+            tuple has a lower event time; None before its inputs have begun.
     """
 
     side: int
@@ -42,13 +44,16 @@ class Punctuation:
     counts: Mapping[str, int] = field(default_factory=dict)
     shed: int = 0
     routed: int = 0
+    states: bool = False
+    mark_us: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
+        stated = {"states": True, "mark_us": self.mark_us} if self.states else {}
         return {
             "side": self.side, "router": self.router, "piece": self.piece, "rows": self.rows,
             "ts_max_us": self.ts_max_us, "clock_us": self.clock_us, "counts": dict(self.counts),
-            "shed": self.shed, "routed": self.routed,
+            "shed": self.shed, "routed": self.routed, **stated,
         }  # fmt: skip
 
     @staticmethod
@@ -94,6 +99,9 @@ class StreamClock:
             now_us: when the batch began, as logged.
             begins: the batch is the first that its run has planned.
         """
+        stated = [punctuation.mark_us for punctuation in punctuations if punctuation.states]
+        if stated:
+            return self._told(punctuations, lowest_mark_us(stated), now_us)
         if self.now_us is not None:
             now_us = max(now_us, self.now_us)  # clocks of several sources, and a machine's clock may be set
         stopped_us = now_us - self.now_us if begins and self.now_us is not None else 0
@@ -117,6 +125,17 @@ class StreamClock:
             self.shed + sum(item.shed for item in punctuations),
             self.routed + sum(item.routed for item in punctuations),
             now_us,
+        )
+
+    def _told(self, punctuations: Sequence[Punctuation], mark_us: int | None, now_us: int) -> StreamClock:
+        """The clock of a stage's output, whose mark all units of that stage state anew in each batch."""
+        known = [mark for mark in (self.mark_us, mark_us) if mark is not None]
+        return replace(
+            self,
+            rows=self.rows + sum(item.rows for item in punctuations),
+            mark_us=max(known, default=None),
+            routed=self.routed + sum(item.routed for item in punctuations),
+            now_us=now_us if self.now_us is None else max(now_us, self.now_us),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from streamjoin.engine.operator import Operator
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.sharing import Plan
+from streamjoin.plan.stages import AnyPlan
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Choice, Span
 
@@ -34,7 +35,7 @@ class OperatorKind:
     system: str
     settings: type[Settings]
     build: Callable[[Any, Plan, int], Operator] | None
-    refuses: Callable[[Plan], str | None] = lambda plan: None
+    refuses: Callable[[AnyPlan], str | None] = lambda plan: None
     predict: Predict | None = None
 
     @property

@@ -17,6 +17,7 @@ from streamjoin.operators.matrix.kind import MATRIX
 from streamjoin.operators.splitjoin.kind import SPLITJOIN
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.sharing import Plan
+from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
 from streamjoin.plan.window import CountWindow, FullHistory
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.setting import Settings
@@ -25,7 +26,9 @@ AUTO = "auto"
 SPARK = "spark"
 
 
-def _spark_refuses(plan: Plan) -> str | None:
+def _spark_refuses(plan: AnyPlan) -> str | None:
+    if isinstance(plan, Cascade):
+        return "Spark's stream-stream join is of two streams here"
     if len(plan.queries) > 1:
         return "Spark's stream-stream join runs one query a job"
     if not plan.predicate.equalities:
@@ -57,12 +60,12 @@ def entry(name: str) -> OperatorKind:
     raise InputError(f'"{name}" is no operator; operators are {", ".join([*REGISTRY, AUTO])}', field="operator.name")
 
 
-def choose(plan: Plan | None = None) -> str:
+def choose(plan: AnyPlan | None = None) -> str:
     """The operator that `auto` stands for: the cheapest in memory and messages that runs any predicate."""
     return BICLIQUE.name
 
 
-def check(name: str, plan: Plan) -> None:
+def check(name: str, plan: AnyPlan) -> None:
     """Refuse a plan that an operator cannot run.
 
     Raises:
@@ -72,8 +75,25 @@ def check(name: str, plan: Plan) -> None:
         raise UnsupportedError(reason, field="operator.name")
 
 
+def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) -> tuple[Operator, ...]:
+    """An operator for each stage of a plan, all with the same knobs.
+
+    Raises:
+        InputError, UnsupportedError: as `build`; the message names the stage where there are several.
+    """
+    built = []
+    for stage in stages_of(plan):
+        try:
+            built.append(build(name, knobs, stage.plan, slots))
+        except InputError as wrong:
+            if isinstance(plan, Cascade):
+                wrong.message = f"the stage that joins {plan.names[stage.number + 1]}: {wrong.message}"
+            raise
+    return tuple(built)
+
+
 def build(name: str, knobs: Mapping[str, Any], plan: Plan, slots: int) -> Operator:
-    """An operator with units, for a plan.
+    """An operator with units, for a join of two.
 
     Raises:
         InputError: a knob is unknown or wrong.
@@ -114,6 +134,6 @@ def predict(
     return found(operator, r, s, delay_s, unit_costs) if found else None
 
 
-def keeps_everything(plan: Plan) -> bool:
+def keeps_everything(plan: AnyPlan) -> bool:
     """Whether state grows without end."""
     return isinstance(plan.window, FullHistory)

@@ -44,6 +44,7 @@ class JoinPlan:
         ordering: what is promised of the order of results; unless none, rows leave the units with the sequence numbers
             of their two tuples.
         main: the conjunct that the user wants as the main one, as text.
+        feeds: rows leave the units with their time, because another stage joins them further.
     """
 
     streams: tuple[StreamSchema, StreamSchema]
@@ -58,6 +59,7 @@ class JoinPlan:
     keyed: bool = False
     ordering: Ordering = Ordering.NONE
     main: str | None = None
+    feeds: bool = False
 
     @property
     def queries(self) -> tuple[JoinPlan, ...]:
@@ -121,11 +123,16 @@ class JoinPlan:
     def delivered(self) -> pa.Schema:
         """What results have once they are in order: the result columns, and time and key if they are `keyed`."""
         fields = list(self.output)
-        if self.keyed:
+        if self.timed:
             fields.append(pa.field(RESULT_TIME, pa.int64()))
-            if self.result_key is not None:
+            if self.keyed and self.result_key is not None:
                 fields.append(pa.field(RESULT_KEY, self.result_key.type))
         return pa.schema(fields)
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows leave the units with their time."""
+        return self.keyed or self.feeds
 
     @property
     def gathered(self) -> bool:

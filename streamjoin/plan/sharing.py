@@ -33,7 +33,7 @@ class Lasting:
         equalities: those by which tuples are routed, as text; empty where the operator looks at no keys.
     """
 
-    names: tuple[str, str]
+    names: tuple[str, ...]
     equalities: tuple[str, ...] = ()
 
 
@@ -90,7 +90,10 @@ class SharedPlan:
     @property
     def names(self) -> tuple[str, str]:
         """What the first query calls them."""
-        return self.lasting.names if self.lasting else self.queries[0].names
+        if self.lasting is None:
+            return self.queries[0].names
+        r, s = self.lasting.names
+        return r, s
 
     @property
     def _started(self) -> list[str]:

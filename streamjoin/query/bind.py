@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from sqlglot import TokenType, exp
+from sqlglot import exp
 
 from streamjoin.errors import InputError
 from streamjoin.index.layout import layout_of
@@ -14,14 +15,15 @@ from streamjoin.plan.functions.table import FUNCTIONS
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import JoinPredicate, analyse, led_by
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.window import TimeWindow
+from streamjoin.plan.stages import STREAMS_MAX, Cascade, cascade
+from streamjoin.plan.window import CountWindow, TimeWindow
 from streamjoin.query.condition import condition_over
+from streamjoin.query.joins import bind_conditions
 from streamjoin.query.limits import room_to_recurse
 from streamjoin.query.parse import ParsedQuery, parse
 from streamjoin.query.predicates import RegisteredPredicate
 from streamjoin.query.scope import Scope, look_up, suggest
 from streamjoin.query.select import bind_select
-from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
 from streamjoin.query.translate import RULES
 from streamjoin.query.translator import Translator
@@ -33,7 +35,7 @@ _SEMI_STREAM = (
     "no operator joins a stream with a relation yet, which is a semi-stream join; until then register the table as "
     "a stream, with its column of event time or with time: arrival"
 )
-_TOO_MANY = "joins of more than two streams are not supported yet; join two and register the result as a stream"
+_NESTED = "joins in brackets are not supported yet; write them one after the other"
 
 
 def plan_query(
@@ -45,7 +47,7 @@ def plan_query(
     index: str = "auto",
     archive_period_us: int | None = None,
     main: str | None = None,
-) -> JoinPlan:
+) -> JoinPlan | Cascade:
     """`parse`, then `bind`."""
     return bind(
         parse(text),
@@ -67,8 +69,8 @@ def bind(
     index: str = "auto",
     archive_period_us: int | None = None,
     main: str | None = None,
-) -> JoinPlan:
-    """Give the names of a query their meaning.
+) -> JoinPlan | Cascade:
+    """Give the names of a query their meaning: of two streams a join, of more a join after the other.
 
     Args:
         streams: the streams a query may read, by name.
@@ -78,7 +80,7 @@ def bind(
         main: the conjunct of the query that leads to candidates, as text; None for the best.
     Raises:
         QueryError: a name is unknown or ambiguous, or types do not fit; `span` says where.
-        UnsupportedQueryError: the query reads a relation, or not exactly two streams.
+        UnsupportedQueryError: the query reads a relation, or not two to nine streams.
         InputError: an argument besides the query is wrong.
     """
     registered = dict(predicates or {})
@@ -88,27 +90,22 @@ def bind(
         _check_archive_period(archive_period_us, parsed)
     tree, words = parsed.tree, parsed.words
     _check_parts(tree, words)
-    names, two = _streams(tree, words, streams, relations)
-    scope = Scope(words.source, names, two)
-    scope = replace(scope, merged=merged_columns(tree.args["joins"][0], words, scope))
+    names, read = _streams(tree, words, streams, relations)
+    scope = Scope(words.source, names, read)
+    scope = replace(scope, merged=merged_columns(tree.args["joins"], words, scope))
     translator = Translator(RULES, words, scope, registered)
     if not tree.expressions:
         raise words.source.wrong("SELECT ONLINE needs at least one column", words.range(0))
     with room_to_recurse():
-        where = _where(tree, translator)
+        conditions = bind_conditions(tree, translator)
         select = bind_select(tree, translator)
-        plan = JoinPlan(
-            two,
-            names,
-            analyse(where, names),
-            parsed.window,
-            select,
-            index,
-            archive_period_us,
-            translator.used,
-            parsed.text,
-            main=main,
+        common = partial(
+            JoinPlan, index=index, archive_period_us=archive_period_us, predicates=translator.used, text=parsed.text
         )
+        if len(read) > 2:
+            return _staged(names, read, conditions, select, parsed, common, main)
+        predicate = analyse(conjunction(conditions), (names[0], names[1]))
+        plan = common((read[0], read[1]), (names[0], names[1]), predicate, parsed.window, select, main=main)
     if main is not None:
         plan = replace(plan, predicate=_led_by(main, plan))
     if index != "auto":
@@ -125,6 +122,37 @@ def _check_archive_period(archive_period_us: int, parsed: ParsedQuery) -> None:
             f"an archive period is a span of time, and this join is {parsed.window}; leave it out",
             field="operator.archive_period",
         )
+
+
+def _staged(
+    names: tuple[str, ...],
+    read: tuple[StreamSchema, ...],
+    conditions: Sequence[Expression],
+    select: tuple[tuple[str, Expression], ...],
+    parsed: ParsedQuery,
+    common: Callable[..., JoinPlan],
+    main: str | None,
+) -> Cascade:
+    window = parsed.window
+    if main is not None:
+        raise InputError(
+            "each stage of a join of three streams and more has a main condition of its own; leave it out",
+            field="operator.main",
+        )
+    if isinstance(window, CountWindow) or (isinstance(window, TimeWindow) and window.before_us != window.after_us):
+        raise parsed.words.source.unsupported(
+            f"{len(read)} streams have one span of time for all of them; write such as WITHIN 10 SECONDS",
+            parsed.words.range(0),
+        )
+    plan = cascade(read, names, conditions, select, window, common, parsed.text)
+    for stage in plan.stages:
+        try:
+            for query in stage.plan.queries:
+                layout_of(query, 0)
+        except InputError as wrong:
+            joined = names[stage.number + 1]
+            raise InputError(f"the stage that joins {joined}: {wrong.message}", field=wrong.field) from None
+    return plan
 
 
 def _led_by(main: str, plan: JoinPlan) -> JoinPredicate:
@@ -157,8 +185,8 @@ def _check_parts(tree: exp.Select, words: Words) -> None:
 
 def _streams(
     tree: exp.Select, words: Words, streams: Mapping[str, StreamSchema], relations: Collection[str]
-) -> tuple[tuple[str, str], tuple[StreamSchema, StreamSchema]]:
-    """What the query calls its two streams, and the streams."""
+) -> tuple[tuple[str, ...], tuple[StreamSchema, ...]]:
+    """What the query calls its streams, and the streams."""
     source = words.source
     if (start := tree.args.get("from_")) is None:
         raise source.wrong("the query has no FROM; a join reads two streams, such as FROM R, S", words.range(0))
@@ -169,20 +197,22 @@ def _streams(
         raise source.unsupported(
             "a join needs two streams; write FROM R, S, or the same stream twice with two names", words.range_of(start)
         )
-    if len(found) > 2:
+    if len(found) > STREAMS_MAX:
         raise source.unsupported(
-            _TOO_MANY,
-            words.range_of(tables[2]),
+            f"a query joins {STREAMS_MAX} streams at most, and this one reads {len(found)}",
+            words.range_of(tables[STREAMS_MAX]),
         )
-    (one, first), (other, second) = found
-    if one.lower() == other.lower():
-        twice = "the same stream" if first is second else "two streams"
-        raise source.wrong(
-            f'the query calls {twice} "{other}"; give each its own name, such as FROM {first.name} AS a, '
-            f"{second.name} AS b",
-            words.range_of(tables[1]),
-        )
-    return (one, other), (first, second)
+    taken: dict[str, StreamSchema] = {}
+    for table, (name, stream) in zip(tables, found, strict=True):
+        if (first := taken.get(name.lower())) is not None:
+            twice = "the same stream" if first is stream else "two streams"
+            raise source.wrong(
+                f'the query calls {twice} "{name}"; give each its own name, such as FROM {first.name} AS a, '
+                f"{stream.name} AS b",
+                words.range_of(table),
+            )
+        taken[name.lower()] = stream
+    return tuple(name for name, _ in found), tuple(stream for _, stream in found)
 
 
 def _stream(
@@ -190,7 +220,7 @@ def _stream(
 ) -> tuple[str, StreamSchema]:
     where = words.range_of(table)
     if table.args.get("joins"):
-        raise words.source.unsupported(_TOO_MANY, where)
+        raise words.source.unsupported(_NESTED, where)
     unread = [key for key, part in table.args.items() if part and key not in _TABLE_READS]
     if type(table) is not exp.Table or type(table.this) is not exp.Identifier or unread:
         raise words.source.unsupported(
@@ -208,37 +238,3 @@ def _stream(
     if stream is None:
         raise words.source.wrong(f'there is no stream "{name}"; {suggest(name, {own: own for own in streams})}', where)
     return alias.name if alias is not None else name, stream
-
-
-def _where(tree: exp.Select, translator: Translator) -> Expression:
-    words = translator.words
-    join: exp.Join = tree.args["joins"][0]
-    if any(part and key not in ("this", "on", "using", "kind") for key, part in join.args.items()):
-        raise words.source.unsupported("only inner joins are supported yet", words.range_of(join))
-    if join.args.get("kind", "") not in ("", "INNER", "CROSS"):
-        raise words.source.unsupported(f"{join.args['kind']} JOIN is not supported yet", words.range_of(join))
-    parts: list[exp.Expr] = []
-    if join.args.get("using"):
-        if join.args.get("kind") == "CROSS":
-            raise words.source.wrong("CROSS JOIN takes no USING; write JOIN", words.range_of(join.args["using"][0]))
-    elif join.args.get("on") is not None:
-        parts.append(join.args["on"])
-    elif place := _join_without_condition(words):
-        raise words.source.wrong(
-            "JOIN needs a condition; write ON R.k = S.k, or FROM R, S for every pair in the window", place
-        )
-    if (where := tree.args.get("where")) is not None:
-        parts.append(where.this)
-    equal = [
-        translator.compare("eq", *merged.columns, node)
-        for merged, node in zip(translator.scope.merged, join.args.get("using") or (), strict=True)
-    ]
-    return conjunction([*equal, *map(translator.condition, parts)])
-
-
-def _join_without_condition(words: Words) -> Range | None:
-    """The word JOIN, unless it is CROSS JOIN."""
-    for place in range(len(words.tokens)):
-        if words.kind(place) == TokenType.JOIN and not words.is_word(place - 1, "CROSS"):
-            return words.range(place)
-    return None

@@ -18,14 +18,16 @@ _LISTED_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Two columns with one name without a stream, as USING asks for.
+    """Columns with one name without a stream, as USING asks for.
 
     Args:
-        columns: R's and S's, which are equal in all results.
-        value: what the name means: R's, in the type that they are compared in.
+        columns: the streams', which are equal in all results; the last one is that of the stream that USING joins.
+        left: what the last one is compared with: the column of the streams before, or what they were merged to.
+        value: what the name means: the first one's, in the type that they are compared in.
     """
 
-    columns: tuple[Column, Column]
+    columns: tuple[Column, ...]
+    left: Expression
     value: Expression
 
 
@@ -37,6 +39,15 @@ class Scope:
     names: tuple[str, ...]
     streams: tuple[StreamSchema, ...]
     merged: tuple[Merged, ...] = ()
+
+    @property
+    def widest(self) -> tuple[Merged, ...]:
+        """The merged columns without those that a later USING has merged with more."""
+        return tuple(
+            one
+            for place, one in enumerate(self.merged)
+            if not any(set(one.columns) < set(later.columns) for later in self.merged[place + 1 :])
+        )
 
     def column(self, stream: tuple[str, Range] | None, name: tuple[str, Range]) -> Expression:
         """The column a name means, by case first, then without case where only one fits; for merged ones their value.
@@ -115,7 +126,8 @@ class Scope:
 
     def merged_of(self, columns: Collection[Column]) -> Merged | None:
         """The merged columns that all of some are; None where they are not, or where there are none."""
-        return next((one for one in self.merged if columns and set(columns) <= set(one.columns)), None)
+        fits = (one for one in reversed(self.merged) if columns and set(columns) <= set(one.columns))
+        return next(fits, None)
 
     def column_of(self, side: int, name: str) -> Column | None:
         """The column of one side that a name means; None where there is none, or more than one in other cases."""

@@ -66,8 +66,9 @@ def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
     where = translator.place(node)
     if type(node) is exp.Star and not any(node.args.values()):
         scope = translator.scope
-        merged = [(one.value, one.columns[0].name) for one in scope.merged]
-        others = [column for side in (0, 1) for column in scope.all_of(side) if scope.merged_of([column]) is None]
+        merged = [(one.value, one.columns[0].name) for one in scope.widest]
+        every = [column for side in range(len(scope.streams)) for column in scope.all_of(side)]
+        others = [column for column in every if scope.merged_of([column]) is None]
         named = [*merged, *((column, None) for column in others)]
         return [Item(column, name, before + place, where) for place, (column, name) in enumerate(named, 1)]
     if type(node) is exp.Column and type(node.this) is exp.Star and not any(node.this.args.values()):

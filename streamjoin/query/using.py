@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from sqlglot import exp
 
@@ -12,24 +14,53 @@ from streamjoin.query.scope import Merged, Scope, suggest
 from streamjoin.query.tokens import Words
 
 
-def merged_columns(join: exp.Join, words: Words, scope: Scope) -> tuple[Merged, ...]:
-    """The pairs of columns that a join without ON says are equal; in order, none without USING.
+def merged_columns(joins: Sequence[exp.Join], words: Words, scope: Scope) -> tuple[Merged, ...]:
+    """The columns that joins without ON say are equal, in the order of their USING; none without any.
 
     Raises:
-        QueryError: a name is not one column of either stream, or stands there twice.
+        QueryError: a name is not one column of the streams before and one of the stream that is joined, or stands there
+            twice.
     """
     found: list[Merged] = []
-    for node in join.args.get("using") or ():
-        if not isinstance(node, exp.Identifier):
-            raise words.source.wrong("USING takes names of columns", words.range_of(node))
-        r, s = (_column(node, side, words, scope) for side in (0, 1))
-        if any(merged.columns == (r, s) for merged in found):
-            raise words.source.wrong(f'"{node.name}" stands twice in USING', words.range_of(node))
-        found.append(Merged((r, s), _value(r, s)))
+    for joined, join in enumerate(joins, 1):
+        here: list[Merged] = []
+        for node in join.args.get("using") or ():
+            if not isinstance(node, exp.Identifier):
+                raise words.source.wrong("USING takes names of columns", words.range_of(node))
+            columns, left = _before(node, joined, words, scope, found)
+            right = _column(node, joined, words, scope)
+            if any(one.columns[-1] == right for one in here):
+                raise words.source.wrong(f'"{node.name}" stands twice in USING', words.range_of(node))
+            here.append(Merged((*columns, right), left, _value(left, right)))
+        found += here
     return tuple(found)
 
 
-def _value(r: Column, s: Column) -> Expression:
+def _before(
+    node: exp.Identifier, joined: int, words: Words, scope: Scope, merged: Sequence[Merged]
+) -> tuple[tuple[Column, ...], Expression]:
+    """What a name means in the streams before: the columns, merged or one, and their value."""
+    if joined == 1:
+        column = _column(node, 0, words, scope)
+        return (column,), column
+    named = [of_side for side in range(joined) if (of_side := scope.column_of(side, node.name))]
+    for one in reversed(merged):
+        if set(named) <= set(one.columns) and named:
+            return one.columns, one.value
+    if len(named) == 1:
+        return (named[0],), named[0]
+    if named:
+        both = " or ".join(map(str, named))
+        raise words.source.wrong(f'"{node.name}" can be {both}; join them with ON', words.range_of(node))
+    known = {name: name for side in range(joined) for name in scope.streams[side].columns.names}
+    raise words.source.wrong(
+        f'no stream before {scope.names[joined]} has a column "{node.name}", and USING needs one of each side; '
+        f"{suggest(node.name, known)}",
+        words.range_of(node),
+    )
+
+
+def _value(r: Expression, s: Column) -> Expression:
     """R's value in the type in which the two are compared; as it is where no column has such a type."""
     common = comparison_type(r.type, s.type)
     # Where they cannot be compared, the equality says so.

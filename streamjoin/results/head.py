@@ -41,7 +41,7 @@ class Head:
     floor: SnapshotId = FIRST
     rows: int = 0
     snapshots: int = 0
-    marks_us: tuple[int | None, int | None] = (None, None)
+    marks_us: tuple[int | None, ...] = (None, None)
     clock_us: int = 0
     below_time_max_us: int | None = None
     writer: str = ""
@@ -74,7 +74,7 @@ class Head:
                 tuple((generation, batch) for generation, batch in value["batch_owners"]),
                 tuple((generation, SnapshotId(epoch, part)) for generation, epoch, part in value["id_owners"]),
                 value["waiting_since"], SnapshotId(*value["floor"]), value["rows"], value["snapshots"],
-                (value["marks_us"][0], value["marks_us"][1]), value["clock_us"], value["below_time_max_us"],
+                tuple(value["marks_us"]), value["clock_us"], value["below_time_max_us"],
                 value["writer"], value.get("shed", 0),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, IndexError) as cause:

@@ -156,7 +156,7 @@ class Ledger:
         out: Outcome,
         fresh: Sequence[BlockRef],
         batch: int,
-        marks_us: tuple[int | None, int | None],
+        marks_us: tuple[int | None, ...],
         clock_us: int,
         shed: int,
     ) -> list[Snapshot]:

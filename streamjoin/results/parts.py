@@ -54,14 +54,14 @@ class BatchDone:
 
     Args:
         clock_us: when it began, as logged.
-        marks_us: how far R and S have come with it; None for a stream that has not begun.
+        marks_us: how far each stream has come with it; None for one that has not begun.
         shed: tuples that load shedding dropped in it.
         output_mark_us: how far the results have come with it; see `UnitReport`.
     """
 
     number: int
     clock_us: int = 0
-    marks_us: tuple[int | None, int | None] = (None, None)
+    marks_us: tuple[int | None, ...] = (None, None)
     shed: int = 0
     output_mark_us: int | None = None
 

@@ -29,7 +29,7 @@ class Collected:
 
     Args:
         clock_us: the batch's start, as logged.
-        marks_us: how far R and S have come with it; None for a stream that has not begun.
+        marks_us: how far each stream has come with it; None for one that has not begun.
         blocks: in the order of (unit, number).
         shed: tuples that load shedding dropped in the batch.
         output_mark_us: no later batch has a result of an earlier time, but for those of late tuples; None before both
@@ -38,7 +38,7 @@ class Collected:
 
     batch: int
     clock_us: int
-    marks_us: tuple[int | None, int | None]
+    marks_us: tuple[int | None, ...]
     blocks: Sequence[BlockRef]
     shed: int = 0
     output_mark_us: int | None = None

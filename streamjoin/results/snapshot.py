@@ -52,7 +52,7 @@ class Snapshot:
         rows, size: rows, and bytes in the store.
         hash_sum: the sum of all rows' hashes, modulo 2**64.
         time_min_us, time_max_us: of its rows' times; None when it has no rows.
-        marks_us: how far R and S had come at its commit; None for a stream that had not begun.
+        marks_us: how far each stream had come at its commit; None for one that had not begun.
         closed_us: the logged start of the batch that closed it.
         batches: first and last batch whose results may be in it.
         shed: tuples that load shedding dropped while it was collected: since the last batch that closed a snapshot.
@@ -65,7 +65,7 @@ class Snapshot:
     hash_sum: int
     time_min_us: int | None
     time_max_us: int | None
-    marks_us: tuple[int | None, int | None]
+    marks_us: tuple[int | None, ...]
     closed_us: int
     batches: tuple[int, int]
     blocks: tuple[BlockRef, ...]
@@ -76,7 +76,7 @@ class Snapshot:
         id: SnapshotId,
         generation: int,
         blocks: Sequence[BlockRef],
-        marks_us: tuple[int | None, int | None],
+        marks_us: tuple[int | None, ...],
         closed_us: int,
         batches: tuple[int, int],
         shed: int = 0,
@@ -122,7 +122,7 @@ class Snapshot:
         try:
             found = Snapshot.of(
                 SnapshotId(meta["epoch"], meta["part"]), meta["generation"], refs_from_batch(refs),
-                (meta["marks_us"][0], meta["marks_us"][1]), meta["closed_us"], (meta["batches"][0], meta["batches"][1]),
+                tuple(meta["marks_us"]), meta["closed_us"], (meta["batches"][0], meta["batches"][1]),
                 meta.get("shed", 0),  # a snapshot from before there was load shedding says nothing of it
             )  # fmt: skip
             whole = found.rows == meta["rows"] and f"{found.hash_sum:016x}" == meta["hash"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -57,7 +57,7 @@ def identity(job: Job) -> dict[str, Any]:
         "index": plan.index,
         "archive_period_us": plan.archive_period_us,
         "main predicate": plan.main,
-        "operator": job.operator.lasting,
+        "operator": " | ".join(operator.lasting for operator in job.operators),
         # What the order is may change; stored tuples have their sequence numbers or have them not.
         "ordered results": plan.ordering is not Ordering.NONE,
     }
@@ -69,41 +69,47 @@ class Held:
 
     Args:
         id: its own, by which stores tell the results of one from another's.
-        units: of which number of units its state is.
+        units: of which number of units the state of each stage is.
         resizes: how often that has changed.
         queries: of which queries its state is.
         requeries: how often these have changed.
     """
 
     id: str
-    units: int
+    units: tuple[int, ...]
     queries: Recorded
     resizes: int = 0
     requeries: int = 0
 
     def resizes_for(self, job: Job) -> bool:
         """Whether the state is of another number of units than the job's operator has."""
-        return self.units != len(job.operator.units)
+        return self.units != _units(job.operators)
 
     def requeries_for(self, job: Job) -> bool:
         """Whether the state is of other queries than the job has."""
         return self.queries.queries != queries_of(job.plan)
 
-    def operator(self, job: Job) -> Operator:
-        """The job's operator, with as many units as the state is of."""
-        if not self.resizes_for(job):
-            return job.operator
-        return job.operator.with_units(self.units)
+    def operators(self, job: Job) -> tuple[Operator, ...]:
+        """The job's operators, with as many units as the state is of."""
+        return tuple(
+            operator if len(operator.units) == units else operator.with_units(units)
+            for operator, units in zip(job.operators, self.units, strict=True)
+        )
 
     def resize(self, job: Job) -> None:
-        """Give the state as many units as the operator has; there must be no pending batch.
+        """Give the state as many units as the operators have, stage by stage; there must be no pending batch.
 
         Raises:
             StateError: the state is not all there.
         """
-        store, version = StateStore(job.state), _version(job)
-        after = rewrite.resized(store, version, self.units, job.operator)
-        self._change(job, job.operator, after, {"units": len(job.operator.units), "resizes": self.resizes + 1})
+        version, wanted = _version(job), _units(job.operators)
+        for stage, operator in enumerate(job.operators):
+            if self.units[stage] == wanted[stage]:
+                continue
+            store = StateStore(job.state, stage)
+            after = rewrite.resized(store, version, self.units[stage], operator)
+            units = [*self.units[:stage], wanted[stage], *self.units[stage + 1 :]]
+            self._change(job, stage, operator, after, {"units": units, "resizes": self.resizes + 1})
 
     def requery(self, job: Job, on_unit: Callable[[int, int], None] | None = None) -> None:
         """Give the state the job's queries; there must be no pending batch.
@@ -115,7 +121,7 @@ class Held:
             StateError: the state is not all there.
         """
         assert job.earlier is not None and isinstance(job.plan, SharedPlan)
-        store, version, operator = StateStore(job.state), _version(job), self.operator(job)
+        store, version, (operator,) = StateStore(job.state), _version(job), self.operators(job)
         before = {unit.number: store.load(unit.number, version) for unit in operator.units}
         check_starts(job.plan, job.earlier, operator, all_stored(self.queries.kept, before[0].clocks))
         change = Requery(operator, job.earlier, job.plan)
@@ -129,11 +135,13 @@ class Held:
         for query in now.queries:
             ended.pop(query.name, None)
         now = replace(now, kept=_kept(self.queries.kept, before, after), ended=tuple(ended.values()))
-        self._change(job, operator, after, {"queries": now.to_json(), "requeries": self.requeries + 1})
+        self._change(job, 0, operator, after, {"queries": now.to_json(), "requeries": self.requeries + 1})
 
-    def _change(self, job: Job, operator: Operator, after: Mapping[int, UnitState], noted: Mapping[str, Any]) -> None:
+    def _change(
+        self, job: Job, stage: int, operator: Operator, after: Mapping[int, UnitState], noted: Mapping[str, Any]
+    ) -> None:
         assert not pending(job)
-        store = StateStore(job.state)
+        store = StateStore(job.state, stage)
         rewrite.begin(store, _version(job), operator.units, after, noted)
         self.complete(job)
         store.sweep()
@@ -145,7 +153,7 @@ class Held:
             path = job.checkpoint / IDENTITY_FILE
             _write(path, {**json.loads(path.read_text()), **noted})
             rewrite.forget(store)
-            self.units = noted.get("units", self.units)
+            self.units = tuple(noted.get("units", self.units))
             self.resizes = noted.get("resizes", self.resizes)
             self.requeries = noted.get("requeries", self.requeries)
             self.queries = _recorded_in(job.checkpoint)
@@ -172,7 +180,8 @@ def opened(job: Job) -> Iterator[Held]:
         held = _check_identity(job)
         held.complete(job)
         _check_queries(job, held)
-        StateStore(job.state).sweep()
+        for stage in range(len(job.operators)):
+            StateStore(job.state, stage).sweep()
         yield held
 
 
@@ -244,14 +253,18 @@ def _check_identity(job: Job) -> Held:
                 "decimals or fractions in this query's condition; use another run.checkpoint to start anew",
                 field="run.checkpoint",
             )
-        units = theirs.get("units", len(job.operator.units))
+        units = tuple(theirs.get("units", _units(job.operators)))
         queries = _recorded_in(job.checkpoint) if "query" not in theirs else _recorded_before(job, theirs)
         return Held(str(theirs["id"]), units, queries, theirs.get("resizes", 0), theirs.get("requeries", 0))
     if job.offsets.exists() or job.state.exists():
         raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
-    held = Held(uuid.uuid4().hex, len(job.operator.units), _recorded_of(job))
+    held = Held(uuid.uuid4().hex, _units(job.operators), _recorded_of(job))
     _write(path, {**mine, "keys": KEYS, "slots": job.slots, **asdict(held)})
     return held
+
+
+def _units(operators: Sequence[Operator]) -> tuple[int, ...]:
+    return tuple(len(operator.units) for operator in operators)
 
 
 def _keys_changed(plan: JoinPlan) -> bool:
@@ -268,7 +281,7 @@ def _check_queries(job: Job, held: Held) -> None:
     """A job was bound to the queries of its checkpoint before it was held."""
     if not held.requeries_for(job):
         return
-    if isinstance(job.plan, JoinPlan):
+    if not isinstance(job.plan, SharedPlan):
         raise _another_query(job)
     if job.earlier is None or held.queries.called(job.earlier.names_of_queries[0]).queries != queries_of(job.earlier):
         raise InputError(

@@ -72,9 +72,11 @@ def _discarding(file: JoinFile) -> JoinFile:
 def _whole_windows(bound: Bound) -> Sample | None:
     """The streams' statistics; what is kept for ever has no full window."""
     found = look(bound).statistics()
-    if found is None or not registry.keeps_everything(bound.plan):
-        return found
-    r, s = (replace(stream, stored=float("inf")) for stream in found)
+    if found is None or len(found) > 2:  # formulas are of two streams
+        return None
+    if registry.keeps_everything(bound.plan):
+        found = tuple(replace(stream, stored=float("inf")) for stream in found)
+    r, s = found
     return r, s
 
 

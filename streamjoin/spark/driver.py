@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +25,7 @@ from streamjoin.intake.intake import KEPT, REJECTED
 from streamjoin.plan.sharing import SharedPlan
 from streamjoin.results.parts import BatchDone, Sink
 from streamjoin.spark import checkpoint
-from streamjoin.spark.join import gather, own_sources, routed_dataframe, units
+from streamjoin.spark.join import fed, gather, own_sources, routed_dataframe, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
 from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
 from streamjoin.spec.job import Job
@@ -84,20 +83,23 @@ class BatchTimes:
 class Progress:
     """A job so far, in this run.
 
+    Lists are by stream; `stored_rows` are the tuples that units store, and `flow_rows` what they store of other stages.
     `reconnects` counts how often its query was started again because a Python worker did not connect to Spark in time.
     """
 
+    streams: int = 2
     batches: int = 0
     results: int = 0
-    tuples_in: list[int] = field(default_factory=lambda: [0, 0])
-    counts: list[dict[str, int]] = field(default_factory=lambda: [{}, {}])
+    tuples_in: list[int] = field(default_factory=list)
+    counts: list[dict[str, int]] = field(default_factory=list)
     comparisons: int = 0
     received: dict[str, int] = field(default_factory=dict)
     received_bytes: dict[str, int] = field(default_factory=dict)
     forwarded: dict[str, int] = field(default_factory=dict)
-    late: list[int] = field(default_factory=lambda: [0, 0])
+    late: list[int] = field(default_factory=list)
     expired_rows: int = 0
-    stored_rows: tuple[int, int] = (0, 0)
+    stored_rows: tuple[int, ...] = ()
+    flow_rows: int = 0
     state_bytes: int = 0
     state_bytes_max: int = 0
     stored_rows_max: int = 0
@@ -111,6 +113,10 @@ class Progress:
     first_begun_s: float | None = None
     last_done_s: float | None = None
 
+    def __post_init__(self) -> None:
+        self.tuples_in, self.late = [0] * self.streams, [0] * self.streams
+        self.counts, self.stored_rows = [{} for _ in range(self.streams)], (0,) * self.streams
+
     def add(self, report: BatchReport) -> None:
         """Count a batch."""
         self.batches += 1
@@ -119,17 +125,18 @@ class Progress:
             self.tuples_in[side] += counts.get("rows", 0)
             for name, value in counts.items():
                 self.counts[side][name] = self.counts[side].get(name, 0) + value
-        stored, waiting = [0, 0], 0
-        self.state_bytes = self.segments = 0
+        stored, waiting = [0] * self.streams, 0
+        self.state_bytes = self.segments = self.flow_rows = 0
         for unit in report.units:
             self.comparisons += unit["comparisons"]
             self.expired_rows += unit["expired_rows"]
             self.state_bytes += unit["stored_bytes"]
             self.segments += unit["segments"]
+            self.flow_rows += unit.get("flow_rows", 0)
             waiting += unit["waiting_results"]
-            for side in (0, 1):
-                self.late[side] += unit["late"][side]
-                stored[side] += unit["stored_rows"][side]
+            for stream in range(self.streams):
+                self.late[stream] += unit["late"][stream]
+                stored[stream] += unit["stored_rows"][stream]
             for role, rows in unit["received"].items():
                 self.received[role] = self.received.get(role, 0) + rows
                 size = unit["received_bytes"][role]
@@ -138,9 +145,9 @@ class Progress:
                 self.forwarded[what] = self.forwarded.get(what, 0) + count
             self._add_unit(unit)
             self._add_queries(unit["queries"])
-        self.stored_rows = (stored[0], stored[1])
+        self.stored_rows = tuple(stored)
         self.state_bytes_max = max(self.state_bytes_max, self.state_bytes)
-        self.stored_rows_max = max(self.stored_rows_max, sum(stored))
+        self.stored_rows_max = max(self.stored_rows_max, sum(stored) + self.flow_rows)
         self.waiting_results_max = max(self.waiting_results_max, waiting)
         tuples = sum(counts.get("rows", 0) for counts in report.intake.values())
         self.times.append(BatchTimes(report.results, tuples, report.seconds))
@@ -165,7 +172,7 @@ class Progress:
         known["comparisons"] += unit["comparisons"]
         known["results"] += unit["results"]
         known["received"] += sum(unit["received"].values())
-        known["stored_rows"] = sum(unit["stored_rows"])
+        known["stored_rows"] = sum(unit["stored_rows"]) + unit.get("flow_rows", 0)
         known["stored_bytes"] = unit["stored_bytes"]
         known["stored_bytes_max"] = max(known["stored_bytes_max"], unit["stored_bytes"])
         known["segments"] = unit["segments"]
@@ -204,7 +211,7 @@ class Driver:
         self.on_batch = on_batch
         self.ending = ending or {}
         self.on_unit = on_unit
-        self.progress = Progress()
+        self.progress = Progress(len(job.plan.streams))
         self._failure: BaseException | None = None
         self._begun: dict[int, float] = {}
         self._is_ending = False
@@ -255,7 +262,7 @@ class Driver:
         """
         if checkpoint.pending(self.job):
             asked, sinks, earlier = self.job, self.sinks, self.job.earlier
-            self.job = replace(asked, operator=held.operator(asked), plan=earlier or asked.plan)
+            self.job = replace(asked, operators=held.operators(asked), plan=earlier or asked.plan)
             if earlier is not None:
                 by_name = {**self.ending, **dict(zip(_names(asked), sinks, strict=True))}
                 self.sinks = tuple(by_name[name] for name in earlier.names_of_queries)
@@ -314,14 +321,15 @@ class Driver:
             self._is_ending = False
 
     def _routed(self) -> DataFrame:
-        frames = []
-        if self.job.sources or self.job.heartbeat_us:
-            frames.append(own_sources(self.session, self.job))
-        for side, topic in self.topics.items():
-            stream = self.job.plan.streams[side]
+        """What comes to the last stage."""
+        frames = [own_sources(self.session, self.job)] if self.job.sources or self.job.heartbeat_us else []
+        topics = {}
+        for number, topic in self.topics.items():
+            stream = self.job.plan.streams[number]
             records = read_topic(self.session, topic, self.job.slots)
-            frames.append(routed_dataframe(self.job, side, records, decode_records(stream.name, topic, stream.columns)))
-        return reduce(DataFrame.unionAll, frames)
+            decode = decode_records(stream.name, topic, stream.columns)
+            topics[number] = routed_dataframe(self.job, number, records, decode)
+        return fed(self.job, frames, topics)
 
     def _start(self, origin: str, **trigger: bool) -> StreamingQuery:
         stage, work = (gather, gathered_reports) if self.job.plan.gathered else (units, unit_reports)
@@ -418,13 +426,18 @@ def _epoch_s(timestamp: str) -> float:
 
 
 def _batch_done(batch: int, slots: Sequence[dict[str, Any]]) -> BatchDone:
-    # Every unit sees every punctuation, so any one's marks are the job's.
     units = [unit for slot in slots for unit in slot["units"]]
-    marks: list[int | None] = units[0]["marks_us"] if units else [None, None]
+    last = max((slot["stage"] for slot in slots), default=0)
     shed = sum(item["shed"] for slot in slots for item in slot["intake"])
     clock_us = max((slot["clock_us"] for slot in slots), default=0)
-    output_mark_us = lowest_mark_us(unit["output_mark_us"] for unit in units)
-    return BatchDone(batch, clock_us, (marks[0], marks[1]), shed, output_mark_us)
+    output_mark_us = lowest_mark_us(unit["output_mark_us"] for unit in units if unit.get("stage", 0) == last)
+    return BatchDone(batch, clock_us, marks_of(units), shed, output_mark_us)
+
+
+def marks_of(units: Sequence[Mapping[str, Any]]) -> tuple[int | None, ...]:
+    """How far each stream has come: every unit of the stage where it enters sees all its punctuations."""
+    by_stream = zip(*(unit["marks_us"] for unit in units), strict=True)
+    return tuple(next((mark for mark in marks if mark is not None), None) for marks in by_stream) or (None, None)
 
 
 def _batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gather_s: Sequence[float]) -> BatchReport:
@@ -469,8 +482,8 @@ def _missing(job: Job, batch: int, slots: Sequence[dict[str, Any]]) -> tuple[rej
         if kept := _with_start(KEPT, found):
             taken.append(rejected.Taken(rejected.file_of(job.dead_letters, batch, item["piece"]), {name: kept}))
     for unit in (unit for slot in slots for unit in slot["units"]):
-        for side, name in enumerate(job.plan.names):
-            count(name, rejected.LATE, unit["late"][side])
+        for stream, name in enumerate(job.plan.names):
+            count(name, rejected.LATE, unit["late"][stream])
     return counts, taken
 
 

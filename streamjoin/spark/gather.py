@@ -38,11 +38,6 @@ def run_rows(results: pa.RecordBatch, query: int, span: range, partitions: int) 
         yield row(partition, {"query": query}, to_ipc(share))
 
 
-def slot_report_row(partition: int, report: dict[str, Any]) -> pa.RecordBatch:
-    """A slot's report, which a gather partition hands on."""
-    return row(partition, {"report": report}, None)
-
-
 @dataclass(slots=True)
 class Gathering:
     """One gather partition's work on one batch."""

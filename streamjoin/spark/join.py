@@ -9,7 +9,7 @@ runs the units.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,17 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from streamjoin.engine.operator import Operator
+from streamjoin.errors import UnsupportedError
 from streamjoin.intake.shedding import Shedding, ShedRule
 from streamjoin.operators import registry
+from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.stages import stages_of
 from streamjoin.query import RegisteredPredicate, plan_query
 from streamjoin.sources.columns import conform, stream_schema
 from streamjoin.spark.source import NAME, StreamJoinSource, pack
-from streamjoin.spark.tasks import Decode, SourceRows, gathered_rows, intake_rows, unit_rows, unit_runs
+from streamjoin.spark.tasks import Decode, SourceRows, feeding_rows, gathered_rows, intake_rows, unit_rows, unit_runs
 from streamjoin.spark.wire import ROUTED_SCHEMA
 from streamjoin.spec.job import Job
 
@@ -62,12 +65,12 @@ def stream_join(
     predicates: Mapping[str, RegisteredPredicate] | None = None,
     ordering: Ordering = Ordering.NONE,
 ) -> DataFrame:
-    """Join two streams.
+    """Join streams.
 
     Args:
         streams: name -> stream, as the query names them.
         query: a SELECT ONLINE.
-        operator: such as `Biclique(2, 2, Routing.HASH)`.
+        operator: such as `Biclique(2, 2, Routing.HASH)`; where there are more than two streams, of every stage.
         checkpoint: where the join keeps its state. Give the query that you start on the result a checkpoint of its
             own, and keep or drop the two together.
         slots: partitions of the unit stage; may differ from run to run.
@@ -89,19 +92,25 @@ def stream_join(
         name: StreamSchema(name, dataframe_schema(stream.rows), stream.time, stream.time_unit, stream.delay_us)
         for name, stream in streams.items()
     }
-    plan = replace(plan_query(query, schemas, predicates=predicates or {}), ordering=ordering)
+    plan = plan_query(query, schemas, predicates=predicates or {})
+    if isinstance(plan, JoinPlan):
+        plan = replace(plan, ordering=ordering)
+    elif ordering is not Ordering.NONE:
+        raise UnsupportedError(f"results of {len(plan.streams)} streams leave in no order; leave ordering out")
     registry.check(operator.name, plan)
-    given = {side: streams[plan.streams[side].name].shed for side in (0, 1)}
-    shedding = Shedding({side: rule for side, rule in given.items() if rule is not None})
-    job = Job(plan, operator, slots, Path(checkpoint).absolute(), shedding=shedding)
-    frames = [
-        routed_dataframe(job, side, streams[plan.streams[side].name].rows, _decode_dataframe(plan.streams[side]))
-        for side in (0, 1)
-    ]
-    routed = frames[0].unionAll(frames[1])
+    given = {number: streams[stream.name].shed for number, stream in enumerate(plan.streams)}
+    shedding = Shedding({number: rule for number, rule in given.items() if rule is not None})
+    operators = (operator,) * len(stages_of(plan))
+    job = Job(plan, operators, slots, Path(checkpoint).absolute(), shedding=shedding)
+    frames = {
+        number: routed_dataframe(job, number, streams[stream.name].rows, _decode_dataframe(stream))
+        for number, stream in enumerate(plan.streams)
+    }
+    routed = fed(job, [], frames)
+    output = output_schema(plan.queries[0].output)
     if plan.gathered:
-        return gather(job, routed, functools.partial(gathered_rows, job), output_schema(plan.output))
-    return units(job, routed, functools.partial(unit_rows, job), output_schema(plan.output))
+        return gather(job, routed, functools.partial(gathered_rows, job), output)
+    return units(job, routed, functools.partial(unit_rows, job), output)
 
 
 def dataframe_schema(rows: DataFrame) -> pa.Schema:
@@ -131,6 +140,22 @@ def routed_dataframe(job: Job, side: int, rows: DataFrame, decode: Decode) -> Da
 def units(job: Job, routed: DataFrame, run: Any, schema: StructType | str) -> DataFrame:
     """The unit stage behind routed blocks: one partition a slot."""
     return routed.repartitionById(job.slots, F.col("slot")).mapInArrow(_iterate(run), schema)
+
+
+def fed(job: Job, frames: Sequence[DataFrame], of_streams: Mapping[int, DataFrame]) -> DataFrame:
+    """What comes to the last stage: routed blocks of streams, and of what the stages before have found.
+
+    Args:
+        frames: routed blocks of any streams. Those for a later stage pass the ones before as they are.
+        of_streams: by the number of the stream, routed blocks of that one, which enter at its stage.
+    """
+    coming = list(frames)
+    for stage in stages_of(job.plan):
+        if stage.fed_by is not None:
+            run = functools.partial(feeding_rows, job, stage.fed_by)
+            coming = [units(job, functools.reduce(DataFrame.unionAll, coming), run, ROUTED_SCHEMA)]
+        coming += [of_streams[read] for read in stage.inputs if isinstance(read, int) and read in of_streams]
+    return functools.reduce(DataFrame.unionAll, coming)
 
 
 def gather(job: Job, routed: DataFrame, run: Any, schema: StructType | str) -> DataFrame:

@@ -20,7 +20,7 @@ from streamjoin.spark.session import open_session
 from streamjoin.spec.job import Job
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.prepare import Bound, bind
-from streamjoin.state.store import read_manifests
+from streamjoin.state.store import read_manifests, stages_in
 
 Show = Callable[[str], None]
 
@@ -53,7 +53,7 @@ def run_file(
 
 
 def topics_of(bound: Bound) -> dict[int, Topic]:
-    """The Kafka topics of a join, by side."""
+    """The Kafka topics of a join, by the number of the stream."""
     found = {}
     for side, schema in enumerate(bound.plan.streams):
         stream = bound.file.streams[schema.name]
@@ -109,9 +109,10 @@ def _progress_text(show: Show) -> Callable[[Progress, BatchReport], None]:
         # Of the tuples of this batch: without any, time goes on and the lag does not.
         latest = min(batch.latest_us.values(), default=None)
         lag_s = None if latest is None else time.time() - latest / 1e6
+        live = sum(progress.stored_rows) + progress.flow_rows
         lag = f"lag {lag_s:,.1f} s  " if lag_s is not None and 0 <= lag_s < 86_400 else ""
         show(
-            f"batch {batch.batch}  {rate:,.0f} tuples/s  {lag}live {sum(progress.stored_rows):,} tuples, "
+            f"batch {batch.batch}  {rate:,.0f} tuples/s  {lag}live {live:,} tuples, "
             f"{progress.state_bytes / 2**20:,.0f} MiB  results {progress.results:,}"
             + (f"  late {sum(progress.late):,}" if any(progress.late) else "")
             + _shed_text(progress, batch)
@@ -130,7 +131,8 @@ def _shed_text(progress: Progress, batch: BatchReport) -> str:
 
 def was_shed(job: Job) -> bool:
     """Whether load shedding has dropped a tuple since the checkpoint began."""
-    return any(clock.shed for _, state in read_manifests(job.state) for clock in state.clocks)
+    states = (state for stage in stages_in(job.state) for _, state in read_manifests(job.state, stage))
+    return any(clock.shed for state in states for clock in state.clocks)
 
 
 def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, peak_bytes: int) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def sources(self) -> dict[int, Source]:
-        """Opened sources, by side; opening reads their logs, so only the driver does."""
+        """Opened sources, by the number of the stream; opening reads their logs, so only the driver does."""
         if self._sources is None:
             self._sources = {side: self.job.open_source(side) for side in self.job.sources}
         return self._sources
@@ -145,11 +145,13 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if len(self.sources) == len(self.job.plan.streams):
             return known.since_us
         if now_us - self._looked_us >= self.job.heartbeat_us:
-            from streamjoin.state.store import read_manifests
+            from streamjoin.state.store import read_manifests, stages_in
 
-            # Every unit knows it, and one is asked.
-            unit = next(read_manifests(self.job.state), None)
-            self._looked_us, self._input_us = now_us, unit and last_seen_us(unit[1].clocks)
+            # Every unit of a stage knows it, and one is asked.
+            units = [next(read_manifests(self.job.state, stage), None) for stage in stages_in(self.job.state)]
+            seen = (last_seen_us(unit[1].clocks) for unit in units if unit)
+            self._looked_us = now_us
+            self._input_us = max((one for one in seen if one is not None), default=None)
         return self._input_us
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

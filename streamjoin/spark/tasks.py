@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamjoin.engine.feeding import Feeding
 from streamjoin.engine.operator import drain_punctuation
-from streamjoin.engine.router import Router
-from streamjoin.engine.slot import SlotStep, StageJob
+from streamjoin.engine.router import Router, Sending
+from streamjoin.engine.slot import SlotStep
 from streamjoin.flow.punctuation import Punctuation
 from streamjoin.index import kernels
 from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.intake.intake import Intake, Piece
+from streamjoin.plan.stages import entry_of, stages_of
 from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
 from streamjoin.plan.window import R
 from streamjoin.results.parts import PartWriter
 from streamjoin.sources import Read
-from streamjoin.spark.gather import Gathering, run_rows, slot_report_row
+from streamjoin.spark.gather import Gathering, run_rows
 from streamjoin.spark.offsetlog import partitions_read
-from streamjoin.spark.wire import punctuation_row, receive, routed_row
+from streamjoin.spark.slotreport import slot_report
+from streamjoin.spark.wire import punctuation_row, receive, report_row, routed_row
 from streamjoin.spec.job import Job
 from streamjoin.state.store import StateStore
 
@@ -50,42 +53,45 @@ def warm_up() -> None:
         )
 
 
-def read_piece(job: Job, side: int, read: Read, now_us: int) -> Iterator[pa.RecordBatch]:
+def read_piece(job: Job, stream: int, read: Read, now_us: int) -> Iterator[pa.RecordBatch]:
     """Intake of one read of a source of ours, as rows of routed blocks; its punctuations come last."""
     letters: list[DeadLetter] = []
-    router = _router(job, side, letters)
-    piece = Piece(f"{side}-{read.name}", read.router, read.identity, read.position, now_us, read.place)
-    for rows, bad in read.rows(job.read_columns(side)):
+    router, stage = _router(job, stream, letters)
+    piece = Piece(f"{stream}-{read.name}", read.router, read.identity, read.position, now_us, read.place)
+    for rows, bad in read.rows(job.read_columns(stream)):
         router.intake.bad_records(list(bad))
         for routed in router.take(rows, piece):
-            yield routed_row(routed)
+            yield routed_row(routed, stage)
     _keep_dead_letters(job, piece, read.located(letters))
     for slot, sent, punctuation in router.punctuate(piece):
-        yield punctuation_row(slot, sent, punctuation)
+        yield punctuation_row(slot, sent, punctuation, stage)
 
 
 def without_tuples(job: Job, now_us: int, *, drains: bool) -> Iterator[pa.RecordBatch]:
     """A punctuation for every slot: time passes though nothing arrives, and where the batch drains, tuples move on."""
     told = drain_punctuation(now_us) if drains else Punctuation(R, "heartbeat", "heartbeat", 0, None, now_us)
-    for slot in range(job.slots):
-        yield punctuation_row(slot, 0, told)
+    for stage in stages_of(job.plan):
+        for slot in range(job.slots):
+            yield punctuation_row(slot, 0, told, stage.number)
 
 
-def _router(job: Job, side: int, letters: list[DeadLetter]) -> Router:
-    intake = Intake(job.plan, side, letters.extend, job.strict, _shed_factor(job, side))
-    return Router(intake, job.operator, job.slots)
+def _router(job: Job, stream: int, letters: list[DeadLetter]) -> tuple[Router, int]:
+    """A stream's router, and the stage that it sends to."""
+    stage, side = entry_of(job.plan, stream)
+    intake = Intake(stage.plan, side, letters.extend, job.strict, _shed_factor(job, stream, stage.number))
+    return Router(intake, job.operators[stage.number], job.slots), stage.number
 
 
-def _shed_factor(job: Job, side: int) -> float:
+def _shed_factor(job: Job, stream: int, stage: int) -> float:
     """From the state version that the batch starts from: complete before the batch begins, and kept until it ended."""
     if not (job.shedding.rules or job.shedding.before):
         return 0.0
     batch = _batch()
-    rule = job.shedding.rule(side, batch)
+    rule = job.shedding.rule(stream, batch)
     if rule is None:
         return 0.0
-    units = [unit.number for unit in job.operator.units]
-    return rule.factor(_store(job.state, job.sync).live_tuples(units, batch), len(units))
+    units = [unit.number for unit in job.operators[stage].units]
+    return rule.factor(_store(job.state, stage, job.sync).live_tuples(units, batch), len(units))
 
 
 def _batch() -> int:
@@ -129,9 +135,10 @@ Decode = Callable[[pa.RecordBatch], Iterator[SourceRows]]
 """A record batch from Spark, whose last column is the batch's logged time -> its rows by source partition."""
 
 
-def intake_rows(job: Job, side: int, decode: Decode, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def intake_rows(job: Job, stream: int, decode: Decode, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Intake of a partition of a Spark DataFrame."""
     routers: dict[str, tuple[Router, Piece, list[DeadLetter]]] = {}
+    stage = entry_of(job.plan, stream)[0].number
     for batch in batches:
         if batch.num_rows == 0:
             continue
@@ -139,41 +146,63 @@ def intake_rows(job: Job, side: int, decode: Decode, batches: Iterator[pa.Record
         for part in decode(batch):
             if part.piece not in routers:
                 letters: list[DeadLetter] = []
-                router = _router(job, side, letters)
-                piece = Piece(f"{side}-{part.piece}", part.router, part.identity, 0, now_us, part.place)
+                router, _ = _router(job, stream, letters)
+                piece = Piece(f"{stream}-{part.piece}", part.router, part.identity, 0, now_us, part.place)
                 routers[part.piece] = router, piece, letters
             router, piece, _ = routers[part.piece]
             router.intake.bad_records(part.bad)
             for routed in router.take(part.rows, piece, part.positions):
-                yield routed_row(routed)
+                yield routed_row(routed, stage)
     for router, piece, letters in routers.values():
         _keep_dead_letters(job, piece, letters)
         for slot, sent, punctuation in router.punctuate(piece):
-            yield punctuation_row(slot, sent, punctuation)
+            yield punctuation_row(slot, sent, punctuation, stage)
 
 
 @functools.lru_cache(maxsize=8)
-def _store(root: Path, sync: bool) -> StateStore:
-    # One a worker: mapped segments stay mapped from batch to batch.
-    return StateStore(root, sync=sync)
+def _store(root: Path, stage: int, sync: bool) -> StateStore:
+    # One a worker and stage: mapped segments stay mapped from batch to batch.
+    return StateStore(root, stage, sync=sync)
 
 
-def _step(job: Job, batches: Iterator[pa.RecordBatch]) -> SlotStep:
+def _step(job: Job, stage: int) -> SlotStep:
+    """A slot's step, which has yet to receive its rows."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    stage = StageJob(job.plan, job.operator, job.slots, job.begins)
-    step = SlotStep(stage, context.partitionId(), _batch(), _store(job.state, job.sync))
-    receive(batches, step)
+    step = SlotStep(job.stage(stage), context.partitionId(), _batch(), _store(job.state, stage, job.sync))
     for punctuation in partitions_read(job.offsets, step.version, job.topics):
-        step.punctuate(punctuation, 0)
+        entered, side = entry_of(job.plan, punctuation.side)
+        if entered.number == stage:
+            step.punctuate(replace(punctuation, side=side), 0)
     return step
 
 
+def feeding_rows(job: Job, stage: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A slot's units of a stage that another one joins further; gives the rows of that one, and the slot's report."""
+    begun = time.perf_counter()
+    step = _step(job, stage)
+    yield from receive(batches, step, stage)
+    received_s = time.perf_counter() - begun
+    after = stages_of(job.plan)[stage + 1]
+    feeding = Feeding(Sending(after.plan, R, job.operators[after.number], job.slots), step.version)
+    for rows in step.results():
+        for routed in feeding.take(rows, step.unit):
+            yield routed_row(routed, after.number)
+    for slot, sent, punctuation in feeding.punctuate(step.reports, step.now_us):
+        yield punctuation_row(slot, sent, punctuation, after.number)
+    seconds = {"receive": received_s, "all": time.perf_counter() - begun}
+    yield report_row(step.slot, slot_report(job, stage, step, seconds))
+
+
 def unit_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A slot's units; gives result rows, typed."""
-    yield from map(_for_spark, _step(job, batches).results())
+    """A slot's units of the last stage; gives result rows, typed."""
+    last = len(job.operators) - 1
+    step = _step(job, last)
+    for _ in receive(batches, step, last):
+        pass  # the reports are for sinks of ours
+    yield from map(_for_spark, step.results())
 
 
 def _for_spark(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -188,9 +217,12 @@ def _for_spark(rows: pa.RecordBatch) -> pa.RecordBatch:
 def unit_reports(
     job: Job, results: Sequence[PartWriter], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """A slot's units; writes result rows to a part of their query's sink, and gives one report."""
+    """A slot's units of the last stage; writes result rows to a part of their query's sink, and gives reports."""
     begun = time.perf_counter()
-    step = _step(job, batches)
+    last = len(job.operators) - 1
+    step = _step(job, last)
+    for told in receive(batches, step, last):
+        yield _report_row(json.loads(told.column("meta")[0].as_py())["report"])
     received_s = time.perf_counter() - begun
     with ExitStack() as open_parts:
         parts = [
@@ -200,18 +232,19 @@ def unit_reports(
         for rows in step.results():
             parts[step.query].write(rows, step.unit)
     seconds = {"receive": received_s, "all": time.perf_counter() - begun}
-    yield _report_row({**_report(step, seconds), "parts": [part.summary() for part in parts]})
+    yield _report_row({**slot_report(job, last, step, seconds), "parts": [part.summary() for part in parts]})
 
 
 def unit_runs(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A slot's units; gives result rows and the slot's report to the gather stage."""
     begun = time.perf_counter()
-    step = _step(job, batches)
+    step = _step(job, 0)
+    yield from receive(batches, step)
     received_s = time.perf_counter() - begun
     for rows in step.results():
         yield from run_rows(rows, step.query, step.span, job.slots)
     seconds = {"receive": received_s, "all": time.perf_counter() - begun}
-    yield slot_report_row(step.slot, _report(step, seconds))
+    yield report_row(step.slot, slot_report(job, 0, step, seconds))
 
 
 def gathered_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -241,16 +274,6 @@ def gathered_reports(
                 part.write(rows)
         summaries.append(part.summary())
     yield _report_row({"parts": summaries, "gather_s": time.perf_counter() - begun})
-
-
-def _report(step: SlotStep, seconds: dict[str, float]) -> dict[str, Any]:
-    return {
-        "slot": step.slot,
-        "clock_us": step.now_us,
-        "units": [asdict(unit) for unit in step.reports],
-        "intake": [item.to_json() for item in step.punctuations if item.counts],
-        "seconds": seconds,
-    }
 
 
 def _report_row(report: dict[str, Any]) -> pa.RecordBatch:

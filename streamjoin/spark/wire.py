@@ -1,7 +1,7 @@
 """Routed blocks and punctuations, and result blocks and reports, as rows of a DataFrame.
 
 A row is (slot, meta, block): `meta` is a small JSON text, `block` an Arrow IPC stream, or NULL for a punctuation or a
-report.
+report. Rows for a later stage than the first say so; until there they are passed on as they are.
 """
 
 from __future__ import annotations
@@ -32,16 +32,25 @@ def row(slot: int, meta: Mapping[str, Any], block: pa.Buffer | None) -> pa.Recor
     return pa.RecordBatch.from_arrays([pa.array([slot], pa.int32()), pa.array([text]), blocks], schema=_ARROW)
 
 
-def routed_row(routed: Routed) -> pa.RecordBatch:
+def routed_row(routed: Routed, stage: int = 0) -> pa.RecordBatch:
     """A block as a row."""
     meta = {"side": routed.side, "piece": routed.piece, "targets": routed.targets, "rows": routed.rows,
-            "first": routed.first}  # fmt: skip
+            "first": routed.first, **_for(stage)}  # fmt: skip
     return row(routed.slot, meta, routed.block)
 
 
-def punctuation_row(slot: int, sent: int, punctuation: Punctuation) -> pa.RecordBatch:
+def punctuation_row(slot: int, sent: int, punctuation: Punctuation, stage: int = 0) -> pa.RecordBatch:
     """A punctuation as a row."""
-    return row(slot, {"sent": sent, "punctuation": punctuation.to_json()}, None)
+    return row(slot, {"sent": sent, "punctuation": punctuation.to_json(), **_for(stage)}, None)
+
+
+def report_row(slot: int, report: Mapping[str, Any]) -> pa.RecordBatch:
+    """A slot's report, which a later stage hands on."""
+    return row(slot, {"report": report}, None)
+
+
+def _for(stage: int) -> dict[str, int]:
+    return {"stage": stage} if stage else {}
 
 
 def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any], pa.Buffer | None]]:
@@ -52,11 +61,16 @@ def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any],
             yield json.loads(text), blocks[place].as_buffer()
 
 
-def receive(batches: Iterator[pa.RecordBatch], step: SlotStep) -> None:
-    """Give every row of a slot to its step."""
-    for meta, buffer in rows_of(batches):
-        if buffer is None:
-            step.punctuate(Punctuation.from_json(meta["punctuation"]), meta["sent"])
-        else:
-            targets = tuple((unit, role) for unit, role in meta["targets"])
-            step.take(Routed(step.slot, meta["side"], meta["piece"], targets, meta["rows"], buffer, meta["first"]))
+def receive(batches: Iterator[pa.RecordBatch], step: SlotStep, stage: int = 0) -> Iterator[pa.RecordBatch]:
+    """Give a step every row of its slot that is for its stage; gives the others as they are, among them reports."""
+    for batch in batches:
+        blocks = batch.column("block")
+        for place, text in enumerate(batch.column("meta").to_pylist()):
+            meta = json.loads(text)
+            if "report" in meta or meta.get("stage", 0) != stage:
+                yield batch.slice(place, 1)
+            elif (buffer := blocks[place].as_buffer()) is None:
+                step.punctuate(Punctuation.from_json(meta["punctuation"]), meta["sent"])
+            else:
+                targets = tuple((unit, role) for unit, role in meta["targets"])
+                step.take(Routed(step.slot, meta["side"], meta["piece"], targets, meta["rows"], buffer, meta["first"]))

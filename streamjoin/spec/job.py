@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin.engine.operator import Operator
+from streamjoin.engine.slot import StageJob
 from streamjoin.errors import InputError
 from streamjoin.index.columns import routed_columns
 from streamjoin.intake.shedding import Shedding
@@ -19,6 +20,7 @@ from streamjoin.plan.expression import columns_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import SIMPLE_TYPES
 from streamjoin.plan.sharing import Lasting, Plan, SharedPlan
+from streamjoin.plan.stages import AnyPlan, Cascade, entry_of, stages_of
 from streamjoin.sources import FileSource, GeneratorSource, Source
 
 IDENTITY_FILE = "job.json"
@@ -53,21 +55,22 @@ class Job:
     """Everything a task needs.
 
     Args:
+        operators: of each stage of the plan.
         slots: Spark partitions of the unit stage.
         checkpoint: the job's directory: offsets, state, file logs, dead letters.
-        sources: by side, for the sides that StreamJoin reads itself.
+        sources: by the number of the stream, for those that StreamJoin reads itself.
         strict: a row that cannot be joined stops the job.
         heartbeat_us: while nothing arrives, a batch runs so often all the same, and expires what is due; 0 for never.
         sync: fsync state files.
         shedding: what is shed under overload.
         resizes: how often its state was given another number of units.
         earlier: the queries that its state is of, where those of `plan` are others.
-        topics: by side, the Kafka topics that Spark reads.
+        topics: by the number of the stream, the Kafka topics that Spark reads.
         begins: of the batches that are not done, those that are the first that their run has planned.
     """
 
-    plan: Plan
-    operator: Operator
+    plan: AnyPlan
+    operators: tuple[Operator, ...]
     slots: int
     checkpoint: Path
     sources: Mapping[int, SourceSpec] = field(default_factory=dict)
@@ -82,12 +85,25 @@ class Job:
 
     @property
     def drain_batches(self) -> int:
-        """How many batches without input it takes until every pair has met.
+        """How many batches without input it takes until every pair has met: stage by stage, as one feeds the next.
 
         A chain of one worker needs none by itself, but it may have been several.
         """
-        least = 1 if self.resizes and self.operator.capabilities.hands_on else 0
-        return max(self.operator.drain_batches, least)
+        return sum(
+            max(operator.drain_batches, 1 if self.resizes and operator.capabilities.hands_on else 0)
+            for operator in self.operators
+        )
+
+    @property
+    def operator(self) -> Operator:
+        """What the stages run by; their operators differ by their units alone."""
+        return self.operators[0]
+
+    def stage(self, number: int) -> StageJob:
+        """A stage as its slots know it."""
+        stage = stages_of(self.plan)[number]
+        fed_by = 0 if stage.fed_by is None else len(self.operators[stage.fed_by].units)
+        return StageJob(stage.plan, self.operators[number], self.slots, self.begins, fed_by)
 
     @property
     def state(self) -> Path:
@@ -104,14 +120,15 @@ class Job:
         """Where rows that cannot be joined are kept."""
         return dead_letters_folder(self.checkpoint)
 
-    def open_source(self, side: int) -> Source:
-        """The source of a side that StreamJoin reads itself."""
-        name = self.plan.names[side]
-        return self.sources[side].open(name, self.checkpoint / "sources" / f"{side}-{name}.jsonl")
+    def open_source(self, number: int) -> Source:
+        """The source of a stream that StreamJoin reads itself."""
+        name = self.plan.names[number]
+        return self.sources[number].open(name, self.checkpoint / "sources" / f"{number}-{name}.jsonl")
 
-    def read_columns(self, side: int) -> tuple[str, ...]:
+    def read_columns(self, number: int) -> tuple[str, ...]:
         """See `read_columns`."""
-        return read_columns(self.plan, side)
+        stage, side = entry_of(self.plan, number)
+        return read_columns(stage.plan, side)
 
 
 def read_columns(plan: Plan, side: int) -> tuple[str, ...]:
@@ -198,8 +215,10 @@ def recorded_query(name: str, query: JoinPlan, *, started: bool = False) -> Reco
     return RecordedQuery(name, " ".join(query.text.split()), query.keyed, started)
 
 
-def queries_of(plan: Plan) -> tuple[RecordedQuery, ...]:
+def queries_of(plan: AnyPlan) -> tuple[RecordedQuery, ...]:
     """The queries of a plan as a checkpoint names them."""
+    if isinstance(plan, Cascade):
+        plan = plan.answering
     if isinstance(plan, JoinPlan):
         return (recorded_query("", plan),)
     return tuple(
@@ -214,7 +233,7 @@ def recorded(checkpoint: Path) -> Recorded | None:
         found = _recorded(checkpoint)["queries"]
         names, equalities = found["lasting"]["names"], found["lasting"]["equalities"]
         queries, ended = (tuple(RecordedQuery(**query) for query in found[which]) for which in ("queries", "ended"))
-        lasting, kept = Lasting((names[0], names[1]), tuple(equalities)), found["kept"]
+        lasting, kept = Lasting(tuple(names), tuple(equalities)), found["kept"]
         return Recorded(found["operator"], lasting, queries, (kept[0], kept[1]), ended) if queries else None
     except (KeyError, TypeError, IndexError):
         return None  # whoever opens the checkpoint looks closer

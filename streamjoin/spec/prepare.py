@@ -19,7 +19,8 @@ from streamjoin.operators.kind import OperatorKind
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.sharing import Plan, SharedPlan
+from streamjoin.plan.sharing import SharedPlan
+from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
 from streamjoin.results.parts import Sink
 from streamjoin.spec.inputs import is_bounded, open_inputs, source_spec
 from streamjoin.spec.job import (
@@ -53,7 +54,7 @@ class Bound:
     """
 
     file: JoinFile
-    plan: Plan
+    plan: AnyPlan
     operator: str
     single: tuple[Bound, ...] = ()
     name: str = ""
@@ -79,13 +80,13 @@ class Bound:
         first_slots = recorded_slots(checkpoint) or file.slots
         return Job(
             self.plan,
-            registry.build(self.operator, file.operator.knobs, self.plan, first_slots),
+            registry.build_all(self.operator, file.operator.knobs, self.plan, first_slots),
             file.slots,
             checkpoint,
             {
-                side: source_spec(file, file.streams[self.plan.streams[side].name], self.plan.streams[side])
-                for side in (0, 1)
-                if file.streams[self.plan.streams[side].name].source != "kafka"
+                number: source_spec(file, file.streams[stream.name], stream)
+                for number, stream in enumerate(self.plan.streams)
+                if file.streams[stream.name].source != "kafka"
             },
             file.run.strict,
             file.run.heartbeat if heartbeat else 0,
@@ -119,6 +120,13 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     if file.queries is None:
         return _bind_one(file, schemas, predicates)
     every = tuple(_bind_named(file, name, schemas, predicates) for name in file.queries)
+    for one in every:
+        if isinstance(one.plan, Cascade):
+            raise UnsupportedError(
+                f"this joins {len(one.plan.streams)} streams, and the queries of one job join two; run it as a job of "
+                "its own, with query:",
+                field=f"queries.{one.name}.query",
+            )
     single = tuple(one for one in every if not file.queries[one.name].stopped)
     plan = SharedPlan(tuple(one.name for one in single), tuple(one.query for one in single))
     name, earlier = file.operator.name, None
@@ -222,30 +230,44 @@ def _bind_one(
         archive_period_us=file.operator.archive_period,
         main=file.operator.main,
     )
-    plan = replace(plan, ordering=Ordering(file.operator.ordering))
-    if file.results.store is not None:
-        plan = replace(plan, keyed=True)
-        store_sink(file, plan)  # so that what is wrong with it shows before anything starts
+    plan = _delivering(plan, file)
+    (query,) = plan.queries
+    if query.keyed:
+        store_sink(file, query)  # so that what is wrong with it shows before anything starts
     name = registry.choose(plan) if file.operator.name == registry.AUTO else file.operator.name
     found = registry.entry(name)
     if found.build is not None:  # so that wrong knobs show before anything starts
-        registry.build(name, file.operator.knobs, plan, file.slots)
+        registry.build_all(name, file.operator.knobs, plan, file.slots)
     else:
         _check_without_units(found, file, plan)
-    layout_of(plan, 0)
+    for stage in stages_of(plan):
+        layout_of(stage.plan.queries[0], 0)
     return Bound(file, plan, found.name)
+
+
+def _delivering(plan: JoinPlan | Cascade, file: JoinFile) -> JoinPlan | Cascade:
+    """The plan whose results leave as the join file asks for."""
+    ordering, keyed = Ordering(file.operator.ordering), file.results.store is not None
+    if isinstance(plan, JoinPlan):
+        return replace(plan, ordering=ordering, keyed=keyed)
+    if ordering is not Ordering.NONE:
+        raise UnsupportedError(
+            f"results of {len(plan.streams)} streams leave in no order; leave operator.ordering out",
+            field="operator.ordering",
+        )
+    return plan.keyed() if keyed else plan
 
 
 SHEDS_NOTHING = "Spark's own join drops no tuples under overload; leave shed out, or choose another operator"
 
 
-def shed_rules(file: JoinFile, plan: Plan) -> Rules:
+def shed_rules(file: JoinFile, plan: AnyPlan) -> Rules:
     """What the streams of a join shed by; a stream that says nothing sheds nothing."""
-    given = {side: file.streams[plan.streams[side].name].shed for side in (0, 1)}
-    return {side: shed.rule() for side, shed in given.items() if shed is not None}
+    given = {number: file.streams[stream.name].shed for number, stream in enumerate(plan.streams)}
+    return {number: shed.rule() for number, shed in given.items() if shed is not None}
 
 
-def _check_without_units(found: OperatorKind, file: JoinFile, plan: JoinPlan) -> None:
+def _check_without_units(found: OperatorKind, file: JoinFile, plan: AnyPlan) -> None:
     registry.settings_of(found, file.operator.knobs)
     registry.check(found.name, plan)
     for side in shed_rules(file, plan):

@@ -78,7 +78,9 @@ def begin(
         unit: manifest.dump(state, UnitReport(unit, labels[unit])).decode() for unit, state in sorted(after.items())
     }
     store.root.mkdir(parents=True, exist_ok=True)
-    content = {"version": version, "units": len(units), "manifests": texts, "noted": noted}
+    content = {
+        "stage": store.stage, "version": version, "units": len(units), "manifests": texts, "noted": noted,
+    }  # fmt: skip
     store.write(_path(store), json.dumps(content).encode())
 
 
@@ -91,6 +93,7 @@ def complete(store: StateStore) -> dict[str, Any] | None:
     try:
         found = json.loads(_path(store).read_bytes())
         version, units, manifests, noted = (found[name] for name in ("version", "units", "manifests", "noted"))
+        store = StateStore(store.root, found["stage"], sync=store.sync)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):

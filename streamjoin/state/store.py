@@ -228,6 +228,11 @@ def _sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def stages_in(root: Path) -> list[int]:
+    """The stages below a state directory."""
+    return sorted(int(path.name) for path in root.iterdir() if path.name.isdecimal()) if root.is_dir() else []
+
+
 def read_manifests(root: Path, stage: int = 0) -> Iterator[tuple[int, UnitState]]:
     """The newest state of every unit below a state directory."""
     store = StateStore(root, stage)

@@ -41,7 +41,7 @@ class LocalRun:
         self.slots = slots
         self.shed = shed or {}
         self.dead: list[DeadLetter] = []
-        self.loop = Loop(plan, operator, lambda: StateStore(state, sync=False), slots, self.dead.extend)
+        self.loop = Loop(plan, (operator,), lambda stage: StateStore(state, stage, sync=False), slots, self.dead.extend)
         self.span = range(0)
         self.reports: list[list[UnitReport]] = []
         self.of_queries: list[int] = []
@@ -77,7 +77,7 @@ class LocalRun:
             (self.shed_factor(R) if r else 0.0, self.shed_factor(S) if s else 0.0),
             tuple(beat),
         )
-        self.loop.plan, self.loop.operator, self.loop.slots = self.plan, self.operator, self.slots
+        self.loop.plan, self.loop.operators, self.loop.slots = self.plan, (self.operator,), self.slots
         told = list(self.loop.batch(brought))
         self.of_queries = [query for query, _ in told]
         self.span = self.loop.span

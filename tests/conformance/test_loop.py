@@ -26,8 +26,8 @@ def test_memory_and_files_give_the_same_batches(operator: str, window: str, tmp_
     chosen, given = OPERATORS[operator], history(5, r=70, s=60)
     query = plan(given, CONDITION, window)
     memory = MemoryStates()
-    places: list[Callable[[], States]] = [lambda: memory, lambda: StateStore(tmp_path, sync=False)]
-    in_memory, in_files = (Loop(query, chosen, place, 3) for place in places)
+    places: list[Callable[[int], States]] = [lambda _: memory, lambda stage: StateStore(tmp_path, stage, sync=False)]
+    in_memory, in_files = (Loop(query, (chosen,), place, 3) for place in places)
     found = []
     for number, pieces in enumerate([*given.cuts(6, 2), *[DRAIN] * chosen.drain_batches]):
         brought = Brought(pieces, 1_000_000 * number, drains=pieces is DRAIN)
@@ -49,7 +49,7 @@ def test_memory_and_files_give_the_same_batches(operator: str, window: str, tmp_
 @pytest.mark.parametrize("operator", ["biclique 2+3", "handshake 3"])
 def test_memory_keeps_no_segment_that_no_state_names(operator: str) -> None:
     chosen, given, memory = OPERATORS[operator], history(5, r=400, s=400), MemoryStates()
-    loop = Loop(plan(given, CONDITION, "20 us"), chosen, lambda: memory)
+    loop = Loop(plan(given, CONDITION, "20 us"), (chosen,), lambda _: memory)
     kept = []
     for number, pieces in enumerate(given.cuts(80)):
         brought = Brought(pieces, 1_000_000 * number)
@@ -65,13 +65,13 @@ def test_memory_keeps_no_segment_that_no_state_names(operator: str) -> None:
 def test_what_is_not_there_is_said() -> None:
     given, memory = history(5, r=20, s=20), MemoryStates()
     query = plan(given, CONDITION, "20 us")
-    loop = Loop(query, OPERATORS["matrix 2x3"], lambda: memory)
+    loop = Loop(query, (OPERATORS["matrix 2x3"],), lambda _: memory)
     (pieces,) = given.cuts(1)
     brought = Brought(pieces, 0)
     list(loop.batch(brought))
     loop.commit(brought)
-    fewer = Loop(query, OPERATORS["matrix 1x1"], lambda: memory, version=1)
+    fewer = Loop(query, (OPERATORS["matrix 1x1"],), lambda _: memory, version=1)
     with pytest.raises(StateError, match="a state of unit 5, and units of this operator end before 1"):
         list(fewer.batch(brought))
     with pytest.raises(StateError, match="unit 0 has no state of version 7 in memory"):
-        list(Loop(query, OPERATORS["matrix 2x3"], lambda: memory, version=7).batch(brought))
+        list(Loop(query, (OPERATORS["matrix 2x3"],), lambda _: memory, version=7).batch(brought))

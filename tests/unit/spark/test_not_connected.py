@@ -23,7 +23,8 @@ class Starts:
         self.left = list(failures)
         self.started = 0
         self.stop = threading.Event()
-        self.driver = Driver(cast(Any, None), cast(Any, None), [])
+        job = SimpleNamespace(plan=SimpleNamespace(streams=("r", "s")))
+        self.driver = Driver(cast(Any, None), cast(Any, job), [])
         self.driver._start = self.start  # type: ignore[method-assign]
 
     def start(self, origin: str, **trigger: bool) -> Any:

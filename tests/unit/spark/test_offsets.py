@@ -41,7 +41,7 @@ def reader(
         side: SourceSpec("parquet", {"path": folder / name, "files_per_batch": 1}, COLUMNS)
         for side, name in enumerate("rs") if name in sides
     }  # fmt: skip
-    job = Job(found, operator, 2, folder / "checkpoint", sources, heartbeat_us=heartbeat_us, resizes=resizes)
+    job = Job(found, (operator,), 2, folder / "checkpoint", sources, heartbeat_us=heartbeat_us, resizes=resizes)
     made = StreamJoinReader(pack(job))
     if ends:
         made.prepareForTriggerAvailableNow()

@@ -24,7 +24,7 @@ def job(tmp_path: Path) -> Job:
     columns = pa.schema([("t", pa.int64()), ("k", pa.int64())])
     streams = {name: StreamSchema(name, columns, "t") for name in ("r", "s")}
     plan = plan_query("SELECT ONLINE r.k FROM r, s WHERE r.k = s.k WITHIN 1 SECONDS", streams)
-    return Job(plan, Biclique(1, 1), 1, tmp_path)
+    return Job(plan, (Biclique(1, 1),), 1, tmp_path)
 
 
 def log_batches(job: Job, *numbers: int) -> None:

@@ -1,0 +1,44 @@
+"""What a slot tells the driver of its batch. By stream, whatever stage and side a stream enters at."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from streamjoin.engine.slot import SlotStep
+from streamjoin.engine.unit import UnitReport
+from streamjoin.plan.stages import Flow, Stage, stages_of
+from streamjoin.spec.job import Job
+
+_BY_SIDE = {"stored_rows": 0, "late": 0, "marks_us": None, "outbox_rows": 0}
+"""Of what units report by side, what a stream has at other stages than its own."""
+
+
+def slot_report(job: Job, stage: int, step: SlotStep, seconds: dict[str, float]) -> dict[str, Any]:
+    """A slot's report of one stage."""
+    this = stages_of(job.plan)[stage]
+    return {
+        "slot": step.slot,
+        "stage": stage,
+        "clock_us": step.now_us,
+        "units": [_unit(job, this, unit) for unit in step.reports],
+        "intake": [{**item.to_json(), "side": this.inputs[item.side]} for item in step.punctuations if item.counts],
+        "seconds": seconds,
+    }
+
+
+def _unit(job: Job, stage: Stage, unit: UnitReport) -> dict[str, Any]:
+    """A unit's report; units of several stages are numbered on, and have their stage's number before their label."""
+    told = asdict(unit)
+    if len(job.operators) == 1:
+        return told
+    told["unit"] += sum(len(operator.units) for operator in job.operators[: stage.number])
+    told["label"] = f"{stage.number + 1}.{unit.label}"
+    told["stage"] = stage.number
+    told["flow_rows"] = sum(
+        rows for read, rows in zip(stage.inputs, told["stored_rows"], strict=True) if isinstance(read, Flow)
+    )
+    for name, elsewhere in _BY_SIDE.items():
+        of_stage = dict(zip(stage.inputs, told[name], strict=True))
+        told[name] = [of_stage.get(stream, elsewhere) for stream in range(len(job.plan.streams))]
+    return told
