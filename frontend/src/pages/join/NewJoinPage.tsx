@@ -1,36 +1,24 @@
 /** A new join: the query, its mistakes while it is written, a few of its rows, how it would run, what it would cost. */
 import { Button } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { streamsQuery, validateQuery } from '../../api/queries';
+import { streamsQuery } from '../../api/queries';
 import { Empty } from '../../components/Empty';
 import { PageTitle } from '../../components/PageTitle';
 import { Panel } from '../../components/Panel';
 import { ProblemView } from '../../components/ProblemView';
-import { SqlEditor } from '../../editor/SqlEditor';
-import { useSquiggles } from '../../editor/useSquiggles';
 import { useMay, useMe } from '../../shell/useMay';
 import { OPERATOR_NAME } from '../job/change/fields';
-import { pointerOf } from '../job/change/form';
-import { mistakesOf } from '../job/change/mistakes';
-import { blockersOf } from './blockers';
 import { CreateForm } from './CreateForm';
-import { bodyOf, isTouched, operatorOf, withField } from './draft';
+import { isTouched, operatorOf, withField } from './draft';
 import { Explained } from './Explained';
-import { Growth } from './Growth';
 import classes from './NewJoinPage.module.css';
 import { Preview } from './Preview';
-import { sectionsOf } from './sections';
+import { QueryPanel } from './QueryPanel';
 import { Settings } from './Settings';
 import { StreamColumns } from './StreamColumns';
-import { Templates } from './Templates';
-import { useColumns } from './useColumns';
+import { useChecked } from './useChecked';
 import { useDraft } from './useDraft';
-import { Verdict } from './Verdict';
-
-const TYPED_MS = 350;
-const ORDERING = 'operator.ordering';
 
 export function NewJoinPage() {
   const me = useMe();
@@ -39,31 +27,8 @@ export function NewJoinPage() {
   const all = streams.data?.data ?? [];
   const names = useMemo(() => streams.data?.data.map((stream) => stream.name) ?? [], [streams.data]);
   const { draft, onEdit, onDiscard } = useDraft(me?.id ?? me?.name ?? '');
-  const { query, fields: texts } = draft;
-  const typed = useMemo(() => ({ query, fields: texts }), [query, texts]);
-  const [settled] = useDebouncedValue(typed, TYPED_MS);
-  const body = useMemo(() => bodyOf(settled), [settled]);
-  const isWritten = query.trim() !== '';
-  const isAsked = settled.query.trim() !== '';
-  const checked = useQuery({ ...validateQuery(body), enabled: isAsked, placeholderData: (before) => before });
-  const isOpen = settled !== typed || checked.isPending || checked.isPlaceholderData;
-  const columns = useColumns(settled.query, names);
-
-  const fields = sectionsOf(draft).flatMap((section) => section.fields);
-  const pointers = [...fields.map(({ path }) => pointerOf(path)), pointerOf(OPERATOR_NAME)];
-  const diagnostics = isWritten && isAsked ? checked.data : undefined;
-  const mistakes = mistakesOf(diagnostics, null, pointers);
-  const squiggles = useSquiggles(settled.query, isOpen ? [] : mistakes.ofQuery);
-  const isRight = diagnostics?.valid === true;
-  const blockers = blockersOf({
-    query,
-    name: draft.name,
-    mayCreate,
-    isChecking: isOpen && checked.error === null,
-    isValid: diagnostics?.valid,
-    mistakesInQuery: mistakes.ofQuery.length + mistakes.elsewhere.length,
-    wrongFields: fields.filter(({ path }) => mistakes.at[pointerOf(path)] !== undefined).map(({ label }) => label),
-  });
+  const checked = useChecked(draft, names, mayCreate);
+  const { body, isRight, isReady, mistakes, blockers, columns } = checked;
   const setField = (path: string, text: string) => onEdit((before) => withField(before, path, text));
   return (
     <>
@@ -77,42 +42,14 @@ export function NewJoinPage() {
           )
         }
       />
-      {isWritten && checked.error !== null && <ProblemView error={checked.error} />}
+      {checked.isWritten && checked.error !== null && <ProblemView error={checked.error} />}
       <div className={classes.columns}>
         <div className={classes.column}>
-          <Panel title="Query" note="mistakes are underlined while you type; Ctrl-Space completes" flush>
-            {all.length > 0 && (
-              <Templates
-                streams={all}
-                onFill={(filled) =>
-                  onEdit((before) => withField({ ...before, query: filled.query }, ORDERING, filled.ordering))
-                }
-              />
-            )}
-            <SqlEditor
-              label="Query"
-              value={query}
-              onChange={(text) => onEdit((before) => (text === before.query ? before : { ...before, query: text }))}
-              squiggles={squiggles}
-              columns={columns}
-            />
-            {isWritten && (
-              <Verdict
-                diagnostics={diagnostics && { ...diagnostics, diagnostics: mistakes.ofQuery }}
-                isChecking={checked.isFetching}
-              />
-            )}
-            {mistakes.elsewhere.map((mistake) => (
-              <p key={mistake} className={classes.mistake}>
-                {mistake}
-              </p>
-            ))}
-            {isRight && <Growth draft={body} isReady={!isOpen} />}
-          </Panel>
+          <QueryPanel draft={draft} checked={checked} streams={all} onEdit={onEdit} />
           {/* What else is set has no part in which rows there are. */}
           <Preview
             draft={isRight ? { query: body.query, ...(body.results && { results: body.results }) } : null}
-            isReady={!isOpen}
+            isReady={isReady}
           />
           <Settings draft={draft} mistakes={mistakes.at} onField={setField} />
           <CreateForm
@@ -128,7 +65,7 @@ export function NewJoinPage() {
             {isRight ? (
               <Explained
                 draft={body}
-                isReady={!isOpen}
+                isReady={isReady}
                 chosen={operatorOf(draft)}
                 onChoose={(operator) => setField(OPERATOR_NAME, operator === 'auto' ? '' : operator)}
               />

@@ -23,11 +23,7 @@ interface SavedTableProps {
   onForget: (kept: SavedQuery) => void;
 }
 
-export function SavedTable({ saved, jobs, asking, writing, onAsk, onExport, onForget }: SavedTableProps) {
-  const times = useTimes();
-  const me = useMe();
-  const isOperator = useMay('operator');
-  const isAdmin = useMay('admin');
+export function SavedTable({ saved, ...rest }: SavedTableProps) {
   return (
     <div className={classes.full}>
       <Table highlightOnHover>
@@ -43,71 +39,94 @@ export function SavedTable({ saved, jobs, asking, writing, onAsk, onExport, onFo
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {saved.map((kept) => {
-            const question = questionOf(kept);
-            const isOwn = isAdmin || (isOperator && me?.id === kept.owner_id);
-            return (
-              <Table.Tr key={kept.id}>
-                <Table.Th scope="row" className={classes.name}>
-                  {kept.name}
-                </Table.Th>
-                <Table.Td>
-                  <JobLink asked={question.job} jobs={jobs} />
-                </Table.Td>
-                <Table.Td>
-                  <ul className={classes.words}>
-                    {wordsOf(question, times).map((words) => (
-                      <li key={words}>{words}</li>
-                    ))}
-                  </ul>
-                </Table.Td>
-                <Table.Td className={classes.since}>
-                  <Ago at={kept.created_at} />
-                </Table.Td>
-                <Table.Td className={classes.acts}>
-                  <Group gap={6} justify="flex-end" wrap="nowrap">
-                    <Button
-                      variant="default"
-                      loading={asking === kept.id}
-                      aria-label={`Ask again: ${kept.name}`}
-                      onClick={() => onAsk(kept)}
-                    >
-                      Ask again
-                    </Button>
-                    <CopyAs recipe={askJob(question)} what={`ask ${kept.name}`} />
-                    <Menu position="bottom-end" withinPortal={false}>
-                      <Menu.Target>
-                        <ActionIcon
-                          variant="default"
-                          size={30}
-                          loading={writing === kept.id}
-                          aria-label={`More to do with ${kept.name}`}
-                        >
-                          <MoreIcon />
-                        </ActionIcon>
-                      </Menu.Target>
-                      <Menu.Dropdown>
-                        {FORMATS.map((format) => (
-                          <Menu.Item key={format} onClick={() => onExport(kept, format)}>
-                            Export as {format}
-                          </Menu.Item>
-                        ))}
-                        <Menu.Divider />
-                        {isOwn ? (
-                          <Menu.Item onClick={() => onForget(kept)}>Delete…</Menu.Item>
-                        ) : (
-                          <Menu.Label>Its owner or an admin deletes it</Menu.Label>
-                        )}
-                      </Menu.Dropdown>
-                    </Menu>
-                  </Group>
-                </Table.Td>
-              </Table.Tr>
-            );
-          })}
+          {saved.map((kept) => (
+            <SavedRow key={kept.id} kept={kept} {...rest} />
+          ))}
         </Table.Tbody>
       </Table>
     </div>
+  );
+}
+
+type SavedRowProps = Omit<SavedTableProps, 'saved'> & { kept: SavedQuery };
+
+function SavedRow({ kept, jobs, asking, writing, onAsk, onExport, onForget }: SavedRowProps) {
+  const times = useTimes();
+  const question = questionOf(kept);
+  return (
+    <Table.Tr>
+      <Table.Th scope="row" className={classes.name}>
+        {kept.name}
+      </Table.Th>
+      <Table.Td>
+        <JobLink asked={question.job} jobs={jobs} />
+      </Table.Td>
+      <Table.Td>
+        <ul className={classes.words}>
+          {wordsOf(question, times).map((words) => (
+            <li key={words}>{words}</li>
+          ))}
+        </ul>
+      </Table.Td>
+      <Table.Td className={classes.since}>
+        <Ago at={kept.created_at} />
+      </Table.Td>
+      <Table.Td className={classes.acts}>
+        <Group gap={6} justify="flex-end" wrap="nowrap">
+          <Button
+            variant="default"
+            loading={asking === kept.id}
+            aria-label={`Ask again: ${kept.name}`}
+            onClick={() => onAsk(kept)}
+          >
+            Ask again
+          </Button>
+          <CopyAs recipe={askJob(question)} what={`ask ${kept.name}`} />
+          <MoreMenu kept={kept} isWriting={writing === kept.id} onExport={onExport} onForget={onForget} />
+        </Group>
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+interface MoreMenuProps {
+  kept: SavedQuery;
+  isWriting: boolean;
+  onExport: (kept: SavedQuery, format: FileFormat) => void;
+  onForget: (kept: SavedQuery) => void;
+}
+
+function MoreMenu({ kept, isWriting, onExport, onForget }: MoreMenuProps) {
+  const me = useMe();
+  const isOperator = useMay('operator');
+  const isAdmin = useMay('admin');
+  const isOwn = isAdmin || (isOperator && me?.id === kept.owner_id);
+  return (
+    <Menu position="bottom-end" withinPortal={false}>
+      <Menu.Target>
+        <ActionIcon
+          variant="default"
+          size={30}
+          loading={isWriting}
+          aria-label={`More to do with ${kept.name}`}
+        >
+          <MoreIcon />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {FORMATS.map((format) => (
+          <Menu.Item key={format} onClick={() => onExport(kept, format)}>
+            Export as {format}
+          </Menu.Item>
+        ))}
+        <Menu.Divider />
+        {isOwn ? (
+          <Menu.Item onClick={() => onForget(kept)}>Delete…</Menu.Item>
+        ) : (
+          <Menu.Label>Its owner or an admin deletes it</Menu.Label>
+        )}
+      </Menu.Dropdown>
+    </Menu>
   );
 }
 

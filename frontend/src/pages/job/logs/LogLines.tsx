@@ -18,11 +18,11 @@ interface LogLinesProps {
   hasGenerations: boolean;
 }
 
-export function LogLines({ lines, sought, hasGenerations }: LogLinesProps) {
+/** The entries that are drawn, with the newest in sight until somebody scrolls away from it. */
+function useEnd(lines: LogLine[]) {
   const scrolled = useRef<HTMLDivElement>(null);
   const isByHand = useRef(false);
   const [isAtEnd, setAtEnd] = useState(true);
-  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const virtual = useVirtualizer({
     count: lines.length,
     getScrollElement: () => scrolled.current,
@@ -46,6 +46,13 @@ export function LogLines({ lines, sought, hasGenerations }: LogLinesProps) {
     isByHand.current = !isNear;
     setAtEnd(isNear);
   };
+  const byHand = { onScroll, onWheel: takeOver, onTouchMove: takeOver, onPointerDown: takeOver, onKeyDown: takeOver };
+  return { scrolled, virtual, isAtEnd, setAtEnd, byHand };
+}
+
+export function LogLines({ lines, sought, hasGenerations }: LogLinesProps) {
+  const { scrolled, virtual, isAtEnd, setAtEnd, byHand } = useEnd(lines);
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const toggle = (key: string) => {
     const next = new Set(opened);
     if (!next.delete(key)) next.add(key);
@@ -58,16 +65,12 @@ export function LogLines({ lines, sought, hasGenerations }: LogLinesProps) {
         ref={scrolled}
         className={classes.scrolled}
         style={{ maxHeight: HEIGHT_PX }}
-        onScroll={onScroll}
-        onWheel={takeOver}
-        onTouchMove={takeOver}
-        onPointerDown={takeOver}
-        onKeyDown={takeOver}
+        {...byHand}
         tabIndex={0}
         role="region"
         aria-label="Entries of the log"
       >
-        <ol className={classes.lines} style={{ height: size }}>
+        <ol className={classes.lines} style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map(({ index, start }) => {
             const line = lines[index];
             if (line === undefined) return null;
@@ -84,25 +87,13 @@ export function LogLines({ lines, sought, hasGenerations }: LogLinesProps) {
                 aria-setsize={lines.length}
                 aria-posinset={index + 1}
               >
-                <LogTime className={classes.time} line={line} />
-                <span className={classes.level}>{line.level}</span>
-                {hasGenerations && (
-                  <span className={classes.generation} title="generation">
-                    {line.generation === null ? '–' : `g${String(line.generation)}`}
-                  </span>
-                )}
-                <span className={classes.message}>
-                  <Marked text={line.message} sought={sought} />
-                  {line.logger !== '' && <span className={classes.logger}>{line.logger}</span>}
-                  {line.more !== '' && (
-                    <More
-                      text={line.more}
-                      sought={sought}
-                      isOpen={opened.has(key)}
-                      onToggle={() => toggle(key)}
-                    />
-                  )}
-                </span>
+                <Entry
+                  line={line}
+                  sought={sought}
+                  hasGenerations={hasGenerations}
+                  isOpen={opened.has(key)}
+                  onToggle={() => toggle(key)}
+                />
               </li>
             );
           })}
@@ -114,6 +105,35 @@ export function LogLines({ lines, sought, hasGenerations }: LogLinesProps) {
         </Button>
       )}
     </div>
+  );
+}
+
+interface EntryProps {
+  line: LogLine;
+  sought: string;
+  hasGenerations: boolean;
+  isOpen: boolean;
+  onToggle: () => void;
+}
+
+function Entry({ line, sought, hasGenerations, isOpen, onToggle }: EntryProps) {
+  return (
+    <>
+      <LogTime className={classes.time} line={line} />
+      <span className={classes.level}>{line.level}</span>
+      {hasGenerations && (
+        <span className={classes.generation} title="generation">
+          {line.generation === null ? '–' : `g${String(line.generation)}`}
+        </span>
+      )}
+      <span className={classes.message}>
+        <Marked text={line.message} sought={sought} />
+        {line.logger !== '' && <span className={classes.logger}>{line.logger}</span>}
+        {line.more !== '' && (
+          <More text={line.more} sought={sought} isOpen={isOpen} onToggle={onToggle} />
+        )}
+      </span>
+    </>
   );
 }
 
