@@ -59,12 +59,14 @@ export function fieldsText(schema) {
   const operators = Object.fromEntries(
     OperatorFile.anyOf.map((one) => [one.properties.name.const, fieldsOf(one, ['name'])]),
   );
+  const stores = ResultsFile.anyOf.filter(({ properties }) => properties.store !== undefined);
   const told = (name, type, value) => `\nexport const ${name}: ${type} = ${JSON.stringify(value, null, 2)};\n`;
   return [
     TYPES,
     told('OPERATOR_SETTINGS', 'Readonly<Record<string, readonly Setting[]>>', operators),
     told('RUN_SETTINGS', 'readonly Setting[]', labelled(RunFile)),
-    told('RESULT_SETTINGS', 'readonly Setting[]', labelled(ResultsFile)),
+    told('RESULT_SETTINGS', 'readonly Setting[]', labelled(stores[0])),
+    told('STORES', 'readonly string[]', stores.map(({ properties }) => properties.store.const)),
     told('SNAPSHOT_SETTINGS', 'readonly Setting[]', labelled(SnapshotFile)),
   ].join('');
 }

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from streamjoin.errors import InputError
 from streamjoin.settings.places import fields_at
 from streamjoin.settings.values import cut, shown
+from streamjoin.settings.variants import REFUSED
 
 
 def first_error(
@@ -22,7 +23,7 @@ def first_error(
         refusal: why there is no such field at a place, where there is more to say than that.
     """
     # A misspelt field is also a missing one; what stands there tells more than what does not.
-    error = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")
+    error = min(wrong.errors(), key=lambda error: error["type"] not in (REFUSED, "extra_forbidden"))
     place = [str(part) for part in error["loc"]]
     if place[-1] == "[key]":
         return InputError(f"{shown(error['input'])} is no name; names are texts, so put it into quotes",
@@ -38,6 +39,8 @@ def first_error(
             return InputError(f"there is no such field; {hint}", field=field)
         case "missing":
             return InputError(f"is missing{_meant(place)}", field=field)
+        case kind if kind == REFUSED:
+            return InputError(error["msg"], field=field)
         case "value_error":
             return InputError(_not_empty(error["input"]) or str(error["ctx"]["error"]), field=field)
         case "model_type" | "dict_type":

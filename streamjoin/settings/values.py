@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -118,6 +119,12 @@ def shown(value: object) -> str:
     return f'"{cut(value)}"' if isinstance(value, str) else cut(reprlib.repr(value))
 
 
+def either(choices: Iterable[str]) -> str:
+    """Texts to choose from, as a sentence has them."""
+    *others, last = (f"'{choice}'" for choice in choices)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def cut(text: str) -> str:
     """A text of the file in a message: 100 letters at most, all printable."""
     printable = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:101])
@@ -131,6 +138,7 @@ Rate = Annotated[
 Count = Annotated[int, Field(ge=1, le=_COUNT_MAX, strict=True)]
 Keys = Annotated[list[int], BeforeValidator(_keys)]
 Units = Annotated[int, Whole(1, UNITS_MAX)]
+Port = Annotated[int, Field(ge=1, le=65_535, strict=True)]
 Slots = Annotated[int, Field(ge=1, le=SLOTS_MAX, strict=True)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]

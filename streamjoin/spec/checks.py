@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.values import cut, shown
-from streamjoin.spec.sections import PunctuateFile, RelationFile, ResultsFile, SnapshotFile, StreamFile
+from streamjoin.spec.sections import ONE_OF, PunctuateFile, RelationFile, ResultsFile, SnapshotFile, StreamFile
 
 _NEEDED = {
     "parquet": ("path",), "csv": ("path",), "jsonl": ("path",), "arrow": ("path",),
@@ -120,7 +121,7 @@ def _check_punctuate(punctuate: PunctuateFile, place: str) -> None:
 def check_results(results: ResultsFile, place: str) -> None:
     chosen = [name for name in ("parquet", "jsonl", "discard", "store") if getattr(results, name) is not None]
     if len(chosen) != 1:
-        raise InputError("name exactly one of parquet, jsonl, discard and store", field=place)
+        raise InputError(ONE_OF, field=place)
     if chosen == ["store"]:
         _check_store(results, place)
         return
@@ -133,27 +134,13 @@ def check_results(results: ResultsFile, place: str) -> None:
             check_path(target, f"{place}.{field}")
 
 
-_OF_STORE = {
-    "sqlite": frozenset({"path"}),
-    "cassandra": frozenset({"hosts", "port", "keyspace", "username", "password"}),
-    "hbase": frozenset({"hosts", "port", "table"}),
-}
 _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def _check_store(results: ResultsFile, place: str) -> None:
     assert results.store is not None
-    for field in results.model_fields_set & frozenset().union(*_OF_STORE.values()) - _OF_STORE[results.store]:
-        takers = " and ".join(store for store, fields in _OF_STORE.items() if field in fields)
-        raise InputError(f"{results.store} takes no such field; it is for {takers}", field=f"{place}.{field}")
-    if results.store == "sqlite":
-        if results.path is None:
-            raise InputError("is missing; name the file of the store, such as results.db", field=f"{place}.path")
-        check_path(results.path, f"{place}.path")
-    elif not results.hosts:
-        raise InputError('is missing; name the hosts of the store, such as ["127.0.0.1"]', field=f"{place}.hosts")
-    elif results.store == "hbase" and len(results.hosts) > 1:
-        raise InputError("is one host: that of the Thrift gateway", field=f"{place}.hosts")
+    for field, path in STORES[results.store].files(results).items():
+        check_path(path, f"{place}.{field}")
     if results.job is not None and not _JOB.fullmatch(results.job):
         raise InputError(f"{shown(results.job)} is no name for results; use letters, digits, ., _ and -, 100 at most",
                          field=f"{place}.job")  # fmt: skip

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.plan.window import format_us
+from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.places import fields_at
 from streamjoin.settings.setting import Settings, setting
@@ -247,8 +248,8 @@ def _target(file: JoinFile, name: str, results: ResultsFile) -> tuple[Any, ...] 
         return ("file", results.jsonl if results.jsonl == "-" else os.path.realpath(file.resolve(results.jsonl)))
     if results.store is None:
         return None
-    place = str(file.resolve(results.path)) if results.path else (results.keyspace, results.table)
-    return (results.store, tuple(results.hosts or ()), place, results.job or f"{file.name}.{name}")
+    where = STORES[results.store].spec(results, file.resolve)
+    return (where, results.job or f"{file.name}.{name}")
 
 
 def _check_names(file: JoinFile) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -24,28 +23,16 @@ from streamjoin.results.policy import (
     PunctuationPolicy,
 )
 from streamjoin.results.sink import RESULTS, Post, StoreSink
+from streamjoin.results.stores.registry import STORES
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.spec.joinfile import JoinFile
-
-CASSANDRA_BUCKETS = 8
-"""Parts that the rows of one batch are spread over, by join key, so that they lie on several nodes."""
 
 
 def store_spec(file: JoinFile) -> StoreSpec:
     """How to open the store that a join file names."""
-    results = file.results
-    match results.store:
-        case "sqlite":
-            assert results.path is not None
-            settings: dict[str, Any] = {"path": str(file.resolve(results.path))}
-        case "cassandra":
-            settings = {"hosts": ",".join(results.hosts or ()), "port": results.port, "keyspace": results.keyspace,
-                        "username": results.username, "password": results.password}  # fmt: skip
-        case "hbase":
-            settings = {"host": (results.hosts or [""])[0], "port": results.port, "table": results.table}
-        case _:
-            raise InputError("names no store; write results: {store: sqlite, path: results.db}", field="results")
-    return StoreSpec(results.store, tuple((name, value) for name, value in settings.items() if value is not None))
+    if file.results.store is None:
+        raise InputError("names no store; write results: {store: sqlite, path: results.db}", field="results")
+    return STORES[file.results.store].spec(file.results, file.resolve)
 
 
 def store_job(file: JoinFile) -> str:
@@ -77,6 +64,7 @@ def store_sink(file: JoinFile, plan: JoinPlan) -> StoreSink:
         InputError: what is to be kept is wrong.
     """
     results = file.results
+    assert results.store is not None
     where = select = None
     if results.where is not None:
         from streamjoin.query import bind_condition
@@ -100,7 +88,7 @@ def store_sink(file: JoinFile, plan: JoinPlan) -> StoreSink:
     code = key_code(
         None if key is None else key.type,
         equality=bool(plan.predicate.equalities),
-        buckets=CASSANDRA_BUCKETS if results.store == "cassandra" else 1,
+        buckets=STORES[results.store].buckets,
     )
     policy = snapshot_policy(file, plan)
     return StoreSink(

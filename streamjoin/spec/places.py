@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from streamjoin.errors import InputError
+from streamjoin.results.stores.registry import STORES
 from streamjoin.sources.filelog import would_read
 from streamjoin.spec.joinfile import JoinFile
 
@@ -35,12 +36,12 @@ def check_places(file: JoinFile) -> None:
                     f"{target} is among the files of {what}; results in it would be read as its tuples",
                     field="results.jsonl",
                 )
-    if results.store == "sqlite":
-        assert results.path is not None
-        target = file.resolve(results.path)
-        if _is(target.is_dir):
-            raise InputError(f"{target} is a folder; an SQLite store is one file", field="results.path")
-        _check_folder(target.parent, "results.path", "a file lies in a folder")
+    if results.store is not None:
+        for field, kept in STORES[results.store].files(results).items():
+            target = file.resolve(kept)
+            if _is(target.is_dir):
+                raise InputError(f"{target} is a folder; the store is one file", field=f"results.{field}")
+            _check_folder(target.parent, f"results.{field}", "a file lies in a folder")
     _check_folder(file.checkpoint, "run.checkpoint", "a checkpoint is a folder")
 
 

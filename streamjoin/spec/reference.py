@@ -19,6 +19,31 @@ def settings_table(properties: Mapping[str, Schema]) -> str:
     return "\n".join(["| field | type | unless set | meaning |", "| --- | --- | --- | --- |", *rows]) + "\n"
 
 
+def kinds_table(kinds: Mapping[str, Mapping[str, Schema]]) -> str:
+    """Fields of several kinds of one section, and for which of them each is.
+
+    Args:
+        kinds: by name, the fields of each.
+    """
+    names = list(dict.fromkeys(name for properties in kinds.values() for name in properties))
+    takers = {name: [kind for kind, properties in kinds.items() if name in properties] for name in names}
+    rows = []
+    for name, of in sorted(takers.items(), key=lambda found: len(found[1]) == len(kinds)):
+        ones = {kind: kinds[kind][name] for kind in of}
+        cells = [f"`{name}`", "all" if len(of) == len(kinds) else ", ".join(of)]
+        rows.append(f"| {' | '.join([*cells, *(_each(ones, cell) for cell in (_kind, _unset, _said))])} |")
+    head = ["| field | of | type | unless set | meaning |", "| --- | --- | --- | --- | --- |"]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def _each(ones: Mapping[str, Schema], cell: Callable[[Schema], str]) -> str:
+    """What is said of a field by all of its kinds, or by each of them."""
+    said = {kind: cell(one) for kind, one in ones.items()}
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"{kind}: {text}" for kind, text in said.items())
+
+
 def with_tables(page: str, table: Callable[[str], str]) -> str:
     """A page with its tables of settings written anew; `table` makes one by its name."""
     return _BLOCK.sub(lambda found: found[1] + table(found[2]) + found[3], page)

@@ -18,8 +18,9 @@ from pydantic import BaseModel
 
 from streamjoin.operators import registry
 from streamjoin.operators.kind import CommonSettings, OperatorKind
+from streamjoin.results.stores.registry import STORES
 from streamjoin.spec.joinfile import Sections
-from streamjoin.spec.reference import pages_with_tables, settings_table, with_tables
+from streamjoin.spec.reference import kinds_table, pages_with_tables, settings_table, with_tables
 from streamjoin.spec.sections import CsvFile, ResultsFile, RunFile, ShedFile, SnapshotFile
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "join-file.schema.json"
@@ -35,6 +36,7 @@ def join_file_schema() -> Schema:
     whole = _tidy(Sections.model_json_schema())
     parts: dict[str, Schema] = whole.pop("$defs")
     parts["OperatorFile"] = operator_schema()
+    parts["ResultsFile"] = results_schema()
     return {
         "$schema": _DIALECT,
         "title": "StreamJoin's join file",
@@ -91,6 +93,24 @@ def variant(tags: Mapping[str, Schema], models: Iterable[type[BaseModel]], neede
     return found
 
 
+def results_schema() -> Schema:
+    """`results:`: files, nothing, or one of the stores."""
+    one = section_schema("results")["properties"]
+    ends = [{"type": "object", "properties": {field: one[field]}, "required": [field], "additionalProperties": False}
+            for field in ("parquet", "jsonl", "discard")]  # fmt: skip
+    return _choice("where results go", [*ends, *map(schema_of_store, STORES)])
+
+
+def schema_of_store(name: str) -> Schema:
+    """`results:` of a join file that names this store."""
+    kind = STORES[name]
+    found = variant({"store": _tag(name, kind.says)}, [kind.settings, ResultsFile], ["store"])
+    found["properties"]["store"] = _tag(name, kind.says)
+    for field in ("parquet", "jsonl", "discard"):
+        del found["properties"][field]
+    return found
+
+
 def _tag(value: str, says: str) -> Schema:
     return {"const": value, "description": says}
 
@@ -142,8 +162,13 @@ def schema_text() -> str:
 def table_of(name: str) -> str:
     """A table of settings for docs, by its name, such as `operator biclique` or `run`."""
     section, _, choice = name.partition(" ")
-    found = schema_of_operator(choice) if section == "operator" else section_schema(section)
-    return settings_table({field: one for field, one in found["properties"].items() if "const" not in one})
+    if section == "stores":
+        return kinds_table({kind: _untagged(schema_of_store(kind)) for kind in STORES})
+    return settings_table(_untagged(schema_of_operator(choice) if section == "operator" else section_schema(section)))
+
+
+def _untagged(found: Schema) -> Schema:
+    return {field: one for field, one in found["properties"].items() if "const" not in one}
 
 
 def write() -> None:

@@ -5,17 +5,21 @@ What a model cannot say, such as that two fields exclude each other, is in `chec
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, ModelWrapValidatorHandler, create_model, model_validator
 
 from streamjoin.intake.dialect import Dialect
 from streamjoin.intake.shedding import ShedRule
 from streamjoin.operators.kind import CommonSettings
 from streamjoin.plan.schema import parse_schema
+from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.setting import Settings, setting
-from streamjoin.settings.values import Count, Flag, Rate, Seed, Setting, Slots, Span
+from streamjoin.settings.values import Count, Flag, Rate, Seed, Setting, Slots, Span, either, shown
+from streamjoin.settings.variants import as_kind, refusal
 
 _ENDLESS = {
     "kafka": "a topic never ends, so write it under streams",
@@ -173,22 +177,16 @@ class SnapshotFile(Settings):
     delays: Annotated[Count | None, setting("at most this many epochs", unset="3", label="Delays")] = None
 
 
+ONE_OF = "name exactly one of parquet, jsonl, discard and store"
+
+
 class ResultsFile(Settings):
     """`results:`: exactly one of parquet, jsonl, discard and store; the others belong to stores."""
 
     parquet: Annotated[str | None, setting("a folder of Parquet files")] = None
     jsonl: Annotated[str | None, setting("a file of JSON lines, or - for standard output")] = None
     discard: Annotated[Flag | None, setting("true: results are computed in full, counted and dropped")] = None
-    store: Annotated[
-        Literal["sqlite", "cassandra", "hbase"] | None, setting("a store that keeps results in snapshots")
-    ] = None
-    path: Annotated[str | None, setting("sqlite: the file; it is made if it is not there")] = None
-    hosts: Annotated[list[str] | None, setting("cassandra, hbase: where the store is")] = None
-    port: Annotated[Annotated[int, Field(ge=1, le=65_535, strict=True)] | None, setting("cassandra, hbase")] = None
-    keyspace: Annotated[str | None, setting("cassandra")] = None
-    table: Annotated[str | None, setting("hbase: what its tables begin with")] = None
-    username: Annotated[str | None, setting("cassandra")] = None
-    password: Annotated[str | None, setting("cassandra")] = None
+    store: Annotated[str | None, setting("a store that keeps results in snapshots")] = None
     job: Annotated[str | None, setting("what the results are called in the store", unset="the join file's name")] = None
     where: Annotated[
         str | None, setting("a condition over the result columns", unset="all of them", label="Only results where")
@@ -205,6 +203,35 @@ class ResultsFile(Settings):
     ] = None  # fmt: skip
     retry: Annotated[Span | None, setting("how long the store may be down before the job fails", unset="60s")] = None
     snapshot: Annotated[SnapshotFile | None, setting("when snapshots close", keeps_state=True)] = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_its_kind(cls, value: Any, handler: ModelWrapValidatorHandler[ResultsFile]) -> ResultsFile:
+        """With the fields of its store, where it has one."""
+        if cls is not ResultsFile or not isinstance(value, Mapping):
+            return handler(value)
+        kinds = {name: kind.settings for name, kind in STORES.items()}
+        if (store := value.get("store")) is None:
+            of_stores = set().union(*(kind.model_fields for kind in kinds.values())) & value.keys()
+            if of_stores and value.keys() & {"parquet", "jsonl", "discard"}:
+                raise refusal("results", [(field, "is for result stores only") for field in sorted(of_stores)])
+            if of_stores:
+                raise refusal("results", [("", ONE_OF)])
+            return handler(value)
+        if store not in kinds:
+            raise refusal("results", [("store", f"must be {either(kinds)}, not {shown(store)}")])
+        return as_kind(results_model(store), value, store, kinds)
+
+
+@cache
+def _joined(base: type[Any], own: type[Settings]) -> type[Any]:
+    """The fields of every such section, and those of one kind."""
+    return create_model(f"{base.__name__} of {own.__name__}", __base__=(base, own))
+
+
+def results_model(store: str) -> type[ResultsFile]:
+    """`results:` with the fields of a store."""
+    return _joined(ResultsFile, STORES[store].settings)
 
 
 class RunFile(Settings):

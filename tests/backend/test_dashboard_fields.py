@@ -39,11 +39,9 @@ def test_every_field_of_a_section_has_a_place_in_the_form(section: str) -> None:
 
 
 def test_a_new_join_offers_every_store_that_the_platform_may_have() -> None:
-    sections = (SOURCES / "pages/join/sections.ts").read_text()
-    choices = re.search(r"path: 'results\.store'.*?choices: \[([^\]]*)\]", sections, re.DOTALL)
-    assert choices is not None
-    stores = get_args(Settings.model_fields["result_store"].annotation)
-    assert re.findall(r"'(\w+)'", choices[1]) == list(stores)
+    listed = re.search(r"^export const STORES[^=]*= (.*?);$", FORM, re.DOTALL | re.MULTILINE)
+    assert listed is not None
+    assert [*json.loads(listed[1]), "auto"] == list(get_args(Settings.model_fields["result_store"].annotation))
 
 
 @pytest.mark.parametrize("name", REGISTRY)

@@ -615,6 +615,12 @@ export const RESULT_SETTINGS: readonly Setting[] = [
   }
 ];
 
+export const STORES: readonly string[] = [
+  "sqlite",
+  "cassandra",
+  "hbase"
+];
+
 export const SNAPSHOT_SETTINGS: readonly Setting[] = [
   {
     "name": "epoch",

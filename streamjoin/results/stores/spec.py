@@ -1,11 +1,18 @@
-"""Which store a job's results are in, and how it is opened: the one place that knows all systems."""
+"""Which store a job's results are in, and how it is opened."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from streamjoin.results.stores.store import Store, StoreError
+
+_TIERS = {
+    "memory": "streamjoin.results.stores.memory:MemoryStore.named",
+    "redis": "streamjoin.results.stores.redis:RedisStore",
+}
+"""Of the platform's memory, no stores of a join file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,35 +20,26 @@ class StoreSpec:
     """How to open a store, as plain data that travels to tasks.
 
     Args:
-        kind: memory, redis, sqlite, cassandra or hbase.
-        settings: the arguments of its class, by name.
+        kind: its name in the registry; or memory or redis.
+        settings: the arguments of what opens it, by name.
+        opens: `module:attribute` of what opens it; `open_store` of the module `store` of its folder unless given.
     """
 
     kind: str
     settings: tuple[tuple[str, Any], ...]
+    opens: str = ""
 
     def open(self) -> Store:
         """The store; nothing is connected before it is used."""
-        settings = dict(self.settings)
-        match self.kind:
-            case "memory":
-                from streamjoin.results.stores.memory import MemoryStore
-
-                return MemoryStore.named(**settings)
-            case "redis":
-                from streamjoin.results.stores.redis import RedisStore
-
-                return RedisStore(**settings)
-            case "sqlite":
-                from streamjoin.results.stores.sqlite import SqliteStore
-
-                return SqliteStore(**settings)
-            case "cassandra":
-                from streamjoin.results.stores.cassandra.store import CassandraStore
-
-                return CassandraStore(**settings)
-            case "hbase":
-                from streamjoin.results.stores.hbase.store import HbaseStore
-
-                return HbaseStore(**settings)
-        raise StoreError(f'there is no result store "{self.kind}"; there are memory, sqlite, cassandra and hbase')
+        own = f"{__package__}.{self.kind}.store:open_store"
+        module, _, attribute = (self.opens or _TIERS.get(self.kind, own)).partition(":")
+        try:
+            found: Any = import_module(module)
+        except ModuleNotFoundError as missing:
+            if missing.name is None or not module.startswith(missing.name):
+                raise
+            raise StoreError(f'there is no result store "{self.kind}"') from None
+        for name in attribute.split("."):
+            found = getattr(found, name)
+        store: Store = found(**dict(self.settings))
+        return store

@@ -28,9 +28,10 @@ from streamjoin.results.patience import RETRY_S
 from streamjoin.results.policy import DELAYS, EPOCH_US, THRESHOLD_ROWS, EpochPolicy, PunctuationPolicy
 from streamjoin.results.reader import Reader
 from streamjoin.results.sink import StoreSink
+from streamjoin.results.stores.cassandra.kind import CASSANDRA_BUCKETS
 from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.spec.joinfile import parse
-from streamjoin.spec.outputs import CASSANDRA_BUCKETS, snapshot_policy, store_job, store_sink, store_spec
+from streamjoin.spec.outputs import snapshot_policy, store_job, store_sink, store_spec
 from streamjoin.spec.prepare import Bound, bind
 
 ORDERS = "ts,id,k,price\n2026-01-01T00:00:00Z,1,1,9.5\n2026-01-01T00:00:01Z,2,2,3.25\n"
@@ -100,7 +101,7 @@ HBASE: dict[str, Any] = {"store": "hbase", "hosts": ["127.0.0.1"]}
         ({}, "results", "name exactly one of parquet, jsonl, discard and store"),
         (sqlite(parquet="out"), "results", "name exactly one"),
         ({"store": "postgres", "path": "x"}, "results.store", "must be 'sqlite', 'cassandra' or 'hbase'"),
-        ({"store": "sqlite"}, "results.path", "is missing; name the file of the store"),
+        ({"store": "sqlite"}, "results.path", "is missing; sqlite needs the file of the store, such as results.db"),
         (sqlite(path="  "), "results.path", "is empty"),
         (sqlite(path="a\tb"), "results.path", "has characters that no path should have"),
         (sqlite(hosts=["a"]), "results.hosts", "sqlite takes no such field; it is for cassandra and hbase"),
@@ -109,7 +110,7 @@ HBASE: dict[str, Any] = {"store": "hbase", "hosts": ["127.0.0.1"]}
         ({**CASSANDRA, "path": "x"}, "results.path", "cassandra takes no such field; it is for sqlite"),
         ({**CASSANDRA, "table": "x"}, "results.table", "cassandra takes no such field; it is for hbase"),
         ({**HBASE, "username": "x"}, "results.username", "hbase takes no such field; it is for cassandra"),
-        ({"store": "cassandra"}, "results.hosts", "is missing; name the hosts of the store"),
+        ({"store": "cassandra"}, "results.hosts", "is missing; cassandra needs the hosts of the store"),
         ({"store": "cassandra", "hosts": []}, "results.hosts", "is missing"),
         ({"store": "hbase"}, "results.hosts", "is missing"),
         ({"store": "hbase", "hosts": ["a", "b"]}, "results.hosts", "is one host: that of the Thrift gateway"),

@@ -1,4 +1,5 @@
 /** The sections of settings of a new join, with their fields. */
+import { STORES } from '../../api/fields.gen';
 import { knobsOf, RESULT_FIELDS, RUN_FIELDS, SNAPSHOT_FIELDS, type Field } from '../job/change/fields';
 import { operatorOf, type JoinDraft } from './draft';
 
@@ -9,7 +10,7 @@ const STORE: Field = {
   hint: 'where results are kept, for good',
   unset: 'as the platform is set',
   kind: 'text',
-  choices: ['sqlite', 'cassandra', 'hbase', 'auto'],
+  choices: [...STORES, 'auto'],
 };
 
 interface Section {

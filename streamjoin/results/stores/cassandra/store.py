@@ -243,3 +243,6 @@ class CassandraStore:
 
 def _now_us() -> int:
     return time.time_ns() // 1000
+
+
+open_store = CassandraStore

@@ -235,3 +235,6 @@ class HbaseStore:
                 f"{size} bytes are too many for one value in HBase at {self.gateway.where}, whose KeyValue limit is "
                 f"10 MiB; write blocks of at most {CELL_BYTES_MAX} bytes"
             )
+
+
+open_store = HbaseStore

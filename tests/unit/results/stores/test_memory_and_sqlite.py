@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin.results.stores import sqlite
 from streamjoin.results.stores.memory import MemoryStore
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.sqlite import SqliteStore
+from streamjoin.results.stores.sqlite import store as sqlite
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMissingError
 
 from .contract import StoreContract, key
@@ -182,5 +182,5 @@ def test_a_folder_in_place_of_the_file_is_named(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_of_store_is_named() -> None:
-    with pytest.raises(StoreError, match="there are memory, sqlite, cassandra and hbase"):
+    with pytest.raises(StoreError, match='there is no result store "paper"'):
         StoreSpec("paper", ()).open()

@@ -229,3 +229,6 @@ def _values(key: BlockKey) -> tuple[int, ...]:
 def _key(values: Sequence[int]) -> BlockKey:
     batch, unit, number, generation, bucket, lowest = values
     return BlockKey(bucket, lowest, generation, batch, unit, number)
+
+
+open_store = SqliteStore
