@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from streamjoin.cli.overrides import Set, overrides
 from streamjoin.spec.joinfile import load
+
+if TYPE_CHECKING:
+    from streamjoin.explain.plans import Explanation
+    from streamjoin.explain.preview import Preview
+
+Output = Literal["text", "json"]
 
 
 def validate(file: Path, *, set: Set = None) -> None:
@@ -35,7 +41,7 @@ def schema() -> None:
     print(schema_text())
 
 
-def explain(file: Path, *, set: Set = None, output: Literal["text", "json"] = "text") -> None:
+def explain(file: Path, *, set: Set = None, output: Output = "text") -> None:
     """Show how a join would be run, and what every operator would cost.
 
     Parameters
@@ -48,11 +54,10 @@ def explain(file: Path, *, set: Set = None, output: Literal["text", "json"] = "t
     from streamjoin.explain.plans import explain as explain_bound
     from streamjoin.spec.prepare import bind
 
-    found = explain_bound(bind(load(file, overrides(set))))
-    print(json.dumps(found.to_json(), indent=1) if output == "json" else found)
+    _show(explain_bound(bind(load(file, overrides(set)))), output)
 
 
-def preview(file: Path, *, set: Set = None, output: Literal["text", "json"] = "text") -> None:
+def preview(file: Path, *, set: Set = None, output: Output = "text") -> None:
     """Show up to 20 result rows, from samples of the streams. Nothing is started or written.
 
     Parameters
@@ -65,5 +70,8 @@ def preview(file: Path, *, set: Set = None, output: Literal["text", "json"] = "t
     from streamjoin.explain.preview import preview as preview_bound
     from streamjoin.spec.prepare import bind
 
-    found = preview_bound(bind(load(file, overrides(set))))
+    _show(preview_bound(bind(load(file, overrides(set)))), output)
+
+
+def _show(found: Explanation | Preview, output: Output) -> None:
     print(json.dumps(found.to_json(), indent=1) if output == "json" else found)
