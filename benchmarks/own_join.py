@@ -30,6 +30,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from benchmarks.baselines.report import Report
 from benchmarks.baselines.spark_join import await_batches, fill
 from benchmarks.baselines.termination import exit_on_terminate
+from streamjoin.sources.file_kinds import FileSettings
 from streamjoin.spark import baseline
 from streamjoin.spark.driver import BatchReport, Driver, Progress
 from streamjoin.spark.join import Stream, stream_join
@@ -128,10 +129,10 @@ def fill_batches(report: Report, progress: Sequence[Any], rows: Mapping[int, int
 def typed_rows(session: SparkSession, bound: Bound) -> DataFrame:
     """The join as a DataFrame over Spark's own Parquet reader."""
     file = bound.file
-    streams = {}
+    streams: dict[str, Stream] = {}
     for schema in bound.plan.streams:
         described = file.streams[schema.name]
-        assert described.path is not None
+        assert isinstance(described, FileSettings)
         rows = (
             session.readStream.schema(from_arrow_schema(schema.columns, prefer_timestamp_ntz=False))
             .options(**baseline.files_a_batch(file))

@@ -21,7 +21,8 @@ from backend.idempotency import done_once
 from backend.relations.entry import one_relation
 from backend.relations.sample import look_at
 from backend.uploads.names import resolved
-from streamjoin.spec.sections import RelationFile
+from streamjoin.sources.registry import relation_kinds
+from streamjoin.spec.schema import fields_of_all, schema_of_relation
 
 router = APIRouter(prefix="/api/v1/relations", tags=["relations"])
 
@@ -31,7 +32,8 @@ _SPEC_SCHEMA = {
     "description": "An entry of `relations:` of a join file: files with rows, without time and delay.",
     "required": ["source", "path"],
     "additionalProperties": False,
-    "properties": RelationFile.model_json_schema()["properties"] | {"csv": {"type": "object"}},
+    "properties": fields_of_all(map(schema_of_relation, relation_kinds()))
+    | {"source": {"type": "string", "enum": [*relation_kinds()]}},
 }
 Spec = Annotated[dict[str, Any], WithJsonSchema(_SPEC_SCHEMA)]
 _EXAMPLE = {

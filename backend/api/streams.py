@@ -23,14 +23,15 @@ from backend.entries import check_name, check_size, pointing_into_spec
 from backend.idempotency import HEADER, done_once
 from backend.problems import Place, Problem
 from backend.streams import spool
-from backend.streams.entry import is_push, one_stream, opened_schema, shown_entry, stored_entry
+from backend.streams.entry import PUSH, is_push, one_stream, opened_schema, shown_entry, stored_entry
 from backend.streams.sample import look_at
 from backend.streams.times import TimeColumn
 from backend.streams.widened import Widened
 from backend.uploads.names import resolved
 from streamjoin.plan.schema import ARRIVAL
 from streamjoin.sources.credentials import split
-from streamjoin.spec.sections import StreamFile
+from streamjoin.sources.registry import SOURCES
+from streamjoin.spec.schema import fields_of_all, schema_of_stream
 
 router = APIRouter(prefix="/api/v1/streams", tags=["streams"])
 
@@ -39,9 +40,8 @@ _SPEC_SCHEMA = {
     "title": "StreamSpec",
     "description": "An entry of `streams:` of a join file; `source` may also be `push`, for rows that are posted.",
     "required": ["source", "time"],
-    "properties": StreamFile.model_json_schema(ref_template="#/components/schemas/{model}")["properties"]
-    | {"punctuate": {"type": "object"}, "shed": {"type": "object"}, "csv": {"type": "object"}, "source": {
-        "type": "string", "enum": ["parquet", "csv", "jsonl", "arrow", "kafka", "generator", "push"]}},
+    "properties": fields_of_all(map(schema_of_stream, SOURCES))
+    | {"source": {"type": "string", "enum": [*SOURCES, PUSH]}},
 }  # fmt: skip
 Spec = Annotated[dict[str, Any], WithJsonSchema(_SPEC_SCHEMA)]
 Secrets = Annotated[

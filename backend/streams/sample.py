@@ -19,10 +19,10 @@ from streamjoin.errors import InputError
 from streamjoin.intake.event_time import event_times, usable
 from streamjoin.intake.records import decoder
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
+from streamjoin.sources.kafka_kind import KafkaSettings
 from streamjoin.sources.source import first_rows
 from streamjoin.sources.topic import newest_values
 from streamjoin.spec.inputs import source_spec
-from streamjoin.spec.sections import StreamFile
 
 ROWS = 100
 """Records of each partition of a topic that are read."""
@@ -62,7 +62,7 @@ def look_at(entry: Mapping[str, Any], secrets: Mapping[str, str] | None = None) 
         raise InputError(
             f'"{schema.time}" is no column; columns are {", ".join(schema.columns.names[:50])}', field="time"
         )
-    if stream.source == "kafka":
+    if isinstance(stream, KafkaSettings):
         rows, bad = _newest_of_topic(stream, schema, secrets or {})
     else:
         with tempfile.TemporaryDirectory() as folder:
@@ -77,10 +77,9 @@ def look_at(entry: Mapping[str, Any], secrets: Mapping[str, str] | None = None) 
 
 
 def _newest_of_topic(
-    stream: StreamFile, schema: StreamSchema, secrets: Mapping[str, str]
+    stream: KafkaSettings, schema: StreamSchema, secrets: Mapping[str, str]
 ) -> tuple[pa.RecordBatch, Counter[str]]:
     """The newest records of each partition, and why others cannot be read."""
-    assert stream.servers is not None and stream.topic is not None and stream.format is not None
     values = newest_values(stream.servers, stream.topic, {**stream.client, **secrets}, ROWS)
     decoded = decoder(stream.format, schema.columns, avro_schema=stream.avro_schema).decode(values)
     return decoded.rows.slice(0, SKEW_ROWS), Counter(item.detail for item in decoded.bad)

@@ -18,11 +18,11 @@ from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import entry_of
 from streamjoin.plan.window import R, S, TimeWindow
 from streamjoin.sources import GeneratorSource, Read, Source
+from streamjoin.sources.kafka_kind import KafkaSettings
 from streamjoin.sources.topic import newest_values
 from streamjoin.spec.inputs import source_spec
 from streamjoin.spec.job import read_columns
 from streamjoin.spec.prepare import Bound
-from streamjoin.spec.sections import StreamFile
 
 SAMPLE_ROWS = 20_000
 SAMPLE_BYTES = 16 << 20
@@ -133,7 +133,7 @@ def _blocks(bound: Bound, side: int, names: tuple[str, ...], now_us: int) -> Ite
     """The rows of a stream, and how many records before and among them could not be read."""
     schema = bound.plan.streams[side]
     stream = bound.file.streams[schema.name]
-    if stream.source == "kafka":
+    if isinstance(stream, KafkaSettings):
         yield _newest(stream, schema, names)
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -157,8 +157,7 @@ def _reads(source: Source, now_us: int) -> Iterator[Read]:
         start = end
 
 
-def _newest(stream: StreamFile, schema: StreamSchema, names: tuple[str, ...]) -> tuple[pa.RecordBatch, int]:
-    assert stream.servers is not None and stream.topic is not None and stream.format is not None
+def _newest(stream: KafkaSettings, schema: StreamSchema, names: tuple[str, ...]) -> tuple[pa.RecordBatch, int]:
     values = newest_values(stream.servers, stream.topic, stream.client, TOPIC_ROWS)
     decoded = decoder(stream.format, schema.columns, avro_schema=stream.avro_schema).decode(values)
     return decoded.rows.select(list(names)), len(decoded.bad)

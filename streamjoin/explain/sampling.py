@@ -21,7 +21,7 @@ from streamjoin.plan.sharing import Plan
 from streamjoin.plan.stages import AnyPlan, entry_of
 from streamjoin.plan.window import CountWindow, TimeWindow
 from streamjoin.sources.source import first_rows
-from streamjoin.spec.inputs import source_spec
+from streamjoin.spec.inputs import is_sparks, source_spec
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.prepare import Bound
 
@@ -83,7 +83,7 @@ def look(bound: Bound) -> Look:
 def _first(file: JoinFile, schema: StreamSchema) -> pa.RecordBatch | None:
     """A stream's first rows; None where there are none, or nobody can look."""
     stream = file.streams[schema.name]
-    if stream.source == "kafka" or schema.time == ARRIVAL:
+    if is_sparks(stream) or schema.time == ARRIVAL:
         return None
     with tempfile.TemporaryDirectory() as folder:
         try:

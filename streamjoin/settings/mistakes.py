@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Sequence
-
 from pydantic import BaseModel, ValidationError
 
 from streamjoin.errors import InputError
 from streamjoin.settings.places import fields_at
 from streamjoin.settings.values import cut, shown
-from streamjoin.settings.variants import REFUSED
+from streamjoin.settings.variants import REFUSED, near
 
 
-def first_error(
-    wrong: ValidationError, model: type[BaseModel], refusal: Callable[[Sequence[str]], str | None] = lambda place: None
-) -> InputError:
+def first_error(wrong: ValidationError, model: type[BaseModel]) -> InputError:
     """The mistake of a file that says most, as a sentence with its field.
 
     Args:
         model: what the file was read as.
-        refusal: why there is no such field at a place, where there is more to say than that.
     """
     # A misspelt field is also a missing one; what stands there tells more than what does not.
-    error = min(wrong.errors(), key=lambda error: error["type"] not in (REFUSED, "extra_forbidden"))
+    error = min(
+        wrong.errors(),
+        key=lambda error: (error["loc"][-1:] != ("[key]",), error["type"] not in (REFUSED, "extra_forbidden")),
+    )
     place = [str(part) for part in error["loc"]]
     if place[-1] == "[key]":
         return InputError(f"{shown(error['input'])} is no name; names are texts, so put it into quotes",
                           field=cut(".".join(place[:-2])))  # fmt: skip
     field = cut(".".join(place))
     match error["type"]:
-        case "extra_forbidden" if reason := refusal(place):
-            return InputError(reason, field=field)
         case "extra_forbidden":
-            known = fields_at(model, place[:-1])
-            near = difflib.get_close_matches(place[-1], known, 1)
-            hint = f'did you mean "{near[0]}"?' if near else f"fields here are {', '.join(known)}"
-            return InputError(f"there is no such field; {hint}", field=field)
+            return InputError(near(place[-1], fields_at(model, place[:-1])), field=field)
         case "missing":
             return InputError(f"is missing{_meant(place)}", field=field)
         case kind if kind == REFUSED:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from streamjoin.settings.places import fields_at
 from streamjoin.settings.setting import Settings
+from streamjoin.settings.values import either, shown
 
 REFUSED = "refused"
 """The type of errors whose message is the whole sentence."""
@@ -26,37 +28,62 @@ def as_kind(model: type[Model], value: Mapping[str, Any], noun: str, kinds: Mapp
     Raises:
         ValidationError: of fields that it does not take, or lacks, with a sentence for each; or of wrong values.
     """
-    fields = {field.alias or name: field for name, field in model.model_fields.items()}
-    wrong = [(name, _no_such_field(str(name), noun, list(fields), kinds)) for name in value if name not in fields]
-    wrong += [] if wrong else [
-        (name, f"is missing; {noun} needs {field.description}")
-        for name, field in fields.items()
-        if field.is_required() and name not in value
-    ]  # fmt: skip
-    if wrong:
-        raise refusal(model.__name__, wrong)
-    return model.model_validate(value)
+    known = fields_at(model, [])
+    if extra := [name for name in value if name not in known]:
+        raise refusal(model, [((name,), _no_such_field(str(name), noun, known, kinds)) for name in extra])
+    own = set().union(*(fields_at(kind, []) for kind in kinds.values()))
+    needed = {field.alias or name: field for name, field in model.model_fields.items() if field.is_required()}
+    if missing := [name for name in needed if name in own and name not in value]:
+        says = {name: needed[name].description for name in missing}
+        raise refusal(model, [((name,), f"is missing; {noun} needs it: {says[name]}") for name in missing])
+    try:
+        return model.model_validate(value)
+    except ValidationError as wrong:
+        errors = [error for error in wrong.errors() if error["type"] == "extra_forbidden"]
+        if not errors:
+            raise
+        # Below its fields only its own model knows which others there are.
+        raise refusal(model, [(error["loc"], _hint(model, error["loc"])) for error in errors]) from None
 
 
-def refusal(title: str, wrong: list[tuple[str, str]]) -> ValidationError:
-    """Errors with a field and a sentence each; with an empty field one is about all of it."""
+def chosen(value: Mapping[str, Any], tag: str, kinds: Iterable[str]) -> str:
+    """The kind that a section names.
+
+    Raises:
+        ValidationError: it names none, or one that there is not.
+    """
+    names = list(kinds)
+    if tag not in value:
+        *others, last = names
+        raise refusal(BaseModel, [((tag,), f"is missing; it is {', '.join(others)} or {last}")])
+    if (name := value[tag]) not in names:
+        empty = "is empty; give it a value or leave the field out"
+        wrong = empty if name is None else f"must be {either(names)}, not {shown(name)}"
+        raise refusal(BaseModel, [((tag,), wrong)])
+    return str(name)
+
+
+def refusal(model: type[BaseModel], wrong: Sequence[tuple[tuple[int | str, ...], str]]) -> ValidationError:
+    """Errors with a place and a sentence each; an empty place is the section itself."""
     errors = [
-        InitErrorDetails(
-            type=PydanticCustomError(REFUSED, "{says}", {"says": says}), loc=(field,) if field else (), input=None
-        )
-        for field, says in wrong
+        InitErrorDetails(type=PydanticCustomError(REFUSED, "{says}", {"says": says}), loc=place, input=None)
+        for place, says in wrong
     ]
-    return ValidationError.from_exception_data(title, errors)
+    return ValidationError.from_exception_data(model.__name__, errors)
 
 
-def _no_such_field(name: str, noun: str, known: list[str], kinds: Mapping[str, type[Settings]]) -> str:
-    takers = [kind for kind, model in kinds.items() if name in _names(model)]
-    if takers:
-        return f"{noun} takes no such field; it is for {' and '.join(takers)}"
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f'did you mean "{near[0]}"?' if near else f"fields here are {', '.join(known)}"
+def _hint(model: type[BaseModel], place: tuple[int | str, ...]) -> str:
+    *above, name = map(str, place)
+    return near(name, fields_at(model, above))
+
+
+def near(name: str, known: list[str]) -> str:
+    """That there is no such field, with the one that may have been meant, or all there are."""
+    found = difflib.get_close_matches(name, known, 1)
+    hint = f'did you mean "{found[0]}"?' if found else f"fields here are {', '.join(known)}"
     return f"there is no such field; {hint}"
 
 
-def _names(model: type[BaseModel]) -> set[str]:
-    return {field.alias or name for name, field in model.model_fields.items()}
+def _no_such_field(name: str, noun: str, known: list[str], kinds: Mapping[str, type[Settings]]) -> str:
+    takers = [kind for kind, model in kinds.items() if name in fields_at(model, [])]
+    return f"{noun} takes no such field; it is for {' and '.join(takers)}" if takers else near(name, known)

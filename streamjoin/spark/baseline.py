@@ -22,8 +22,10 @@ from streamjoin.plan.expression import Column as StreamColumn
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import ARRIVAL
 from streamjoin.plan.window import R, S, TimeWindow
+from streamjoin.sources.file_kinds import CsvSettings, FileSettings
 from streamjoin.sources.filelog import root_of
 from streamjoin.sources.files import BATCH_BYTES
+from streamjoin.sources.kafka_kind import KafkaSettings
 from streamjoin.spark.driver import POLL_S, BatchTimes, first_cause
 from streamjoin.spark.figures import quantiles, weighted
 from streamjoin.spark.memory import MemorySampler
@@ -41,13 +43,13 @@ def refusal(bound: Bound) -> str | None:
     for name, stream in bound.file.streams.items():
         if stream.source in ("generator", "arrow"):
             return f"Spark has no source for stream {name}: it is {stream.source}; write it to Parquet first"
-        if stream.source == "kafka" and stream.format != "json":
+        if isinstance(stream, KafkaSettings) and stream.format != "json":
             return f"Spark's side of the comparison reads JSON from Kafka, and stream {name} is {stream.format}"
-        if not stream.csv.header or stream.csv.names is not None:
+        if isinstance(stream, CsvSettings) and (not stream.csv.header or stream.csv.names is not None):
             return (
                 f"Spark's side of the comparison reads CSV with a line of column names, and stream {name} has csv.names"
             )
-        if stream.path is not None and "**" in stream.path:
+        if isinstance(stream, FileSettings) and "**" in stream.path:
             return f"Spark's patterns have no **, and the path of stream {name} has; name its folders with *"
         if nested := [
             one for schema in bound.plan.streams if schema.name == name for one in schema.columns.names if "." in one
@@ -185,11 +187,11 @@ def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
     stream = bound.file.streams[schema.name]
     spark_schema = from_arrow_schema(schema.columns, prefer_timestamp_ntz=False)
     reader = session.readStream
-    if stream.source == "kafka":
+    if isinstance(stream, KafkaSettings):
         frame = (
             reader.format("kafka")
-            .option("kafka.bootstrap.servers", stream.servers or "")
-            .option("subscribe", stream.topic or "")
+            .option("kafka.bootstrap.servers", stream.servers)
+            .option("subscribe", stream.topic)
             .option("startingOffsets", stream.starting)
             .option("maxOffsetsPerTrigger", bound.file.run.offsets_per_batch)
             .load()
@@ -197,12 +199,12 @@ def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
             .select("row.*")
         )
     else:
-        assert stream.path is not None
-        path = bound.file.resolve(stream.path)
+        assert isinstance(stream, FileSettings)
+        path, csv = bound.file.resolve(stream.path), stream.dialect
         frame = (
             reader.format({"jsonl": "json"}.get(stream.source, stream.source))
             .schema(spark_schema)
-            .options(header=True, sep=stream.csv.delimiter, quote=stream.csv.quote, nullValue=stream.csv.null)
+            .options(header=True, sep=csv.delimiter, quote=csv.quote, nullValue=csv.null)
             .options(**files_a_batch(bound.file))
             .options(**_below(path))
             .load(str(path.parent if path.is_file() else path))

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from streamjoin.errors import InputError
 from streamjoin.operators import registry
 from streamjoin.results.parts import Sink
+from streamjoin.sources.kafka_kind import KafkaSettings
 from streamjoin.spark.driver import BatchReport, Driver, Progress
 from streamjoin.spark.figures import quantiles, rho, weighted
 from streamjoin.spark.kafka import Topic
@@ -54,11 +55,10 @@ def run_file(
 
 def topics_of(bound: Bound) -> dict[int, Topic]:
     """The Kafka topics of a join, by the number of the stream."""
-    found = {}
+    found: dict[int, Topic] = {}
     for side, schema in enumerate(bound.plan.streams):
         stream = bound.file.streams[schema.name]
-        if stream.source == "kafka":
-            assert stream.servers and stream.topic and stream.format
+        if isinstance(stream, KafkaSettings):
             found[side] = Topic(
                 stream.servers, stream.topic, stream.format, stream.starting, bound.file.run.offsets_per_batch,
                 _avro_schema(bound.file, stream.avro_schema, schema.name), stream.client,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamjoin.operators import registry
 from streamjoin.settings.places import fields_on
 from streamjoin.settings.setting import KEEPS_STATE, form_of
+from streamjoin.sources.registry import SOURCES
 from streamjoin.spec.joinfile import Sections
 
 
@@ -15,8 +16,11 @@ def keeps_state(field: str) -> bool:
         field: dotted, such as `run.slots`; what a mapping holds follows what is said of it.
     """
     section, *below = field.split(".")
-    models = [kind.settings for kind in registry.REGISTRY.values()] if section == "operator" else []
-    ways = [fields_on(Sections, [section, *below]), *(fields_on(model, below) for model in models)]
+    ways = [fields_on(Sections, [section, *below])]
+    if section == "operator":
+        ways += [fields_on(kind.settings, below) for kind in registry.REGISTRY.values()]
+    if section == "streams":
+        ways += [fields_on(kind.settings, below[1:]) for kind in SOURCES.values()]
     said = [[form[KEEPS_STATE] for one in way if KEEPS_STATE in (form := form_of(one))] for way in ways]
-    # What is said closest to the field counts, and every operator that has it must agree.
+    # What is said closest to the field counts, and every kind that has it must agree.
     return any(said) and all(way[-1] for way in said if way)

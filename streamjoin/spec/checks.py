@@ -7,27 +7,9 @@ import re
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.values import cut, shown
+from streamjoin.sources.registry import SOURCES
 from streamjoin.spec.sections import ONE_OF, PunctuateFile, RelationFile, ResultsFile, SnapshotFile, StreamFile
 
-_NEEDED = {
-    "parquet": ("path",), "csv": ("path",), "jsonl": ("path",), "arrow": ("path",),
-    "kafka": ("servers", "topic", "format"), "generator": ("kind",),
-}  # fmt: skip
-_FOR_FILES = frozenset({"path", "schema_"})
-_OF_SOURCE = {
-    "parquet": _FOR_FILES, "csv": _FOR_FILES | {"csv"}, "jsonl": _FOR_FILES, "arrow": _FOR_FILES,
-    "kafka": frozenset({"servers", "topic", "format", "avro_schema", "starting", "client", "schema_"}),
-    "generator": frozenset({"kind", "rate", "rows", "seed", "begin", "options"}),
-}  # fmt: skip
-"""The fields of a stream that mean something to one kind of source only."""
-STREAMS_ONLY = {
-    **dict.fromkeys(("time", "time_unit", "delay", "punctuate"),
-                    "a relation has no time; leave it out, or write the table under streams"),
-    "shed": "a relation has no time, and nothing of it is shed; leave it out",
-    **{field: f"a relation is a finite table of files; this is for {source} streams"
-       for source in ("kafka", "generator") for field in _OF_SOURCE[source] - _FOR_FILES},
-}  # fmt: skip
-"""Why a relation takes no such field."""
 NAMED = {"streams": "stream", "relations": "relation"}
 """Sections whose entries have names that a query uses."""
 
@@ -41,7 +23,14 @@ def check_name(name: str, section: str) -> str:
     return place
 
 
-def _check_columns(entry: StreamFile | RelationFile, place: str) -> None:
+def _check_source(entry: StreamFile | RelationFile, place: str) -> None:
+    kind = SOURCES[entry.source]
+    for field, path in kind.files(entry).items():
+        check_path(path, f"{place}.{field}")
+    try:
+        kind.check(entry, entry.schema_ is not None)
+    except InputError as wrong:
+        raise InputError(wrong.message, field=f"{place}.{wrong.field}") from None
     try:
         entry.arrow_schema()
     except InputError as wrong:
@@ -49,39 +38,13 @@ def _check_columns(entry: StreamFile | RelationFile, place: str) -> None:
 
 
 def check_relation(name: str, relation: RelationFile) -> None:
-    place = check_name(name, "relations")
-    check_path(relation.path, f"{place}.path")
-    if relation.source == "csv":
-        _check_csv(relation, f"{place}.csv")
-    elif "csv" in relation.model_fields_set:
-        raise InputError(f"a {relation.source} relation takes no such field; it is for csv", field=f"{place}.csv")
-    _check_columns(relation, place)
-
-
-def _check_csv(entry: StreamFile | RelationFile, place: str) -> None:
-    csv = entry.csv
-    for field, mark in (("delimiter", csv.delimiter), ("quote", csv.quote)):
-        if (mark or field == "delimiter") and (len(mark) != 1 or not mark.isascii() or mark in "\r\n\0"):
-            raise InputError(f"{shown(mark)} is not one ASCII character, such as {_MARKS[field]}",
-                             field=f"{place}.{field}")  # fmt: skip
-    if csv.delimiter == csv.quote:
-        raise InputError("is the delimiter, too; the two differ", field=f"{place}.quote")
-    if any(mark and mark in csv.null for mark in (csv.delimiter, csv.quote, "\r", "\n")):
-        raise InputError(f"{shown(csv.null)} has a delimiter, a quote or a line break in it", field=f"{place}.null")
-    if csv.names is not None and (not csv.names or len(set(csv.names)) < len(csv.names)):
-        raise InputError("needs a name for each column, each once", field=f"{place}.names")
-    if not csv.header and csv.names is None and entry.schema_ is None:
-        raise InputError("is missing; without a line of column names give names or a schema", field=f"{place}.names")
-
-
-_MARKS = {"delimiter": '";"', "quote": '"\'", or "" for none'}
+    """Refuse a relation whose fields do not go together."""
+    _check_source(relation, check_name(name, "relations"))
 
 
 def check_stream(name: str, stream: StreamFile) -> None:
+    """Refuse a stream whose fields do not go together."""
     place = check_name(name, "streams")
-    for field in _NEEDED[stream.source]:
-        if getattr(stream, field) is None:
-            raise InputError(f"is missing; a {stream.source} stream needs it", field=f"{place}.{field}")
     if stream.shed is not None:
         try:
             stream.shed.rule()
@@ -89,23 +52,7 @@ def check_stream(name: str, stream: StreamFile) -> None:
             raise InputError(wrong.message, field=f"{place}.shed.{wrong.field}") from None
     if stream.punctuate is not None:
         _check_punctuate(stream.punctuate, f"{place}.punctuate")
-    special = frozenset().union(*_OF_SOURCE.values())
-    for field in stream.model_fields_set & special - _OF_SOURCE[stream.source]:
-        takers = " and ".join(source for source, fields in _OF_SOURCE.items() if field in fields)
-        raise InputError(
-            f"a {stream.source} stream takes no such field; it is for {takers}",
-            field=f"{place}.{field.rstrip('_')}",
-        )
-    if stream.path is not None:
-        check_path(stream.path, f"{place}.path")
-    if stream.source == "csv":
-        _check_csv(stream, f"{place}.csv")
-    if stream.source == "kafka" and stream.schema_ is None:
-        raise InputError("is missing; Kafka records do not carry one", field=f"{place}.schema")
-    if stream.format == "avro" and stream.avro_schema is None:
-        raise InputError("is missing; Avro records are read with the schema they were written with",
-                         field=f"{place}.avro_schema")  # fmt: skip
-    _check_columns(stream, place)
+    _check_source(stream, place)
 
 
 def _check_punctuate(punctuate: PunctuateFile, place: str) -> None:

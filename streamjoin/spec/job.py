@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.slot import StageJob
-from streamjoin.errors import InputError
 from streamjoin.index.columns import routed_columns
 from streamjoin.intake.shedding import Shedding
 from streamjoin.plan.expression import columns_of
@@ -21,33 +20,11 @@ from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import SIMPLE_TYPES
 from streamjoin.plan.sharing import Lasting, Plan, SharedPlan
 from streamjoin.plan.stages import AnyPlan, Cascade, entry_of, stages_of
-from streamjoin.sources import FileSource, GeneratorSource, Source
+from streamjoin.sources import Source
+from streamjoin.sources.spec import SourceSpec
 
 IDENTITY_FILE = "job.json"
 """Says what a checkpoint belongs to."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSpec:
-    """How to open a source; opening it reads its log.
-
-    Args:
-        kind: parquet, arrow, jsonl, csv or generator. Kafka is Spark's own source and not opened by us.
-        settings: the arguments of the source's class.
-        schema: the stream's columns.
-    """
-
-    kind: str
-    settings: Mapping[str, Any]
-    schema: pa.Schema | None = None
-
-    def open(self, stream: str, log: Path) -> Source:
-        """The source; `log` is where a file source keeps its log."""
-        if self.kind == "generator":
-            return GeneratorSource(**self.settings)
-        if self.kind in ("parquet", "arrow", "jsonl", "csv"):
-            return FileSource(stream, self.kind, log=log, schema=self.schema, **self.settings)
-        raise InputError(f'"{self.kind}" is no source that can be opened here')
 
 
 @dataclass(frozen=True, slots=True)

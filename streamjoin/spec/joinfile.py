@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.places import fields_at
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import cut, shown
-from streamjoin.spec.checks import NAMED, STREAMS_ONLY, check_path, check_relation, check_results, check_stream
+from streamjoin.spec.checks import NAMED, check_path, check_relation, check_results, check_stream
 from streamjoin.spec.sections import OperatorFile, QueryFile, RelationFile, ResultsFile, RunFile, StreamFile
 from streamjoin.spec.text import read_yaml
 
@@ -150,16 +150,12 @@ def of_content(content: Mapping[str, Any], *, base: Path = Path(), name: str = "
     try:
         file = JoinFile.model_validate({**content, "base": base, "name": name})
     except ValidationError as wrong:
-        raise first_error(wrong, Sections, _refusal) from None
+        raise first_error(wrong, Sections) from None
     _check(file)
     return file
 
 
 _SECTIONS = "streams and query or queries, and may have relations, operator, results and run"
-
-
-def _refusal(place: Sequence[str]) -> str | None:
-    return STREAMS_ONLY.get(place[-1]) if place[0] == "relations" else None
 
 
 def _override(content: dict[str, Any], field: str, value: str) -> None:

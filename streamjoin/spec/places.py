@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from streamjoin.errors import InputError
 from streamjoin.results.stores.registry import STORES
 from streamjoin.sources.filelog import would_read
+from streamjoin.sources.registry import SOURCES
 from streamjoin.spec.joinfile import JoinFile
+from streamjoin.spec.sections import RelationFile, StreamFile
 
 
 def check_places(file: JoinFile) -> None:
@@ -47,11 +49,11 @@ def check_places(file: JoinFile) -> None:
 
 def _inputs(file: JoinFile) -> Iterator[tuple[str, Path]]:
     """What is read from files, and where it is."""
-    for name, stream in file.streams.items():
-        if stream.path is not None:
-            yield f"stream {name}", file.resolve(stream.path)
-    for name, relation in file.relations.items():
-        yield f"relation {name}", file.resolve(relation.path)
+    entries: Mapping[str, StreamFile | RelationFile]
+    for what, entries in (("stream", file.streams), ("relation", file.relations)):
+        for name, entry in entries.items():
+            for path in SOURCES[entry.source].files(entry).values():
+                yield f"{what} {name}", file.resolve(path)
 
 
 def _check_folder(folder: Path, field: str, rule: str) -> None:

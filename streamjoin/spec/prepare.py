@@ -22,7 +22,7 @@ from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.sharing import SharedPlan
 from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
 from streamjoin.results.parts import Sink
-from streamjoin.spec.inputs import is_bounded, open_inputs, source_spec
+from streamjoin.spec.inputs import is_bounded, is_sparks, open_inputs, source_spec
 from streamjoin.spec.job import (
     Job,
     Recorded,
@@ -86,7 +86,7 @@ class Bound:
             {
                 number: source_spec(file, file.streams[stream.name], stream)
                 for number, stream in enumerate(self.plan.streams)
-                if file.streams[stream.name].source != "kafka"
+                if not is_sparks(file.streams[stream.name])
             },
             file.run.strict,
             file.run.heartbeat if heartbeat else 0,

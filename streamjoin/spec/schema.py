@@ -19,9 +19,12 @@ from pydantic import BaseModel
 from streamjoin.operators import registry
 from streamjoin.operators.kind import CommonSettings, OperatorKind
 from streamjoin.results.stores.registry import STORES
+from streamjoin.sources.file_kinds import CsvFile
+from streamjoin.sources.kind import Columns
+from streamjoin.sources.registry import SOURCES, relation_kinds
 from streamjoin.spec.joinfile import Sections
 from streamjoin.spec.reference import kinds_table, pages_with_tables, settings_table, with_tables
-from streamjoin.spec.sections import CsvFile, ResultsFile, RunFile, ShedFile, SnapshotFile
+from streamjoin.spec.sections import RelationFile, ResultsFile, RunFile, ShedFile, SnapshotFile, StreamFile
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "join-file.schema.json"
 Schema = dict[str, Any]
@@ -37,6 +40,8 @@ def join_file_schema() -> Schema:
     parts: dict[str, Schema] = whole.pop("$defs")
     parts["OperatorFile"] = operator_schema()
     parts["ResultsFile"] = results_schema()
+    parts["StreamFile"] = _choice("a stream, of one of the sources", list(map(schema_of_stream, SOURCES)))
+    parts["RelationFile"] = _choice("a finite table", list(map(schema_of_relation, relation_kinds())))
     return {
         "$schema": _DIALECT,
         "title": "StreamJoin's join file",
@@ -101,6 +106,24 @@ def results_schema() -> Schema:
     return _choice("where results go", [*ends, *map(schema_of_store, STORES)])
 
 
+def schema_of_stream(source: str) -> Schema:
+    """An entry of `streams:` of this source."""
+    kind = SOURCES[source]
+    found = variant({}, [kind.settings, StreamFile], ["schema"] if kind.columns is Columns.GIVEN else [])
+    if kind.columns is Columns.OWN:
+        del found["properties"]["schema"]
+    found["properties"]["source"] = _tag(source, kind.says)
+    return found
+
+
+def schema_of_relation(source: str) -> Schema:
+    """An entry of `relations:` of this source."""
+    kind = SOURCES[source]
+    found = variant({}, [kind.settings, RelationFile])
+    found["properties"]["source"] = _tag(source, kind.says)
+    return found
+
+
 def schema_of_store(name: str) -> Schema:
     """`results:` of a join file that names this store."""
     kind = STORES[name]
@@ -109,6 +132,11 @@ def schema_of_store(name: str) -> Schema:
     for field in ("parquet", "jsonl", "discard"):
         del found["properties"][field]
     return found
+
+
+def fields_of_all(kinds: Iterable[Schema]) -> dict[str, Schema]:
+    """The fields of several kinds of one section together."""
+    return {field: one for kind in kinds for field, one in kind["properties"].items()}
 
 
 def _tag(value: str, says: str) -> Schema:
@@ -162,13 +190,17 @@ def schema_text() -> str:
 def table_of(name: str) -> str:
     """A table of settings for docs, by its name, such as `operator biclique` or `run`."""
     section, _, choice = name.partition(" ")
+    if section == "streams":
+        return kinds_table({source: _untagged(schema_of_stream(source)) for source in SOURCES})
+    if section == "relations":
+        return kinds_table({source: _untagged(schema_of_relation(source)) for source in relation_kinds()})
     if section == "stores":
         return kinds_table({kind: _untagged(schema_of_store(kind)) for kind in STORES})
     return settings_table(_untagged(schema_of_operator(choice) if section == "operator" else section_schema(section)))
 
 
 def _untagged(found: Schema) -> Schema:
-    return {field: one for field, one in found["properties"].items() if "const" not in one}
+    return {field: one for field, one in found["properties"].items() if field not in ("source", "store", "name")}
 
 
 def write() -> None:

@@ -10,29 +10,17 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import BeforeValidator, ConfigDict, Field, ModelWrapValidatorHandler, create_model, model_validator
+from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, create_model, model_validator
 
-from streamjoin.intake.dialect import Dialect
 from streamjoin.intake.shedding import ShedRule
 from streamjoin.operators.kind import CommonSettings
 from streamjoin.plan.schema import parse_schema
 from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.setting import Settings, setting
-from streamjoin.settings.values import Count, Flag, Rate, Seed, Setting, Slots, Span, either, shown
-from streamjoin.settings.variants import as_kind, refusal
-
-_ENDLESS = {
-    "kafka": "a topic never ends, so write it under streams",
-    "generator": "write the rows to files first, with streamjoin generate",
-    "push": "rows are pushed into streams only",
-}
-
-
-def _of_files(source: object) -> object:
-    """A relation's source; those that never end are refused with the way out."""
-    if isinstance(source, str) and (way_out := _ENDLESS.get(source)):
-        raise ValueError(f"a relation is a finite table of files; {way_out}")
-    return source
+from streamjoin.settings.values import Count, Flag, Setting, Slots, Span
+from streamjoin.settings.variants import as_kind, chosen, refusal
+from streamjoin.sources.kind import Columns
+from streamjoin.sources.registry import SOURCES, relation_kinds
 
 
 class PunctuateFile(Settings):
@@ -61,79 +49,97 @@ class ShedFile(Settings):
         return ShedRule(self.threshold, self.capacity, self.base, self.shape)
 
 
-class CsvFile(Settings):
-    """`csv:` of a stream or relation: see `Dialect`."""
+class EntryFile(Settings):
+    """What streams and relations share."""
 
-    delimiter: Annotated[str, setting("one ASCII character")] = ","
-    header: Annotated[Flag, setting("whether files begin with a line of column names")] = True
-    names: Annotated[
-        list[str] | None, setting("the columns' names, in the files' order, in place of those in the files")
-    ] = None
-    null: Annotated[str, setting("what stands for NULL where it is not in quotes")] = ""
-    quote: Annotated[str, setting("one ASCII character, doubled inside a quoted field; empty for none")] = '"'
-
-    def dialect(self) -> Dialect:
-        """The dialect."""
-        names = None if self.names is None else tuple(self.names)
-        return Dialect(self.delimiter, self.quote, self.null, self.header, names)
-
-
-class StreamFile(Settings):
-    """One entry of `streams:`."""
-
-    source: Annotated[
-        Literal["parquet", "csv", "jsonl", "arrow", "kafka", "generator"], setting("where its rows come from")
-    ]
-    path: Annotated[str | None, setting("a file, a folder, or a pattern such as data/**/*.csv")] = None
-    csv: Annotated[CsvFile, setting("how CSV files are written")] = CsvFile()
-    servers: Annotated[str | None, setting("bootstrap servers, host:port, with commas between them")] = None
-    topic: Annotated[str | None, setting("one topic")] = None
-    format: Annotated[Literal["json", "csv", "avro", "arrow"] | None, setting("how its records are written")] = None
-    avro_schema: Annotated[
-        str | dict[str, Any] | None, setting("the writer's schema: as JSON, as a mapping, or the path of a file")
-    ] = None
-    starting: Annotated[Literal["earliest", "latest"], setting("where the first batch ever begins")] = "earliest"
-    client: Annotated[dict[str, Setting], setting("settings of the Kafka client", keeps_state=True)] = Field(
-        default_factory=dict
-    )
-    kind: Annotated[str | None, setting("which generator")] = None
-    rate: Annotated[Rate, setting("rows per second of event time, and of the clock", keeps_state=True)] = 10_000.0
-    rows: Annotated[Count | None, setting("where the stream ends")] = None
-    seed: Annotated[Seed, setting("another seed gives other values")] = 1
-    begin: Annotated[Literal["now"] | None, setting("now: event times begin when the job does first")] = None
-    options: Annotated[dict[str, float], setting("of the generator")] = Field(default_factory=dict)
-    schema_: Annotated[dict[str, str] | None, setting("the columns: name -> type", unset="as its files have them")] = (
+    source: str
+    schema_: Annotated[dict[str, str] | None, setting("the columns: name -> type", unset="as the source has them")] = (
         Field(default=None, alias="schema")
     )
+
+    def arrow_schema(self) -> pa.Schema | None:
+        """The given columns; None where the source carries them."""
+        return None if self.schema_ is None else parse_schema(self.schema_, self._what())
+
+    @classmethod
+    def _what(cls) -> str:
+        return "stream"
+
+
+class StreamFile(EntryFile):
+    """One entry of `streams:`; with the fields of its source, see `sources/registry.py`."""
+
+    source: Annotated[str, setting("where its rows come from")]
     time: Annotated[str, setting("the column of the event time, or arrival for data without one")]
     time_unit: Annotated[Literal["s", "ms", "us"], setting("unit of a time column of integers")] = "us"
     delay: Annotated[
         Span, setting("disorder inside which results are exact"), Field(json_schema_extra={"default": "0s"})
     ] = 0
-    punctuate: Annotated[PunctuateFile | None, setting("where snapshots close by punctuation", keeps_state=True)] = None
+    punctuate: Annotated[
+        PunctuateFile | None, setting("where snapshots close by punctuation", unset="none", keeps_state=True)
+    ] = None
     shed: Annotated[ShedFile | None, setting("drops tuples under overload", unset="off")] = None
 
-    def arrow_schema(self) -> pa.Schema | None:
-        """The given columns; None where the source carries them."""
-        return None if self.schema_ is None else parse_schema(self.schema_)
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_its_kind(cls, value: Any, handler: ModelWrapValidatorHandler[StreamFile]) -> StreamFile:
+        """With the fields of its source."""
+        if cls is not StreamFile or not isinstance(value, Mapping):
+            return handler(value)
+        kinds = {kind.name: kind.settings for kind in SOURCES.values()}
+        name = chosen(value, "source", kinds)
+        if SOURCES[name].columns is Columns.OWN and "schema" in value:
+            takers = [kind.name for kind in SOURCES.values() if kind.columns is not Columns.OWN]
+            says = f"a {name} stream takes no such field; it is for {' and '.join(takers)}"
+            raise refusal(cls, [(("schema",), says)])
+        return as_kind(stream_model(name), value, f"a {name} stream", kinds)
 
 
-class RelationFile(Settings):
-    """One entry of `relations:`: a finite table of files; see `streamjoin.sources.relation`."""
+class RelationFile(EntryFile):
+    """One entry of `relations:`: a finite table; with the fields of its source, see `sources.relation`."""
 
-    source: Annotated[
-        Annotated[Literal["parquet", "csv", "jsonl", "arrow"], BeforeValidator(_of_files)],
-        setting("how its files are written"),
+    source: Annotated[str, setting("where its rows are")]
+
+    @classmethod
+    def _what(cls) -> str:
+        return "relation"
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_its_kind(cls, value: Any, handler: ModelWrapValidatorHandler[RelationFile]) -> RelationFile:
+        """With the fields of its source."""
+        if cls is not RelationFile or not isinstance(value, Mapping):
+            return handler(value)
+        if wrong := [((field,), reason) for field in value if (reason := _streams_only(str(field)))]:
+            raise refusal(cls, wrong)
+        if reason := _no_relation(value.get("source")):
+            raise refusal(cls, [(("source",), reason)])
+        kinds = relation_kinds()
+        name = chosen(value, "source", kinds)
+        return as_kind(relation_model(name), value, f"a {name} relation", kinds)
+
+
+_PUSH = "push"
+_NO_TIME = "a relation has no time; leave it out, or write the table under streams"
+
+
+def _no_relation(source: object) -> str | None:
+    """Why a relation cannot be of a source that streams may have."""
+    kind = SOURCES.get(source) if isinstance(source, str) else None
+    reason = "rows are pushed into streams only" if source == _PUSH else kind and kind.no_relation
+    return f"a relation is a finite table of files; {reason}" if reason else None
+
+
+def _streams_only(field: str) -> str | None:
+    """Why a relation has no such field, where a stream has it."""
+    if field == "shed":
+        return "a relation has no time, and nothing of it is shed; leave it out"
+    if field in StreamFile.model_fields and field not in RelationFile.model_fields and field != "schema":
+        return _NO_TIME
+    takers = [
+        kind.name for kind in SOURCES.values() if kind.no_relation is not None and field in kind.settings.model_fields
     ]
-    path: Annotated[str, setting("a file, or a folder, whose files are the table together")]
-    csv: Annotated[CsvFile, setting("how CSV files are written")] = CsvFile()
-    schema_: Annotated[dict[str, str] | None, setting("the columns: name -> type", unset="those of the first file")] = (
-        Field(default=None, alias="schema")
-    )
-
-    def arrow_schema(self) -> pa.Schema | None:
-        """The given columns; None where the files carry them."""
-        return None if self.schema_ is None else parse_schema(self.schema_, "relation")
+    return f"a relation is a finite table of files; this is for {' and '.join(takers)} streams" if takers else None
 
 
 class OperatorFile(CommonSettings):
@@ -211,22 +217,31 @@ class ResultsFile(Settings):
         if cls is not ResultsFile or not isinstance(value, Mapping):
             return handler(value)
         kinds = {name: kind.settings for name, kind in STORES.items()}
-        if (store := value.get("store")) is None:
-            of_stores = set().union(*(kind.model_fields for kind in kinds.values())) & value.keys()
+        if value.get("store") is None:
+            of_stores = sorted(set().union(*(kind.model_fields for kind in kinds.values())) & value.keys())
             if of_stores and value.keys() & {"parquet", "jsonl", "discard"}:
-                raise refusal("results", [(field, "is for result stores only") for field in sorted(of_stores)])
+                raise refusal(cls, [((field,), "is for result stores only") for field in of_stores])
             if of_stores:
-                raise refusal("results", [("", ONE_OF)])
+                raise refusal(cls, [((), ONE_OF)])
             return handler(value)
-        if store not in kinds:
-            raise refusal("results", [("store", f"must be {either(kinds)}, not {shown(store)}")])
+        store = chosen(value, "store", kinds)
         return as_kind(results_model(store), value, store, kinds)
 
 
 @cache
 def _joined(base: type[Any], own: type[Settings]) -> type[Any]:
     """The fields of every such section, and those of one kind."""
-    return create_model(f"{base.__name__} of {own.__name__}", __base__=(base, own))
+    return create_model(f"{base.__name__} of {own.__name__}", __base__=(own, base))
+
+
+def stream_model(source: str) -> type[StreamFile]:
+    """An entry of `streams:` with the fields of a source."""
+    return _joined(StreamFile, SOURCES[source].settings)
+
+
+def relation_model(source: str) -> type[RelationFile]:
+    """An entry of `relations:` with the fields of a source."""
+    return _joined(RelationFile, SOURCES[source].settings)
 
 
 def results_model(store: str) -> type[ResultsFile]:

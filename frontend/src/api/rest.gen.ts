@@ -2251,25 +2251,39 @@ export interface components {
              * @description An entry of `relations:` of a join file: files with rows, without time and delay.
              */
             spec: {
-                /**
-                 * Source
-                 * @description how its files are written
-                 * @enum {string}
-                 */
-                source: "parquet" | "csv" | "jsonl" | "arrow";
-                /**
-                 * Path
-                 * @description a file, or a folder, whose files are the table together
-                 */
+                /** @description a file, a folder, or a pattern such as data/**\/*.csv */
                 path: string;
-                csv?: Record<string, never>;
-                /**
-                 * Schema
-                 * @description the columns: name -> type
-                 */
+                /** @enum {string} */
+                source: "parquet" | "csv" | "jsonl" | "arrow";
+                /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
-                } | null;
+                };
+                /** @description how the files are written */
+                csv?: {
+                    /**
+                     * @description one ASCII character
+                     * @default ,
+                     */
+                    delimiter?: string;
+                    /**
+                     * @description whether files begin with a line of column names
+                     * @default true
+                     */
+                    header?: boolean;
+                    /** @description the columns' names, in the files' order, in place of those in the files */
+                    names?: string[];
+                    /**
+                     * @description what stands for NULL where it is not in quotes
+                     * @default
+                     */
+                    null?: string;
+                    /**
+                     * @description one ASCII character, doubled inside a quoted field; empty for none
+                     * @default "
+                     */
+                    quote?: string;
+                };
             };
         };
         /**
@@ -2295,25 +2309,39 @@ export interface components {
              * @description An entry of `relations:` of a join file: files with rows, without time and delay.
              */
             spec: {
-                /**
-                 * Source
-                 * @description how its files are written
-                 * @enum {string}
-                 */
-                source: "parquet" | "csv" | "jsonl" | "arrow";
-                /**
-                 * Path
-                 * @description a file, or a folder, whose files are the table together
-                 */
+                /** @description a file, a folder, or a pattern such as data/**\/*.csv */
                 path: string;
-                csv?: Record<string, never>;
-                /**
-                 * Schema
-                 * @description the columns: name -> type
-                 */
+                /** @enum {string} */
+                source: "parquet" | "csv" | "jsonl" | "arrow";
+                /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
-                } | null;
+                };
+                /** @description how the files are written */
+                csv?: {
+                    /**
+                     * @description one ASCII character
+                     * @default ,
+                     */
+                    delimiter?: string;
+                    /**
+                     * @description whether files begin with a line of column names
+                     * @default true
+                     */
+                    header?: boolean;
+                    /** @description the columns' names, in the files' order, in place of those in the files */
+                    names?: string[];
+                    /**
+                     * @description what stands for NULL where it is not in quotes
+                     * @default
+                     */
+                    null?: string;
+                    /**
+                     * @description one ASCII character, doubled inside a quoted field; empty for none
+                     * @default "
+                     */
+                    quote?: string;
+                };
             };
         };
         /**
@@ -2384,25 +2412,39 @@ export interface components {
              * @description An entry of `relations:` of a join file: files with rows, without time and delay.
              */
             spec: {
-                /**
-                 * Source
-                 * @description how its files are written
-                 * @enum {string}
-                 */
-                source: "parquet" | "csv" | "jsonl" | "arrow";
-                /**
-                 * Path
-                 * @description a file, or a folder, whose files are the table together
-                 */
+                /** @description a file, a folder, or a pattern such as data/**\/*.csv */
                 path: string;
-                csv?: Record<string, never>;
-                /**
-                 * Schema
-                 * @description the columns: name -> type
-                 */
+                /** @enum {string} */
+                source: "parquet" | "csv" | "jsonl" | "arrow";
+                /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
-                } | null;
+                };
+                /** @description how the files are written */
+                csv?: {
+                    /**
+                     * @description one ASCII character
+                     * @default ,
+                     */
+                    delimiter?: string;
+                    /**
+                     * @description whether files begin with a line of column names
+                     * @default true
+                     */
+                    header?: boolean;
+                    /** @description the columns' names, in the files' order, in place of those in the files */
+                    names?: string[];
+                    /**
+                     * @description what stands for NULL where it is not in quotes
+                     * @default
+                     */
+                    null?: string;
+                    /**
+                     * @description one ASCII character, doubled inside a quoted field; empty for none
+                     * @default "
+                     */
+                    quote?: string;
+                };
             };
         };
         /**
@@ -2676,112 +2718,133 @@ export interface components {
         StreamChange: {
             /** Spec */
             spec?: {
+                /** @description a file, a folder, or a pattern such as data/**\/*.csv */
+                path?: string;
                 /** @enum {string} */
                 source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
-                /**
-                 * Path
-                 * @description a file, a folder, or a pattern such as data/**\/*.csv
-                 */
-                path?: string | null;
-                csv?: Record<string, never>;
-                /**
-                 * Servers
-                 * @description bootstrap servers, host:port, with commas between them
-                 */
-                servers?: string | null;
-                /**
-                 * Topic
-                 * @description one topic
-                 */
-                topic?: string | null;
-                /**
-                 * Format
-                 * @description how its records are written
-                 */
-                format?: ("json" | "csv" | "avro" | "arrow") | null;
-                /**
-                 * Avro Schema
-                 * @description the writer's schema: as JSON, as a mapping, or the path of a file
-                 */
-                avro_schema?: string | {
-                    [key: string]: unknown;
-                } | null;
-                /**
-                 * Starting
-                 * @description where the first batch ever begins
-                 * @default earliest
-                 * @enum {string}
-                 */
-                starting?: "earliest" | "latest";
-                /**
-                 * Client
-                 * @description settings of the Kafka client
-                 */
-                client?: {
-                    [key: string]: string | number | boolean;
-                };
-                /**
-                 * Kind
-                 * @description which generator
-                 */
-                kind?: string | null;
-                /**
-                 * Rate
-                 * @description rows per second of event time, and of the clock
-                 * @default 10000
-                 */
-                rate?: number | string;
-                /**
-                 * Rows
-                 * @description where the stream ends
-                 */
-                rows?: number | null;
-                /**
-                 * Seed
-                 * @description another seed gives other values
-                 * @default 1
-                 */
-                seed?: number;
-                /**
-                 * Begin
-                 * @description now: event times begin when the job does first
-                 */
-                begin?: "now" | null;
-                /**
-                 * Options
-                 * @description of the generator
-                 */
-                options?: {
-                    [key: string]: number;
-                };
-                /**
-                 * Schema
-                 * @description the columns: name -> type
-                 */
+                /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
-                } | null;
-                /**
-                 * Time
-                 * @description the column of the event time, or arrival for data without one
-                 */
+                };
+                /** @description the column of the event time, or arrival for data without one */
                 time: string;
                 /**
-                 * Time Unit
                  * @description unit of a time column of integers
                  * @default us
                  * @enum {string}
                  */
                 time_unit?: "s" | "ms" | "us";
                 /**
-                 * Delay
                  * Format: span
                  * @description disorder inside which results are exact
                  * @default 0s
                  */
                 delay?: string;
-                punctuate?: Record<string, never>;
-                shed?: Record<string, never>;
+                /** @description where snapshots close by punctuation */
+                punctuate?: {
+                    /**
+                     * Format: span
+                     * @description a punctuation for each such span of event time
+                     */
+                    every?: string;
+                    /** @description not supported by this version */
+                    column?: string;
+                    /** @description not supported by this version */
+                    value?: unknown;
+                    /**
+                     * @description not supported by this version
+                     * @constant
+                     */
+                    per?: "file";
+                };
+                /** @description drops tuples under overload */
+                shed?: {
+                    /** @description live tuples per unit at which shedding starts */
+                    threshold: number;
+                    /** @description live tuples per unit at which all tuples are shed */
+                    capacity: number;
+                    /**
+                     * @description the share that is shed from the threshold on, below 1
+                     * @default 0
+                     */
+                    base?: number;
+                    /**
+                     * @description how the share grows from there: linear or quadratic
+                     * @default linear
+                     */
+                    shape?: string;
+                };
+                /** @description how the files are written */
+                csv?: {
+                    /**
+                     * @description one ASCII character
+                     * @default ,
+                     */
+                    delimiter?: string;
+                    /**
+                     * @description whether files begin with a line of column names
+                     * @default true
+                     */
+                    header?: boolean;
+                    /** @description the columns' names, in the files' order, in place of those in the files */
+                    names?: string[];
+                    /**
+                     * @description what stands for NULL where it is not in quotes
+                     * @default
+                     */
+                    null?: string;
+                    /**
+                     * @description one ASCII character, doubled inside a quoted field; empty for none
+                     * @default "
+                     */
+                    quote?: string;
+                };
+                /** @description bootstrap servers, host:port, with commas between them */
+                servers?: string;
+                /** @description one topic */
+                topic?: string;
+                /**
+                 * @description how its records are written
+                 * @enum {string}
+                 */
+                format?: "json" | "csv" | "avro" | "arrow";
+                /** @description for avro: the writer's schema, as JSON, as a mapping, or the path of a file */
+                avro_schema?: string | {
+                    [key: string]: unknown;
+                };
+                /**
+                 * @description where the first batch ever begins
+                 * @default earliest
+                 * @enum {string}
+                 */
+                starting?: "earliest" | "latest";
+                /** @description settings of the Kafka client, such as {security.protocol: SSL} */
+                client?: {
+                    [key: string]: string | number | boolean;
+                };
+                /** @description one of the generators, such as zipf.r */
+                kind?: string;
+                /**
+                 * @description rows per second of event time, and of the clock while the job is live; of nexmark kinds the events of all three streams, of tpch.lineitem orders, so that streams of one rate keep step
+                 * @default 10000
+                 */
+                rate?: number | string;
+                /** @description where the stream ends */
+                rows?: number;
+                /**
+                 * @description another seed gives other values
+                 * @default 1
+                 */
+                seed?: number;
+                /**
+                 * @description now: event times begin when the job does first
+                 * @constant
+                 */
+                begin?: "now";
+                /** @description of the kind, such as {keys: 1000, skew: 0.5} for zipf */
+                options?: {
+                    [key: string]: number;
+                };
             } | null;
             /**
              * Secrets
@@ -2813,112 +2876,133 @@ export interface components {
              * @description An entry of `streams:` of a join file; `source` may also be `push`, for rows that are posted.
              */
             spec: {
+                /** @description a file, a folder, or a pattern such as data/**\/*.csv */
+                path?: string;
                 /** @enum {string} */
                 source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
-                /**
-                 * Path
-                 * @description a file, a folder, or a pattern such as data/**\/*.csv
-                 */
-                path?: string | null;
-                csv?: Record<string, never>;
-                /**
-                 * Servers
-                 * @description bootstrap servers, host:port, with commas between them
-                 */
-                servers?: string | null;
-                /**
-                 * Topic
-                 * @description one topic
-                 */
-                topic?: string | null;
-                /**
-                 * Format
-                 * @description how its records are written
-                 */
-                format?: ("json" | "csv" | "avro" | "arrow") | null;
-                /**
-                 * Avro Schema
-                 * @description the writer's schema: as JSON, as a mapping, or the path of a file
-                 */
-                avro_schema?: string | {
-                    [key: string]: unknown;
-                } | null;
-                /**
-                 * Starting
-                 * @description where the first batch ever begins
-                 * @default earliest
-                 * @enum {string}
-                 */
-                starting?: "earliest" | "latest";
-                /**
-                 * Client
-                 * @description settings of the Kafka client
-                 */
-                client?: {
-                    [key: string]: string | number | boolean;
-                };
-                /**
-                 * Kind
-                 * @description which generator
-                 */
-                kind?: string | null;
-                /**
-                 * Rate
-                 * @description rows per second of event time, and of the clock
-                 * @default 10000
-                 */
-                rate?: number | string;
-                /**
-                 * Rows
-                 * @description where the stream ends
-                 */
-                rows?: number | null;
-                /**
-                 * Seed
-                 * @description another seed gives other values
-                 * @default 1
-                 */
-                seed?: number;
-                /**
-                 * Begin
-                 * @description now: event times begin when the job does first
-                 */
-                begin?: "now" | null;
-                /**
-                 * Options
-                 * @description of the generator
-                 */
-                options?: {
-                    [key: string]: number;
-                };
-                /**
-                 * Schema
-                 * @description the columns: name -> type
-                 */
+                /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
-                } | null;
-                /**
-                 * Time
-                 * @description the column of the event time, or arrival for data without one
-                 */
+                };
+                /** @description the column of the event time, or arrival for data without one */
                 time: string;
                 /**
-                 * Time Unit
                  * @description unit of a time column of integers
                  * @default us
                  * @enum {string}
                  */
                 time_unit?: "s" | "ms" | "us";
                 /**
-                 * Delay
                  * Format: span
                  * @description disorder inside which results are exact
                  * @default 0s
                  */
                 delay?: string;
-                punctuate?: Record<string, never>;
-                shed?: Record<string, never>;
+                /** @description where snapshots close by punctuation */
+                punctuate?: {
+                    /**
+                     * Format: span
+                     * @description a punctuation for each such span of event time
+                     */
+                    every?: string;
+                    /** @description not supported by this version */
+                    column?: string;
+                    /** @description not supported by this version */
+                    value?: unknown;
+                    /**
+                     * @description not supported by this version
+                     * @constant
+                     */
+                    per?: "file";
+                };
+                /** @description drops tuples under overload */
+                shed?: {
+                    /** @description live tuples per unit at which shedding starts */
+                    threshold: number;
+                    /** @description live tuples per unit at which all tuples are shed */
+                    capacity: number;
+                    /**
+                     * @description the share that is shed from the threshold on, below 1
+                     * @default 0
+                     */
+                    base?: number;
+                    /**
+                     * @description how the share grows from there: linear or quadratic
+                     * @default linear
+                     */
+                    shape?: string;
+                };
+                /** @description how the files are written */
+                csv?: {
+                    /**
+                     * @description one ASCII character
+                     * @default ,
+                     */
+                    delimiter?: string;
+                    /**
+                     * @description whether files begin with a line of column names
+                     * @default true
+                     */
+                    header?: boolean;
+                    /** @description the columns' names, in the files' order, in place of those in the files */
+                    names?: string[];
+                    /**
+                     * @description what stands for NULL where it is not in quotes
+                     * @default
+                     */
+                    null?: string;
+                    /**
+                     * @description one ASCII character, doubled inside a quoted field; empty for none
+                     * @default "
+                     */
+                    quote?: string;
+                };
+                /** @description bootstrap servers, host:port, with commas between them */
+                servers?: string;
+                /** @description one topic */
+                topic?: string;
+                /**
+                 * @description how its records are written
+                 * @enum {string}
+                 */
+                format?: "json" | "csv" | "avro" | "arrow";
+                /** @description for avro: the writer's schema, as JSON, as a mapping, or the path of a file */
+                avro_schema?: string | {
+                    [key: string]: unknown;
+                };
+                /**
+                 * @description where the first batch ever begins
+                 * @default earliest
+                 * @enum {string}
+                 */
+                starting?: "earliest" | "latest";
+                /** @description settings of the Kafka client, such as {security.protocol: SSL} */
+                client?: {
+                    [key: string]: string | number | boolean;
+                };
+                /** @description one of the generators, such as zipf.r */
+                kind?: string;
+                /**
+                 * @description rows per second of event time, and of the clock while the job is live; of nexmark kinds the events of all three streams, of tpch.lineitem orders, so that streams of one rate keep step
+                 * @default 10000
+                 */
+                rate?: number | string;
+                /** @description where the stream ends */
+                rows?: number;
+                /**
+                 * @description another seed gives other values
+                 * @default 1
+                 */
+                seed?: number;
+                /**
+                 * @description now: event times begin when the job does first
+                 * @constant
+                 */
+                begin?: "now";
+                /** @description of the kind, such as {keys: 1000, skew: 0.5} for zipf */
+                options?: {
+                    [key: string]: number;
+                };
             };
             /**
              * Secrets
@@ -2971,112 +3055,133 @@ export interface components {
              * @description An entry of `streams:` of a join file; `source` may also be `push`, for rows that are posted.
              */
             spec: {
+                /** @description a file, a folder, or a pattern such as data/**\/*.csv */
+                path?: string;
                 /** @enum {string} */
                 source: "parquet" | "csv" | "jsonl" | "arrow" | "kafka" | "generator" | "push";
-                /**
-                 * Path
-                 * @description a file, a folder, or a pattern such as data/**\/*.csv
-                 */
-                path?: string | null;
-                csv?: Record<string, never>;
-                /**
-                 * Servers
-                 * @description bootstrap servers, host:port, with commas between them
-                 */
-                servers?: string | null;
-                /**
-                 * Topic
-                 * @description one topic
-                 */
-                topic?: string | null;
-                /**
-                 * Format
-                 * @description how its records are written
-                 */
-                format?: ("json" | "csv" | "avro" | "arrow") | null;
-                /**
-                 * Avro Schema
-                 * @description the writer's schema: as JSON, as a mapping, or the path of a file
-                 */
-                avro_schema?: string | {
-                    [key: string]: unknown;
-                } | null;
-                /**
-                 * Starting
-                 * @description where the first batch ever begins
-                 * @default earliest
-                 * @enum {string}
-                 */
-                starting?: "earliest" | "latest";
-                /**
-                 * Client
-                 * @description settings of the Kafka client
-                 */
-                client?: {
-                    [key: string]: string | number | boolean;
-                };
-                /**
-                 * Kind
-                 * @description which generator
-                 */
-                kind?: string | null;
-                /**
-                 * Rate
-                 * @description rows per second of event time, and of the clock
-                 * @default 10000
-                 */
-                rate?: number | string;
-                /**
-                 * Rows
-                 * @description where the stream ends
-                 */
-                rows?: number | null;
-                /**
-                 * Seed
-                 * @description another seed gives other values
-                 * @default 1
-                 */
-                seed?: number;
-                /**
-                 * Begin
-                 * @description now: event times begin when the job does first
-                 */
-                begin?: "now" | null;
-                /**
-                 * Options
-                 * @description of the generator
-                 */
-                options?: {
-                    [key: string]: number;
-                };
-                /**
-                 * Schema
-                 * @description the columns: name -> type
-                 */
+                /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
-                } | null;
-                /**
-                 * Time
-                 * @description the column of the event time, or arrival for data without one
-                 */
+                };
+                /** @description the column of the event time, or arrival for data without one */
                 time: string;
                 /**
-                 * Time Unit
                  * @description unit of a time column of integers
                  * @default us
                  * @enum {string}
                  */
                 time_unit?: "s" | "ms" | "us";
                 /**
-                 * Delay
                  * Format: span
                  * @description disorder inside which results are exact
                  * @default 0s
                  */
                 delay?: string;
-                punctuate?: Record<string, never>;
-                shed?: Record<string, never>;
+                /** @description where snapshots close by punctuation */
+                punctuate?: {
+                    /**
+                     * Format: span
+                     * @description a punctuation for each such span of event time
+                     */
+                    every?: string;
+                    /** @description not supported by this version */
+                    column?: string;
+                    /** @description not supported by this version */
+                    value?: unknown;
+                    /**
+                     * @description not supported by this version
+                     * @constant
+                     */
+                    per?: "file";
+                };
+                /** @description drops tuples under overload */
+                shed?: {
+                    /** @description live tuples per unit at which shedding starts */
+                    threshold: number;
+                    /** @description live tuples per unit at which all tuples are shed */
+                    capacity: number;
+                    /**
+                     * @description the share that is shed from the threshold on, below 1
+                     * @default 0
+                     */
+                    base?: number;
+                    /**
+                     * @description how the share grows from there: linear or quadratic
+                     * @default linear
+                     */
+                    shape?: string;
+                };
+                /** @description how the files are written */
+                csv?: {
+                    /**
+                     * @description one ASCII character
+                     * @default ,
+                     */
+                    delimiter?: string;
+                    /**
+                     * @description whether files begin with a line of column names
+                     * @default true
+                     */
+                    header?: boolean;
+                    /** @description the columns' names, in the files' order, in place of those in the files */
+                    names?: string[];
+                    /**
+                     * @description what stands for NULL where it is not in quotes
+                     * @default
+                     */
+                    null?: string;
+                    /**
+                     * @description one ASCII character, doubled inside a quoted field; empty for none
+                     * @default "
+                     */
+                    quote?: string;
+                };
+                /** @description bootstrap servers, host:port, with commas between them */
+                servers?: string;
+                /** @description one topic */
+                topic?: string;
+                /**
+                 * @description how its records are written
+                 * @enum {string}
+                 */
+                format?: "json" | "csv" | "avro" | "arrow";
+                /** @description for avro: the writer's schema, as JSON, as a mapping, or the path of a file */
+                avro_schema?: string | {
+                    [key: string]: unknown;
+                };
+                /**
+                 * @description where the first batch ever begins
+                 * @default earliest
+                 * @enum {string}
+                 */
+                starting?: "earliest" | "latest";
+                /** @description settings of the Kafka client, such as {security.protocol: SSL} */
+                client?: {
+                    [key: string]: string | number | boolean;
+                };
+                /** @description one of the generators, such as zipf.r */
+                kind?: string;
+                /**
+                 * @description rows per second of event time, and of the clock while the job is live; of nexmark kinds the events of all three streams, of tpch.lineitem orders, so that streams of one rate keep step
+                 * @default 10000
+                 */
+                rate?: number | string;
+                /** @description where the stream ends */
+                rows?: number;
+                /**
+                 * @description another seed gives other values
+                 * @default 1
+                 */
+                seed?: number;
+                /**
+                 * @description now: event times begin when the job does first
+                 * @constant
+                 */
+                begin?: "now";
+                /** @description of the kind, such as {keys: 1000, skew: 0.5} for zipf */
+                options?: {
+                    [key: string]: number;
+                };
             };
             /**
              * Secrets

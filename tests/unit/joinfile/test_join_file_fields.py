@@ -81,7 +81,7 @@ MISSING: list[tuple[Changes, str, str]] = [
     ({"query": "  "}, "", "the query is empty"),
     ({f"{ORDERS}/source": GONE}, "streams.orders.source", "it is parquet, csv, jsonl, arrow, kafka or generator"),
     ({f"{ORDERS}/path": GONE}, "streams.orders.path", "is missing; a csv stream needs it"),
-    ({f"{ORDERS}/path": None}, "streams.orders.path", "is missing; a csv stream needs it"),
+    ({f"{ORDERS}/path": None}, "streams.orders.path", "is empty; give it a value"),
     ({f"{ORDERS}/time": GONE}, "streams.orders.time", "it names the column of the event time"),
     ({ORDERS: {"source": "generator", "time": "ts"}}, "streams.orders.kind", "a generator stream needs it"),
     ({ORDERS: {"source": "kafka", "time": "ts"}}, "streams.orders.servers", "a kafka stream needs it"),

@@ -76,7 +76,7 @@ def test_a_relation_that_no_query_reads_is_right(validate: Try) -> None:
         ({"path": "nothing"}, ".path", "nothing does not exist"),
         ({"path": "data"}, ".path", "has no files yet, so its columns are unknown; give a schema"),
         ({"pth": "x"}, ".pth", 'there is no such field; did you mean "path"?'),
-        ({"colour": 1}, ".colour", "there is no such field; fields here are source, path, csv, schema"),
+        ({"colour": 1}, ".colour", "there is no such field; fields here are source, schema, path, csv"),
         (
             {"source": "parquet", "csv": {"delimiter": ";"}},
             ".csv",
@@ -101,7 +101,11 @@ def test_what_a_relation_cannot_have_is_refused_by_name(
     ("relations", "field", "message"),
     [
         ({"customers": {"path": "x"}}, "relations.customers.source", "is missing; it is parquet, csv, jsonl or arrow"),
-        ({"customers": {"source": "csv"}}, "relations.customers.path", "is missing; it names a file or a folder"),
+        (
+            {"customers": {"source": "csv"}},
+            "relations.customers.path",
+            "is missing; a csv relation needs it: a file, a folder",
+        ),
         ({"customers": None}, "relations.customers", "is empty"),
         ({"customers": "x"}, "relations.customers", "needs a mapping"),
         ([CUSTOMERS], "relations", "needs a mapping: a name and a description for each relation"),

@@ -20,8 +20,10 @@ from streamjoin.flow.punctuation import IDLE_TIMEOUT_US, StreamClock
 from streamjoin.flow.silence import REST_US
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
+from streamjoin.sources.file_kinds import OPENS
+from streamjoin.sources.spec import SourceSpec
 from streamjoin.spark.source import StreamJoinReader, Task, pack
-from streamjoin.spec.job import Job, SourceSpec
+from streamjoin.spec.job import Job
 from streamjoin.state.store import StateStore
 from tests.conformance.check import plan
 from tests.conformance.histories import COLUMNS, history
@@ -38,7 +40,7 @@ def reader(
 ) -> StreamJoinReader:
     found = plan(history(0), "equality", "20 us")
     sources = {
-        side: SourceSpec("parquet", {"path": folder / name, "files_per_batch": 1}, COLUMNS)
+        side: SourceSpec(OPENS, {"format": "parquet", "path": folder / name, "files_per_batch": 1}, COLUMNS)
         for side, name in enumerate("rs") if name in sides
     }  # fmt: skip
     job = Job(found, (operator,), 2, folder / "checkpoint", sources, heartbeat_us=heartbeat_us, resizes=resizes)

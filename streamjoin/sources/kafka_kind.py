@@ -1,0 +1,56 @@
+"""A Kafka topic as a source, as the registry has it. Spark reads it; `spark/kafka.py` decodes its records."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from streamjoin.errors import InputError
+from streamjoin.settings.setting import Settings, setting
+from streamjoin.settings.values import Setting
+from streamjoin.sources.kind import Columns, Resolve, SourceKind
+
+
+class KafkaSettings(Settings):
+    """One topic, and how its records are written."""
+
+    servers: Annotated[str, setting("bootstrap servers, host:port, with commas between them")]
+    topic: Annotated[str, setting("one topic")]
+    format: Annotated[Literal["json", "csv", "avro", "arrow"], setting("how its records are written")]
+    avro_schema: Annotated[
+        str | dict[str, Any] | None,
+        setting("for avro: the writer's schema, as JSON, as a mapping, or the path of a file", unset="none"),
+    ] = None
+    starting: Annotated[Literal["earliest", "latest"], setting("where the first batch ever begins")] = "earliest"
+    client: Annotated[
+        dict[str, Setting],
+        setting("settings of the Kafka client, such as {security.protocol: SSL}", unset="none", keeps_state=True),
+    ] = Field(default_factory=dict)
+
+
+def _check(settings: KafkaSettings, has_columns: bool) -> None:
+    if not has_columns:
+        raise InputError("is missing; Kafka records do not carry one", field="schema")
+    if settings.format == "avro" and settings.avro_schema is None:
+        raise InputError(
+            "is missing; Avro records are read with the schema they were written with", field="avro_schema"
+        )
+
+
+def _look(settings: KafkaSettings, columns: pa.Schema | None, resolve: Resolve) -> pa.Schema:
+    assert columns is not None
+    return columns
+
+
+KAFKA = SourceKind(
+    "kafka",
+    "a Kafka topic",
+    KafkaSettings,
+    Columns.GIVEN,
+    _look,
+    check=_check,
+    hosts=lambda settings: settings.servers,
+    no_relation="a topic never ends, so write it under streams",
+)

@@ -1,0 +1,17 @@
+"""All sources by name. Adding one is its module, one with a `SourceKind`, and its place in `KINDS`."""
+
+from __future__ import annotations
+
+from streamjoin.settings.setting import Settings
+from streamjoin.sources.file_kinds import ARROW, CSV, JSONL, PARQUET
+from streamjoin.sources.generated_kind import GENERATOR
+from streamjoin.sources.kafka_kind import KAFKA
+from streamjoin.sources.kind import SourceKind
+
+KINDS = (PARQUET, CSV, JSONL, ARROW, KAFKA, GENERATOR)
+SOURCES: dict[str, SourceKind] = {kind.name: kind for kind in KINDS}
+
+
+def relation_kinds() -> dict[str, type[Settings]]:
+    """The settings of the sources that can be relations, by name."""
+    return {name: kind.settings for name, kind in SOURCES.items() if kind.no_relation is None}
