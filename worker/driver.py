@@ -154,6 +154,7 @@ def run(
     for sink in sinks:
         recent, sink.memory = recent_for(settings, sink.job)
         sink.recent = recent
+        sink.lease = keeper.generation
         recents.append(recent)
     session = None if warm is None else warm.session(log_of(file))
     if session is None:

@@ -28,6 +28,7 @@ class Head:
         rows, snapshots: in all committed snapshots, removed ones included.
         marks_us, clock_us: of the last batch.
         shed: tuples shed since the last batch that closed a snapshot.
+        lease: of the platform's leases of the job the highest whose driver has taken over; 0 without a platform.
         writer: nobody else's: of two drivers that take over at once only one finds its own head in the store.
     """
 
@@ -46,6 +47,7 @@ class Head:
     below_time_max_us: int | None = None
     writer: str = ""
     shed: int = 0
+    lease: int = 0
 
     def to_bytes(self) -> bytes:
         """The stored text; `from_bytes` reads it back."""
@@ -58,6 +60,7 @@ class Head:
                 "waiting_since": self.waiting_since, "floor": [self.floor.epoch, self.floor.part], "rows": self.rows,
                 "snapshots": self.snapshots, "marks_us": list(self.marks_us), "clock_us": self.clock_us,
                 "below_time_max_us": self.below_time_max_us, "writer": self.writer, "shed": self.shed,
+                "lease": self.lease,
             },
             separators=(",", ":"),
         ).encode()  # fmt: skip
@@ -75,7 +78,7 @@ class Head:
                 tuple((generation, SnapshotId(epoch, part)) for generation, epoch, part in value["id_owners"]),
                 value["waiting_since"], SnapshotId(*value["floor"]), value["rows"], value["snapshots"],
                 tuple(value["marks_us"]), value["clock_us"], value["below_time_max_us"],
-                value["writer"], value.get("shed", 0),
+                value["writer"], value.get("shed", 0), value.get("lease", 0),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, IndexError) as cause:
             raise StateError(f"the head of a job's results is damaged: {cause}") from None

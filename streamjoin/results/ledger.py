@@ -76,12 +76,15 @@ class Ledger:
         """Collected, and in no snapshot yet."""
         return sum(block.rows for block in self._waiting)
 
-    def take_over(self, origin: str = "") -> int:
+    def take_over(self, origin: str = "", lease: int = 0) -> int:
         """Become the job's writer: the generation to write with. Whoever wrote before can no longer commit.
 
         Args:
             origin: id of the checkpoint whose batches will come.
+            lease: the generation of the platform's lease; a driver with an earlier one that wakes up late takes over
+                nothing. 0 without a platform.
         Raises:
+            FencedError: a driver with a later lease has taken over.
             InputError: the store has results of another query or checkpoint under this name.
         """
         self.patience.steadily(self.store.prepare)
@@ -98,7 +101,15 @@ class Ledger:
                     )
             else:
                 self.patience.steadily(self._describe)
-            after = replace(before.taken_over(before.generation + 1), origin=origin, writer=uuid.uuid4().hex)
+            if lease and lease < before.lease:
+                raise FencedError(
+                    f"a driver with a later lease, {before.lease}, has taken over job {self.job}; this one, with "
+                    f"{lease}, stops"
+                )
+            after = replace(
+                before.taken_over(before.generation + 1), origin=origin, writer=uuid.uuid4().hex,
+                lease=max(lease, before.lease),
+            )  # fmt: skip
             if self._swap(stored, after):
                 break
         self._waiting, self._closed = self._load_waiting(), None

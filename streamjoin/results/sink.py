@@ -169,6 +169,7 @@ class StoreSink:
         retain_us: see `Ledger`.
         recent: keeps the newest snapshots in memory, for continuous queries.
         memory: how tasks reach the memory that `recent` uses; without it blocks are read back from the store.
+        lease: see `Ledger.take_over`.
     """
 
     spec: StoreSpec
@@ -181,6 +182,7 @@ class StoreSink:
     memory: StoreSpec | None = None
     retry_s: float = RETRY_S
     retries: int = 0
+    lease: int = 0
     _ledger: Ledger | None = None
 
     def begin(self, origin: str) -> PartWriter:
@@ -189,7 +191,7 @@ class StoreSink:
             self.spec.open(), self.job, self.description, self.policy,
             retain_us=self.retain_us, publish=self._publish, patience=Patience(self.retry_s),
         )  # fmt: skip
-        generation = self._ledger.take_over(origin)
+        generation = self._ledger.take_over(origin, self.lease)
         if self.recent is not None:
             self.recent.begin(self.description.to_bytes(), self._ledger.head)
         return StoreWriter(

@@ -62,13 +62,13 @@ class Job:
     patience: Patience = field(default_factory=Patience)
     ledger: Ledger = field(init=False)
 
-    def start(self, origin: str = "") -> Job:
+    def start(self, origin: str = "", lease: int = 0) -> Job:
         """Take over."""
         self.ledger = Ledger(
             self.store, self.name, Description(self.schema, self.code), self.policy,
             retain_us=self.retain_us, publish=self.publish, patience=self.patience,
         )  # fmt: skip
-        self.ledger.take_over(origin)
+        self.ledger.take_over(origin, lease)
         return self
 
     def put(self, number: int, content: pa.RecordBatch) -> list[BlockRef]:

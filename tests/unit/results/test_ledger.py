@@ -425,6 +425,17 @@ def test_retention_does_not_follow_a_zombies_manifest_to_blocks_that_count(store
     assert_once(seen(store), WHOLE)
 
 
+def test_a_driver_with_an_earlier_lease_that_wakes_up_late_takes_over_nothing(store: Store) -> None:
+    current = job_on(store, PAIRS).start(lease=7)
+    with pytest.raises(FencedError, match=r"a driver with a later lease, 7, .* this one, with 6, stops"):
+        job_on(store, PAIRS).start(lease=6)
+    current.batch(0, CONTENT[0])  # and the one that has the job goes on
+    again = job_on(store, PAIRS).start(lease=7)  # the same driver, which began anew
+    without = job_on(store, PAIRS).start()  # nobody gave it a lease, and it forgets none
+    assert (again.ledger.head.lease, without.ledger.head.lease) == (7, 7)
+    assert without.ledger.head.generation > again.ledger.head.generation
+
+
 def test_of_two_drivers_that_take_over_at_once_one_is_fenced(store: Store) -> None:
     job_on(store, PAIRS).start()
 
