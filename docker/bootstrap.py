@@ -1,6 +1,6 @@
 """What has to be done once on a new platform, as its admin.
 
-    bootstrap.py key NAME FILE      make a viewer's API key, and write it to a file unless it is there
+    bootstrap.py key NAME FILE      make a viewer's API key, and write it to a file unless one there holds
     bootstrap.py demo NAME          start a demo
     bootstrap.py cassandra HOST ROLE    make a role in Cassandra, and lock the one that it comes with
 
@@ -41,6 +41,13 @@ def post(client: httpx2.Client, path: str, body: Any = None) -> Any:
     return reply.json()
 
 
+def opens(key: str) -> bool:
+    """Whether a key holds still; keys end, and so do those that a login made when the password is changed."""
+    host = os.environ["STREAMJOIN_HOST"].rstrip("/")
+    reply = httpx2.get(f"{host}/api/v1/users/me", headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE_S)
+    return reply.status_code != 401
+
+
 def take_over_cassandra(host: str, role: str) -> None:
     """Make a role with our password, and lock `cassandra`, whose password everybody knows. Again changes nothing.
 
@@ -79,7 +86,7 @@ def main() -> None:
     match sys.argv[1:]:
         case ["key", name, file]:
             path = Path(file)
-            if path.exists():
+            if path.exists() and opens(path.read_text().strip()):
                 return
             with logged_in() as client:
                 made = post(client, "/api/v1/api-keys", {"name": name, "role": "viewer"})

@@ -15,11 +15,13 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from sqlalchemy import update
 
 from backend.app import create_app
 from backend.auth.first_user import ensure_admin
 from backend.catalog.database import Catalog
 from backend.catalog.migrate import migrate
+from backend.catalog.models import ApiKey
 from backend.metrics import COUNTERS, GAUGES
 from backend.settings import Settings
 from tests.client.serve import serve
@@ -323,6 +325,11 @@ def test_a_new_platform_gets_its_demo_and_the_key_of_prometheus(tmp_path: Path) 
         run("key", "prometheus", str(tmp_path / "metrics"))
         assert (tmp_path / "metrics").read_text() == key, "there is one already"
         assert key not in made.stdout + made.stderr
+        with server.app.state.context.catalog.begin() as session:
+            session.execute(update(ApiKey).values(expires_at_us=1))
+        run("key", "prometheus", str(tmp_path / "metrics"))
+        assert (tmp_path / "metrics").read_text() != key, "the one that was there is over"
+        key = (tmp_path / "metrics").read_text()
         from streamjoin.client import Client, Forbidden
 
         with Client(server.host, key) as client:

@@ -150,6 +150,20 @@ def test_relations_of_a_job_s_file_are_registered_where_they_are_missing(
     assert checked.out.startswith('line 1, column 37: "cli_beside" is a relation; no operator joins a stream with')
 
 
+def test_lists_are_narrowed(streamjoin: Command) -> None:
+    def named(*asked: str) -> list[str]:
+        return [item["name"] for item in streamjoin(*asked, "-o", "json").json()]
+
+    streamjoin("streams", "create", "cli_narrow", "-f", "-", stdin=json.dumps(BIDS))
+    streamjoin("jobs", "create", "-f", "-", stdin=JOB.format(name="cli narrow"))
+    assert "cli_narrow" in named("streams", "ls", "--source", "generator")
+    assert named("streams", "ls", "--source", "push") == named("streams", "ls", "--since", "2999-01-01") == []
+    assert "cli narrow" in named("jobs", "ls", "--phase", "stopped")
+    assert "cli narrow" not in named("jobs", "ls", "--phase", "failed")
+    wrong = streamjoin("jobs", "ls", "--phase", "gone")
+    assert wrong.status == 2 and "phase" in wrong.err
+
+
 def test_passwords_of_a_job_s_file_are_registered_as_secrets(streamjoin: Command, platform: Server) -> None:
     platform.app.state.context.settings.secret_key = SecretStr("a key of this test and of nobody else")
     entry = {"source": "kafka", "servers": "127.0.0.1:9", "topic": "t", "format": "json", "time": "ts",

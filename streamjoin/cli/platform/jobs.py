@@ -28,10 +28,23 @@ LOOK_S = 1.0
 
 
 @app.command(name="ls")
-def list_jobs(*, output: Output = "table", where: Where = HERE) -> None:
-    """List all jobs, newest first."""
+def list_jobs(
+    *, phase: str | None = None, owner: str | None = None, since: str | None = None, output: Output = "table",
+    where: Where = HERE,
+) -> None:  # fmt: skip
+    """List all jobs, newest first.
+
+    Parameters
+    ----------
+    phase
+        Only those in it, such as running.
+    owner
+        Only those of this user: an id, or me.
+    since
+        Only those that were made at this time or later.
+    """
     with where.client() as client:
-        show(list(client.jobs.list()), output, COLUMNS)
+        show(list(client.jobs.list(phase=phase, owner=owner, since=since)), output, COLUMNS)
 
 
 @app.command

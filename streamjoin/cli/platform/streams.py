@@ -15,10 +15,23 @@ FIELDS = ("name", "spec", "secrets")
 
 
 @app.command(name=["ls", "list"])
-def list_streams(*, output: Output = "table", where: Where = HERE) -> None:
-    """List all streams, newest first."""
+def list_streams(
+    *, source: str | None = None, owner: str | None = None, since: str | None = None, output: Output = "table",
+    where: Where = HERE,
+) -> None:  # fmt: skip
+    """List all streams, newest first.
+
+    Parameters
+    ----------
+    source
+        Only those with it, such as csv or push.
+    owner
+        Only those of this user: an id, or me.
+    since
+        Only those that were registered at this time or later.
+    """
     with where.client() as client:
-        show(list(client.streams.list()), output, COLUMNS)
+        show(list(client.streams.list(source=source, owner=owner, since=since)), output, COLUMNS)
 
 
 @app.command

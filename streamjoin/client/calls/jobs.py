@@ -11,9 +11,17 @@ from streamjoin.client.shapes import Diff, Job
 from streamjoin.client.steps import Exchange, Flow, Request
 
 
-def list_jobs(patience: Patience) -> Flow[Job]:
-    """All jobs, newest first."""
-    yield from pages(patience, f"{API}/jobs")
+def list_jobs(
+    patience: Patience, *, phase: str | None = None, owner: str | None = None, since: str | None = None
+) -> Flow[Job]:
+    """All jobs, newest first.
+
+    Args:
+        phase: only those in it, such as `running`.
+        owner: only those of this user: an id, or "me".
+        since: only those that were made at this time (ISO 8601) or later.
+    """
+    yield from pages(patience, f"{API}/jobs", given_only(phase=phase, owner=owner, since=since))
 
 
 def get_job(patience: Patience, job: str) -> Exchange[Job]:

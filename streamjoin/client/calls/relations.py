@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streamjoin.client.calls.asking import API, ask, if_match, pages, path_of
+from streamjoin.client.calls.asking import API, ask, given_only, if_match, pages, path_of
 from streamjoin.client.retry import Patience, keyed, send
 from streamjoin.client.shapes import Relation, RelationSample
 from streamjoin.client.steps import Exchange, Flow, Request
 
 
-def list_relations(patience: Patience) -> Flow[Relation]:
-    """All relations, newest first."""
-    yield from pages(patience, f"{API}/relations")
+def list_relations(
+    patience: Patience, *, source: str | None = None, owner: str | None = None, since: str | None = None
+) -> Flow[Relation]:
+    """All relations, newest first.
+
+    Args:
+        source: only those with it, such as `csv`.
+        owner: only those of this user: an id, or "me".
+        since: only those that were made at this time (ISO 8601) or later.
+    """
+    yield from pages(patience, f"{API}/relations", given_only(source=source, owner=owner, since=since))
 
 
 def get_relation(patience: Patience, relation: str) -> Exchange[Relation]:

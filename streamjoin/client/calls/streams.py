@@ -12,9 +12,17 @@ from streamjoin.client.shapes import Pushed, Sample, Stream
 from streamjoin.client.steps import Exchange, Flow, Request
 
 
-def list_streams(patience: Patience) -> Flow[Stream]:
-    """All streams, newest first."""
-    yield from pages(patience, f"{API}/streams")
+def list_streams(
+    patience: Patience, *, source: str | None = None, owner: str | None = None, since: str | None = None
+) -> Flow[Stream]:
+    """All streams, newest first.
+
+    Args:
+        source: only those with it, such as `csv`.
+        owner: only those of this user: an id, or "me".
+        since: only those that were made at this time (ISO 8601) or later.
+    """
+    yield from pages(patience, f"{API}/streams", given_only(source=source, owner=owner, since=since))
 
 
 def get_stream(patience: Patience, stream: str) -> Exchange[Stream]:
