@@ -141,8 +141,9 @@ def _staged(
         )
     if isinstance(window, CountWindow) or (isinstance(window, TimeWindow) and window.before_us != window.after_us):
         raise parsed.words.source.unsupported(
-            f"{len(read)} streams have one span of time for all of them; write such as WITHIN 10 SECONDS",
-            parsed.words.range(0),
+            f"a window of rows or of two sides is for two streams, and this query joins {len(read)}; write one span of "
+            "time for all of them, such as WITHIN 10 SECONDS",
+            parsed.within,
         )
     plan = cascade(read, names, conditions, select, window, common, parsed.text)
     for stage in plan.stages:
@@ -215,11 +216,15 @@ def _streams(
     return tuple(name for name, _ in found), tuple(stream for _, stream in found)
 
 
+def _joins_tables(inside: exp.Expr) -> bool:
+    return isinstance(inside, exp.Table) and bool(inside.args.get("joins"))
+
+
 def _stream(
     table: exp.Expr, words: Words, streams: Mapping[str, StreamSchema], relations: Collection[str]
 ) -> tuple[str, StreamSchema]:
     where = words.range_of(table)
-    if table.args.get("joins"):
+    if table.args.get("joins") or (isinstance(table, exp.Paren | exp.Subquery) and _joins_tables(table.this)):
         raise words.source.unsupported(_NESTED, where)
     unread = [key for key, part in table.args.items() if part and key not in _TABLE_READS]
     if type(table) is not exp.Table or type(table.this) is not exp.Identifier or unread:

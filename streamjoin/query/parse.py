@@ -26,12 +26,14 @@ class ParsedQuery:
         window: what WITHIN asks for.
         tree: the query without ONLINE and WITHIN.
         words: the words the tree was made from; they give its places.
+        within: where WITHIN stands.
     """
 
     text: str
     window: Window
     tree: exp.Select
     words: Words
+    within: Range
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -50,9 +52,9 @@ def parse(text: str) -> ParsedQuery:
     check_text(text)
     words = read_words(text)
     check_nesting(words.source, words.tokens)
-    words, window = take_within(take_online(words))
+    words, window, within = take_within(take_online(words))
     check_words(words)
-    return ParsedQuery(text, window, syntax_tree(words), words)
+    return ParsedQuery(text, window, syntax_tree(words), words, within)
 
 
 def syntax_tree(words: Words) -> exp.Select:

@@ -116,7 +116,8 @@ class Scope:
         for side, stream in enumerate(self.streams):
             if stream.name.lower() == name.lower():
                 raise self.source.wrong(f'here "{name}" is called "{self.names[side]}"; write that name', where)
-        names = " and ".join(f'"{own}"' for own in self.names)
+        *first, last = (f'"{own}"' for own in self.names)
+        names = f"{', '.join(first)} and {last}" if first else last
         raise self.source.wrong(f'there is no stream "{name}" in FROM; the query reads {names}', where)
 
     def all_of(self, side: int) -> list[Column]:

@@ -21,15 +21,15 @@ _EXAMPLE = "write WITHIN 10 MINUTES, WITHIN (5 SECONDS, 10 SECONDS) or WITHIN 10
 _MAY_FOLLOW = ("GROUP", "GROUP BY", "HAVING", "ORDER", "ORDER BY", "LIMIT", "UNION", "INTERSECT", "EXCEPT", "QUALIFY")
 
 
-def take_within(words: Words) -> tuple[Words, Window]:
-    """The words without the WITHIN clause, and the window it asks for.
+def take_within(words: Words) -> tuple[Words, Window, Range]:
+    """The words without the WITHIN clause, the window it asks for, and where it stands; without one, the first word.
 
     Raises:
         QueryError: the clause cannot be read, stands elsewhere than last, or stands twice.
     """
     place = _find(words)
     if place is None:
-        return words, FullHistory()
+        return words, FullHistory(), words.range(0)
     reader = _Reader(words, place + 1)
     window = reader.window()
     past = reader.place
@@ -42,7 +42,7 @@ def take_within(words: Words) -> tuple[Words, Window]:
     rest = words.without(place, past)
     if (second := _find(rest)) is not None:
         raise words.source.wrong("a query has one WITHIN clause", rest.range(second))
-    return rest, window
+    return rest, window, (words.range(place)[0], words.range(past - 1)[1])
 
 
 def _find(words: Words) -> int | None:
