@@ -142,7 +142,7 @@ def _found(context: Context, id: str) -> tuple[Job, Path]:
 
 def _check_reason(reason: str | None) -> None:
     if reason is not None and reason not in rejected.ALL_REASONS:
-        detail = f'"{reason}" is no reason; reasons are {", ".join(rejected.ALL_REASONS)}'
+        detail = f'"{reason}" is not a reason; reasons are {", ".join(rejected.ALL_REASONS)}'
         raise Problem("invalid.bad_reason", detail, errors=[Place(pointer="reason", detail=detail)])
 
 

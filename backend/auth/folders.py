@@ -72,7 +72,7 @@ class Folders:
 
     def _named(self) -> str:
         if not self.allowed:
-            return f"there is none; the platform's owner names them in {SETTING}"
+            return f"no folder is allowed; the platform's owner names them in {SETTING}"
         more = len(self.allowed) - _NAMED_MAX
         listed = ", ".join(str(path) for path in self.allowed[:_NAMED_MAX])
         return f"{listed}{f' and {more} more' if more > 0 else ''}; the platform's owner names others in {SETTING}"

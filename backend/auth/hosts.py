@@ -122,7 +122,7 @@ def check_host(settings: Settings, host: str, pointer: str) -> None:
     if ANY not in allowed:
         _refuse(
             pointer,
-            f"{host[:200]} is none of the hosts that may be reached; the platform's owner names them in "
+            f"{host[:200]} is not one of the hosts that may be reached; the platform's owner names them in "
             "STREAMJOIN_ALLOWED_HOSTS",
         )
     if name in _METADATA_NAMES or any(map(_is_metadata, _addresses(name))):

@@ -58,7 +58,7 @@ class Limits:
             self._of_requests: Sequence[RateLimitItem] = parse_many(settings.rate_limit)
         except ValueError:
             raise InputError(
-                f'STREAMJOIN_RATE_LIMIT: "{settings.rate_limit[:50]}" is no rate; write it as 600/minute'
+                f'STREAMJOIN_RATE_LIMIT: "{settings.rate_limit[:50]}" is not a rate; write it as 600/minute'
             ) from None
         self._memory = MovingWindowRateLimiter(MemoryStorage())
         self._redis = _in_redis(settings.redis_url)

@@ -24,7 +24,9 @@ def _time_us(given: Any) -> Any:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f'"{text[:40]}" is no time; write 2026-01-31T12:00:00Z, or microseconds since 1970') from None
+        raise ValueError(
+            f'"{text[:40]}" is not a timestamp; write 2026-01-31T12:00:00Z, or microseconds since 1970'
+        ) from None
     return ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
 

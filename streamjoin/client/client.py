@@ -232,5 +232,7 @@ def find_host(given: str | None) -> str:
             rest = f"{rest}:{os.environ.get('STREAMJOIN_PORT', '8000')}"
     rest = rest.rstrip("/")
     if scheme not in ("http", "https") or not rest or any(letter.isspace() for letter in rest):
-        raise InputError(f'"{text[:100]}" is no address of a platform; STREAMJOIN_HOST is such as {DEFAULT_HOST}')
+        raise InputError(
+            f'"{text[:100]}" is not an address of a platform; set STREAMJOIN_HOST to one such as {DEFAULT_HOST}'
+        )
     return f"{scheme}://{rest}"

@@ -59,7 +59,7 @@ def _refusal(
     equalities = {key_text(named(earlier.names, query, found)) for found in query.predicate.equalities}
     for text in earlier.lasting.equalities if earlier.lasting else ():
         if text not in equalities:
-            return f"the job routes its tuples by {text}, which is no equality of this query"
+            return f"the job routes its tuples by {text}, which is not an equality of this query"
     if all_stored is None:
         return None
     if not _reaches(query.window, earlier.window):

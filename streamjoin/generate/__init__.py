@@ -40,4 +40,4 @@ def generator(kind: str) -> Generator:
     """
     if found := GENERATORS.get(kind):
         return found
-    raise InputError(f'"{kind}" is no kind of generated stream; kinds are {", ".join(GENERATORS)}')
+    raise InputError(f'"{kind}" is not a kind of generated stream; kinds are {", ".join(GENERATORS)}')

@@ -88,7 +88,7 @@ def write_files(
     """
     source = generator(kind)
     if format not in _WRITERS:
-        raise InputError(f'"{format}" is no file format; formats are {", ".join(_WRITERS)}')
+        raise InputError(f'"{format}" is not a file format; formats are {", ".join(_WRITERS)}')
     if rows < 0 or rows_per_file < 1:
         raise InputError(f"{rows} rows, {rows_per_file} to a file: need 0 rows or more, and at least 1 to a file")
     if rows > rows_per_file * _FILES_MAX:

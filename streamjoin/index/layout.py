@@ -241,7 +241,7 @@ def choose_layout(predicate: JoinPredicate, window: Window, stored: int, wanted:
         InputError: the wanted index cannot answer this predicate.
     """
     if wanted not in INDEX_KINDS:
-        raise InputError(f'"{wanted}" is no index; use {", ".join(INDEX_KINDS)}', field="operator.index")
+        raise InputError(f'"{wanted}" is not a valid index; use {", ".join(INDEX_KINDS)}', field="operator.index")
     if wanted == "hash" and not predicate.equalities:
         raise InputError("a hash index needs an equality between the two streams", field="operator.index")
     if wanted == "tree" and not predicate.ranges and not predicate.equalities:

@@ -288,7 +288,7 @@ def _backwards(folder: Path, segment: Segment, end: int) -> Iterator[tuple[int, 
     with suppress(FileNotFoundError), open(_path(folder, segment.number), "rb") as file:
         file.seek(min(max(end - 1, 0), segment.size))
         if end > segment.size or (end > 0 and file.read(1) != b"\n"):
-            raise ValueError(f'"{segment.number}-{end}" is no row that is kept; begin again without it')
+            raise ValueError(f'"{segment.number}-{end}" is not a stored row; begin again without it')
         rest = b""
         while end > 0:
             begin = max(end - PIECE_BYTES, 0)
@@ -318,7 +318,7 @@ def _path(folder: Path, number: int) -> Path:
 def _parse(id: str) -> tuple[int, int]:
     number, _, begin = id.partition("-")
     if not (number.isascii() and number.isdigit() and begin.isascii() and begin.isdigit()):
-        raise ValueError(f'"{id[:40]}" is no row; take the `id` of one')
+        raise ValueError(f'"{id[:40]}" is not a row id; copy the `id` of a row')
     return int(number), int(begin)
 
 

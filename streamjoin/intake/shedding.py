@@ -67,7 +67,7 @@ class ShedRule:
             raise InputError(f"{self.base} must be at least 0 and below 1; it is the share shed at the threshold",
                              field="base")  # fmt: skip
         if self.shape not in SHAPES:
-            raise InputError(f'"{self.shape}" is no shed function; there are {" and ".join(SHAPES)}', field="shape")
+            raise InputError(f'"{self.shape}" is not a shed function; use {" and ".join(SHAPES)}', field="shape")
 
     def factor(self, live: float, units: int = 1) -> float:
         """The share of incoming tuples to drop, in [0, 1].

@@ -57,7 +57,9 @@ def entry(name: str) -> OperatorKind:
     """
     if name in REGISTRY:
         return REGISTRY[name]
-    raise InputError(f'"{name}" is no operator; operators are {", ".join([*REGISTRY, AUTO])}', field="operator.name")
+    raise InputError(
+        f'there is no operator "{name}"; operators are {", ".join([*REGISTRY, AUTO])}', field="operator.name"
+    )
 
 
 def choose(plan: AnyPlan | None = None) -> str:

@@ -62,7 +62,7 @@ def parse_type(name: str) -> pa.DataType:
     meant = lower if lower in SIMPLE_TYPES else _OTHER_NAMES.get(lower)
     hint = f"did you mean {meant}? types" if meant else "types"
     raise InputError(
-        f'"{name[:60]}" is no column type; {hint} are {", ".join(SIMPLE_TYPES)} and decimal(precision, scale), '
+        f'"{name[:60]}" is not a column type; {hint} are {", ".join(SIMPLE_TYPES)} and decimal(precision, scale), '
         "where 1 <= precision <= 38 and scale <= precision"
     )
 
@@ -152,7 +152,7 @@ class StreamSchema:
             raise InputError("the delay must not be negative", field=f"streams.{self.name}.delay")
         if self.time_unit not in _TIME_UNITS_US:
             raise InputError(
-                f'"{self.time_unit}" is no time unit; use s, ms or us', field=f"streams.{self.name}.time_unit"
+                f'"{self.time_unit}" is not a time unit; use s, ms or us', field=f"streams.{self.name}.time_unit"
             )
         if self.time == ARRIVAL:
             return

@@ -167,7 +167,7 @@ def _led_by(main: str, plan: JoinPlan) -> JoinPredicate:
         known += [source for found in predicate.ranges for source in found.sources]
         there = f"there are {'; '.join(map(str, known))}" if known else "it has none"
         raise InputError(
-            f"{main} is no equality or range between the two streams of this query; {there}", field="operator.main"
+            f"{main} is not an equality or range between the two streams of this query; {there}", field="operator.main"
         )
     return led
 

@@ -32,7 +32,7 @@ def number(text: str) -> Literal:
     try:
         value = float(text)
     except ValueError:
-        raise QueryError(f'"{text[:30]}" is no number') from None
+        raise QueryError(f'"{text[:30]}" is not a number') from None
     if not isfinite(value):
         raise QueryError(f"{text[:30]} is outside float64")
     return Literal(value, FLOAT64)
@@ -51,7 +51,7 @@ def instant(text: str, kind: pa.DataType) -> Literal:
             moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
             return Literal(moment, TIMESTAMP)
     except (ValueError, OverflowError) as bad:
-        raise QueryError(f"'{text[:40]}' is no moment of the calendar: {bad}") from None
+        raise QueryError(f"'{text[:40]}' is not a valid date or time: {bad}") from None
     form = "2024-05-01" if pa.types.is_date(kind) else "2024-05-01 13:30:00.5"
     what = "date" if pa.types.is_date(kind) else "timestamp"
     raise QueryError(f"'{text[:40]}' is no {what}; write it as '{form}'")

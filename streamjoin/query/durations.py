@@ -39,9 +39,9 @@ def parse_span_us(number: str, unit: str) -> int:
     if name in _NOT_FIXED:
         raise QueryError(f"a {name} has no fixed length; write days, such as {_NOT_FIXED[name]}")
     if name not in UNITS_US:
-        raise QueryError(f'"{unit}" is no unit of time; use {", ".join(word + "S" for word in UNITS_US)}')
+        raise QueryError(f'"{unit}" is not a unit of time; use {", ".join(word + "S" for word in UNITS_US)}')
     if not _NUMBER.fullmatch(number):
-        raise QueryError(f'"{number}" is no number')
+        raise QueryError(f'"{number}" is not a number')
     # float first: an exact number with a three-digit exponent is long, and far outside anyway.
     if abs(float(number)) * UNITS_US[name] > 2 * SPAN_US_MAX:
         raise QueryError(f"{number} {unit} is longer than 100 years; drop WITHIN to keep everything")
@@ -49,5 +49,5 @@ def parse_span_us(number: str, unit: str) -> int:
     if abs(span_us) > SPAN_US_MAX:
         raise QueryError(f"{number} {unit} is longer than 100 years; drop WITHIN to keep everything")
     if span_us != span_us.to_integral_value():
-        raise QueryError(f"{number} {unit} is no whole number of microseconds")
+        raise QueryError(f"{number} {unit} is not a whole number of microseconds")
     return int(span_us)

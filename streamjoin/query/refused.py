@@ -120,7 +120,7 @@ def _check_touching(words: Words, place: int) -> None:
         return
     if words.text(one) not in SYMBOLS and words.text(other) not in SYMBOLS:
         raise words.source.wrong(
-            f'"{words.source.snippet(words.range(place - 1, place))}" is no number, name or string; put a blank '
+            f'"{words.source.snippet(words.range(place - 1, place))}" is not a number, name or string; put a blank '
             "between them, or quote it",
             words.range(place - 1, place),
         )

@@ -56,8 +56,8 @@ def parse_aggregates(text: str) -> tuple[Aggregate, ...]:
         match = _ITEM.fullmatch(item)
         if match is None or match[1].lower() not in FUNCTIONS:
             raise InputError(
-                f'"{item.strip()[:40]}" is no aggregate; write count, or one of {", ".join(FUNCTIONS)} with a column, '
-                "such as sum(amount)"
+                f'"{item.strip()[:40]}" is not an aggregate; write count, or one of {", ".join(FUNCTIONS)} '
+                "with a column, such as sum(amount)"
             )
         column = match[2] or None
         if column in (None, "*") and match[1].lower() != "count":

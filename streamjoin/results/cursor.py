@@ -45,9 +45,9 @@ class Cursor:
             if any(type(value) is not int or not 0 <= value < 2**62 for value in (batch, unit, number, skip)):
                 raise ValueError
         except (ValueError, TypeError, binascii.Error, InputError, AttributeError, RecursionError):
-            raise InputError("this is no cursor; take it from an answer as it is") from None
+            raise InputError("this is not a cursor; copy it from an answer unchanged") from None
         if digest != _digest(question):
-            raise InputError("this cursor is of another question; leave it out to begin anew")
+            raise InputError("this cursor belongs to another query; leave it out to start from the beginning")
         return found
 
 

@@ -137,4 +137,4 @@ def _value(given: Any, kind: pa.DataType | None) -> pa.Array | None:
             given = Decimal(given)
         return pa.array([given]).cast(kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        raise InputError(f'"{given}" is no key of this join; keys are {type_name(kind)}') from None
+        raise InputError(f'"{given}" is not a key of this join; keys are {type_name(kind)}') from None

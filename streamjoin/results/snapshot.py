@@ -30,14 +30,14 @@ class SnapshotId:
         """The inverse of str().
 
         Raises:
-            InputError: it is no snapshot id.
+            InputError: it is not a snapshot id.
         """
         if text.strip() == str(FIRST):
             return FIRST
         epoch, dot, part = text.strip().partition(".")
         if dot and epoch.isascii() and part.isascii() and epoch.isdigit() and part.isdigit() and len(text) <= 40:
             return SnapshotId(int(epoch), int(part))
-        raise InputError(f'"{text[:40]}" is no snapshot id; ids are two numbers with a dot, such as 41.0')
+        raise InputError(f'"{text[:40]}" is not a snapshot id; ids are two numbers with a dot, such as 41.0')
 
 
 FIRST = SnapshotId(0, -1)

@@ -23,7 +23,7 @@ def first_error(wrong: ValidationError, model: type[BaseModel]) -> InputError:
     )
     place = [str(part) for part in error["loc"]]
     if place[-1] == "[key]":
-        return InputError(f"{shown(error['input'])} is no name; names are texts, so put it into quotes",
+        return InputError(f"{shown(error['input'])} is not a name; names are texts, so put it into quotes",
                           field=cut(".".join(place[:-2])))  # fmt: skip
     field = cut(".".join(place))
     match error["type"]:

@@ -33,7 +33,7 @@ def parse_span(value: object) -> int:
     given = shown(value)
     match = _SPAN.fullmatch(str(value).strip())
     if match is None:
-        raise ValueError(f"{given} is no span of time; write a number and us, ms, s, min, h or d, such as 2s")
+        raise ValueError(f"{given} is not a span of time; write a number and us, ms, s, min, h or d, such as 2s")
     exact = Decimal(match[1]) * _SPAN_US[match[2]]
     if exact < 0:
         raise ValueError(f"{given} is negative; a span is 0s or longer")
@@ -50,9 +50,9 @@ def parse_rate(value: object) -> float:
     elif match := _RATE.fullmatch(str(value).strip()):
         rate = float(match[1]) / _RATE_S[match[2]]
     else:
-        raise ValueError(f"{given} is no rate; write 1000/s")
+        raise ValueError(f"{given} is not a rate; write 1000/s")
     if not 0 < rate <= RATE_MAX:
-        raise ValueError(f"{given} is no rate; it must be above 0 and at most {RATE_MAX:g}/s, such as 1000/s")
+        raise ValueError(f"{given} is not a rate; it must be above 0 and at most {RATE_MAX:g}/s, such as 1000/s")
     return rate
 
 
@@ -100,7 +100,7 @@ class Choice:
 
         def checked(value: object) -> object:
             if value not in known:
-                raise ValueError(f"{shown(value)} is no {self.noun}; use {', '.join(known)}")
+                raise ValueError(f"{shown(value)} is not a valid {self.noun}; use {', '.join(known)}")
             return value
 
         return core_schema.no_info_before_validator_function(checked, handler(source))
@@ -108,7 +108,7 @@ class Choice:
 
 def _keys(value: object) -> object:
     if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
-        raise ValueError(f"{shown(value)} is no list of whole numbers")
+        raise ValueError(f"{shown(value)} is not a list of whole numbers")
     return value
 
 

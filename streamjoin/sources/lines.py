@@ -257,7 +257,7 @@ def infer_schema(path: Path, format: str, dialect: Dialect | None = None) -> pa.
             columns, pieces = _json_columns, list(_pieces(path))
             found = columns(head)
     except UnicodeDecodeError as cause:
-        raise InputError(f"{path} is no text in UTF-8, from byte {cause.start + 1} on; save it as UTF-8") from None
+        raise InputError(f"{path} is not UTF-8 text from byte {cause.start + 1} on; save it as UTF-8") from None
     except pa.ArrowInvalid as cause:
         raise InputError(f"{path} does not begin as {format}: {cause}; give a schema") from None
     for piece in pieces:

@@ -89,7 +89,7 @@ def _check_store(results: ResultsFile, place: str) -> None:
     for field, path in STORES[results.store].files(results).items():
         check_path(path, f"{place}.{field}")
     if results.job is not None and not _JOB.fullmatch(results.job):
-        raise InputError(f"{shown(results.job)} is no name for results; use letters, digits, ., _ and -, 100 at most",
+        raise InputError(f"{shown(results.job)} is not a job name; use letters, digits, ., _ and -, 100 at most",
                          field=f"{place}.job")  # fmt: skip
     if results.select is not None and not results.select:
         raise InputError("is empty; name result columns, or leave it out to keep all", field=f"{place}.select")

@@ -116,7 +116,7 @@ def load(path: Path, overrides: Mapping[str, str] | None = None) -> JoinFile:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as cause:
-        raise InputError(f"{path} is no text: byte {cause.start} is not UTF-8") from None
+        raise InputError(f"{path} is not text: byte {cause.start} is not UTF-8") from None
     return parse(text, base=path.absolute().parent, name=path.stem, overrides=overrides)
 
 

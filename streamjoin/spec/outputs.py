@@ -31,7 +31,7 @@ from streamjoin.spec.joinfile import JoinFile
 def store_spec(file: JoinFile) -> StoreSpec:
     """How to open the store that a join file names."""
     if file.results.store is None:
-        raise InputError("names no store; write results: {store: sqlite, path: results.db}", field="results")
+        raise InputError("no store is configured; set results: {store: sqlite, path: results.db}", field="results")
     return STORES[file.results.store].spec(file.results, file.resolve)
 
 
@@ -81,7 +81,7 @@ def store_sink(file: JoinFile, plan: JoinPlan) -> StoreSink:
                 raise InputError(f'there is no result column "{name}"; there are {", ".join(plan.output.names)}',
                                  field="results.select")  # fmt: skip
             if select.count(name) > 1:
-                raise InputError(f'"{name}" stands here twice', field="results.select")
+                raise InputError(f'"{name}" is given twice', field="results.select")
         engine = [field for field in schema if field.name not in plan.output.names]
         schema = pa.schema([*(schema.field(name) for name in select), *engine])
     key = plan.result_key

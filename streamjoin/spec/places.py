@@ -62,7 +62,7 @@ def _check_folder(folder: Path, field: str, rule: str) -> None:
     if not _is(there.is_dir):
         raise InputError(f"{there} is a file; {rule}", field=field)
     if not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(f"{there} may not be written to", field=field)
+        raise InputError(f"{there} cannot be written to", field=field)
 
 
 def _is(question: Callable[[], bool]) -> bool:

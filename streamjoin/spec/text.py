@@ -48,7 +48,7 @@ class _StrictLoader(yaml.SafeLoader):
             if not isinstance(key_node, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(problem="a name is a plain text", problem_mark=key_node.start_mark)
             if key in seen:
-                raise yaml.MarkedYAMLError(problem=f'"{key}" stands here twice', problem_mark=key_node.start_mark)
+                raise yaml.MarkedYAMLError(problem=f'"{key}" is given twice', problem_mark=key_node.start_mark)
             seen.add(key)
             # A name stays the text that it is, also where YAML has another meaning for it: null, on, no, 2026-01-01.
             key_node.tag = "tag:yaml.org,2002:str"

@@ -16,7 +16,7 @@ def _root(directory: Path) -> Path:
     for candidate in (directory / "state", directory):
         if (candidate / "0").is_dir():
             return candidate
-    raise InputError(f"{directory} is no checkpoint of a job: it has no state directory")
+    raise InputError(f"{directory} is not a checkpoint of a job: it has no state directory")
 
 
 def _states(root: Path) -> Iterator[tuple[int, UnitState]]:

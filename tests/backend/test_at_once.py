@@ -188,7 +188,7 @@ def test_a_store_that_is_locked_is_waited_for_in_a_thread(asked: Asked) -> None:
 
 def test_what_is_wrong_with_a_question_is_said_at_once(asked: Asked) -> None:
     asked.in_thread(asked.question(key=7))
-    for values, told in (({"key": "x"}, "no key of this join"), ({"select": ["none"]}, "no result column")):
+    for values, told in (({"key": "x"}, "not a key of this join"), ({"select": ["none"]}, "no result column")):
         with pytest.raises(Problem, match=told):
             asked.at_once(asked.question(**values))
 

@@ -111,7 +111,7 @@ def test_rows_of_one_stream_or_for_one_reason(api: TestClient, job: str, setting
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("?starting_after=x", "is no row"), ("?starting_after=1-1", "begin again without it"), ("?limit=0", "limit"),
+        ("?starting_after=x", "not a row id"), ("?starting_after=1-1", "begin again without it"), ("?limit=0", "limit"),
         ("?reason=bad", "malformed, bad_value"), ("/download?reason=bad", "malformed, bad_value"),
         ("/download?format=xlsx", "'ndjson' or 'csv'"),
     ],

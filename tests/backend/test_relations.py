@@ -89,7 +89,7 @@ def test_relations_are_listed_newest_first_and_page_by_page(api: TestClient, reg
         ("customers", {"source": "kafka"}, "/spec/source", "a topic never ends"),
         ("customers", {"source": "push"}, "/spec/source", "rows are pushed into streams only"),
         ("customers", {"pth": "x"}, "/spec/pth", "did you mean"),
-        ("customers", {"schema": {"id": "int65"}}, "/spec/schema", "no column type"),
+        ("customers", {"schema": {"id": "int65"}}, "/spec/schema", "not a column type"),
         ("customers", {"path": "/etc"}, "/spec/path", "STREAMJOIN_ALLOWED_PATHS"),
         ("customers", {"path": "customers"}, "/spec/path", "absolute"),
     ],

@@ -318,7 +318,7 @@ def test_a_failure_that_nobody_foresaw_ends_a_subscription_aloud(
         ({"where": "("}, "invalid", ""),
         ({"select": ["__key"]}, "invalid", "no result column"),
         ({"select": []}, "invalid", "select"),
-        ({"from": "yesterday"}, "invalid", "no snapshot id"),
+        ({"from": "yesterday"}, "invalid", "not a snapshot id"),
         ({"from": "999999.0"}, "invalid", "not been committed"),
         ({"max_rate": 0}, "invalid", "max_rate"),
         ({"backpressure": "block"}, "invalid", "backpressure"),

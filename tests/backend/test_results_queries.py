@@ -216,7 +216,7 @@ def test_the_twin_for_the_command_line_takes_the_format_from_the_header(api: Tes
         ({"key": 7.5}, 422, "keys are int64"),
         ({"key": True}, 422, "keys are int64"),
         ({"key": 7, "key_from": 1}, 422, "not for both"),
-        ({"cursor": "abc"}, 422, "no cursor"),
+        ({"cursor": "abc"}, 422, "not a cursor"),
         ({"where": "price >"}, 422, ""),
         ({"where": "prise > 1"}, 422, "prise"),
         ({"where": "(" * 5000 + "price" + ")" * 5000 + " > 1"}, 422, ""),
@@ -224,9 +224,9 @@ def test_the_twin_for_the_command_line_takes_the_format_from_the_header(api: Tes
         ({"select": []}, 422, "select"),
         ({"limit": 0}, 422, "limit"),
         ({"limit": 10**9}, 422, "limit"),
-        ({"from": "yesterday"}, 422, "is no time"),
-        ({"after": "x"}, 422, "no snapshot id"),
-        ({"aggregate": "median(price)"}, 422, "no aggregate"),
+        ({"from": "yesterday"}, 422, "is not a timestamp"),
+        ({"after": "x"}, 422, "not a snapshot id"),
+        ({"aggregate": "median(price)"}, 422, "not an aggregate"),
         ({"aggregate": "sum(name)"}, 422, "of numbers"),
         ({"aggregate": "count", "limit": 1}, 422, "leave select, limit and cursor out"),
         ({"format": "xml"}, 422, "format"),
@@ -252,7 +252,7 @@ def test_a_mistake_in_a_condition_is_pointed_at(api: TestClient, job: Job) -> No
 def test_a_cursor_of_another_question_is_refused(api: TestClient, job: Job) -> None:
     cursor = ask(api, job, limit=5)["cursor"]
     answer = api.post("/api/v1/queries", json={"job": job.id, "cursor": cursor, "where": "price > 1"})
-    assert (answer.status_code, "another question" in answer.json()["detail"]) == (422, True)
+    assert (answer.status_code, "another query" in answer.json()["detail"]) == (422, True)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 10_000])

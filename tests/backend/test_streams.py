@@ -63,8 +63,8 @@ def test_streams_are_listed_newest_first_and_page_by_page(api: TestClient) -> No
     ("name", "spec", "pointer", "said"),
     [
         ("2bids", BIDS, "/name", "letter"),
-        ("bids", {**BIDS, "kind": "nexmark.bit"}, "/spec/kind", "no kind of generated stream"),
-        ("bids", {**BIDS, "delay": "soon"}, "/spec/delay", "no span"),
+        ("bids", {**BIDS, "kind": "nexmark.bit"}, "/spec/kind", "not a kind of generated stream"),
+        ("bids", {**BIDS, "delay": "soon"}, "/spec/delay", "not a span"),
         ("bids", {**BIDS, "tme": "ts"}, "/spec/tme", "did you mean"),
         ("bids", {"source": "kafka", "servers": "127.0.0.1:9092", "topic": "t", "format": "json", "time": "ts"},
          "/spec/schema", "is missing"),

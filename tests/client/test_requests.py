@@ -98,7 +98,7 @@ def test_a_refusal_is_a_named_error_and_final(
 def test_a_wrong_request_is_wrong_input_and_says_where(patient: Client, stand_in: StandIn) -> None:
     places = [
         {"pointer": "/query", "detail": "no such stream", "span": {"line": 1, "column": 8}},
-        {"pointer": "/run/slots", "detail": "is no number"},
+        {"pointer": "/run/slots", "detail": "is not a number"},
     ]
     stand_in.faults = [lambda: problem(422, "invalid_query", "the query is wrong", errors=places)]
     with pytest.raises(InputError) as caught:
@@ -106,7 +106,7 @@ def test_a_wrong_request_is_wrong_input_and_says_where(patient: Client, stand_in
     assert isinstance(caught.value, Invalid)
     assert caught.value.errors == places
     assert "/query, line 1, column 8: no such stream" in str(caught.value)
-    assert "/run/slots: is no number" in str(caught.value)
+    assert "/run/slots: is not a number" in str(caught.value)
 
 
 def test_the_deadline_ends_all_attempts(server: Server, stand_in: StandIn) -> None:

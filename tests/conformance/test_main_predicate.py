@@ -65,7 +65,7 @@ def test_comparisons_do(given: History) -> None:
 )
 def test_the_index_is_over_the_main_predicate(main: str, index: str, given: History) -> None:
     if main == "s.n = r.n":
-        with pytest.raises(InputError, match="is no equality or range"):
+        with pytest.raises(InputError, match="is not an equality or range"):
             planned(given, main)
         main = "r.n = s.n"
     assert str(layout_of(planned(given, main), R)).startswith(index)
@@ -74,8 +74,8 @@ def test_the_index_is_over_the_main_predicate(main: str, index: str, given: Hist
 @pytest.mark.parametrize(
     ("main", "message"),
     [
-        ("r.k = s.x", "is no equality or range between the two streams of this query; there are"),
-        ("r.x > 5", "is no equality or range"),
+        ("r.k = s.x", "is not an equality or range between the two streams of this query; there are"),
+        ("r.x > 5", "is not an equality or range"),
         ("r.nothing = s.k", "nothing"),
         ("", "a condition is missing"),
         ("r.k = s.k; DROP", "column"),

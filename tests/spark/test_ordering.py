@@ -134,7 +134,7 @@ def test_followers_of_a_store_get_results_in_order(given: History, session: Spar
     ("operator", "message"),
     [
         ("name: spark, ordering: outer", "in no order"),
-        ("name: splitjoin, ordering: sorted", "is no ordering; use none, outer, inner, total"),
+        ("name: splitjoin, ordering: sorted", "is not a valid ordering; use none, outer, inner, total"),
         ("name: splitjoin, cores: 0", "is not a whole number"),
         ("name: splitjoin, turn_tuples: two", "is not a whole number"),
         ("name: splitjoin, workers: 2", "its knobs are cores, turn_tuples"),

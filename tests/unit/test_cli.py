@@ -102,7 +102,7 @@ def test_wrong_file_is_said_in_one_line_on_stderr(folder: Path) -> None:
     said = in_a_process("validate", "join.yaml", cwd=folder)
     assert (said.status, said.out) == (2, "")
     assert said.err == (
-        "streamjoin: streams.payments.delay: 2 is no span of time; write a number and us, ms, s, min, h or d, "
+        "streamjoin: streams.payments.delay: 2 is not a span of time; write a number and us, ms, s, min, h or d, "
         "such as 2s\n"
     )
 
@@ -166,11 +166,11 @@ def test_every_command_explains_its_parameters(command: str, streamjoin: Command
         (["run", "no.yaml"], "there is no file no.yaml"),
         (["run", "join.yaml", "--report", "orders"], "orders is a folder; --report takes the name of a file"),
         (["compare", "join.yaml", "--operators", ","], "--operators takes names, separated by commas"),
-        (["state", "ls", "orders"], "orders is no checkpoint of a job"),
+        (["state", "ls", "orders"], "orders is not a checkpoint of a job"),
         (["rejected", "join.yaml"], "join.yaml has not been run yet: there is no checkpoint"),
         (["rejected", "join.yaml", "--limit", "0"], "--limit"),
-        (["state", "show", "no"], "no is no checkpoint of a job"),
-        (["generate", "nope", "--out", "g"], '"nope" is no kind of generated stream; kinds are band.r'),
+        (["state", "show", "no"], "no is not a checkpoint of a job"),
+        (["generate", "nope", "--out", "g"], '"nope" is not a kind of generated stream; kinds are band.r'),
         (["generate", "band.r", "--out", "g", "--rows", "-5"], "need 0 rows or more"),
         (["generate", "band.r", "--out", "g", "--rate", "0"], "greater than 0"),
         (["generate", "band.r", "--out", "join.yaml"], "join.yaml is a file, or lies below one"),

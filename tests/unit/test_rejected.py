@@ -142,7 +142,7 @@ def test_a_page_of_long_rows_ends_early(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("id", ["", "1", "1-", "-1", "a-b", "1-2-3", "\u0661-\u0661", "../1-2"])
 def test_an_id_that_is_none_is_said_to_be(id: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is no row"):
+    with pytest.raises(ValueError, match="is not a row id"):
         page(tmp_path, 5, before=id)
 
 

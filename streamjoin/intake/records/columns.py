@@ -65,7 +65,7 @@ _FAULTS: Final = {
     MALFORMED: "the text is no {name}",
     OUT_OF_RANGE: "out of range for {name}",
     TOO_FINE: "more digits than {name} keeps",
-    LONE_SURROGATE: "an escaped surrogate without its pair is no text",
+    LONE_SURROGATE: "an escaped surrogate without its pair is not text",
     NOT_UTF8: "not valid UTF-8",
 }
 _FLOAT_NAMES: Final = (_word(b"nan"), _word(b"inf"), _word(b"infinity"))

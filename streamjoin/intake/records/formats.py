@@ -56,7 +56,7 @@ def decoder(
             if avro_schema is None:
                 raise InputError("Avro records cannot be read without the schema they were written with")
             return AvroDecoder(schema, avro_schema)
-    raise InputError(f'"{format}" is no record format; formats are {", ".join(FORMATS)}')
+    raise InputError(f'"{format}" is not a record format; formats are {", ".join(FORMATS)}')
 
 
 def _check_type(field: pa.Field) -> None:

@@ -47,7 +47,7 @@ def test_the_kinds_are_those_promised() -> None:
 
 
 def test_unknown_kind_is_refused_with_those_there_are() -> None:
-    with pytest.raises(InputError, match=r'"band" is no kind.*band\.r.*tpch\.lineitem'):
+    with pytest.raises(InputError, match=r'"band" is not a kind.*band\.r.*tpch\.lineitem'):
         generator("band")
 
 

@@ -102,7 +102,7 @@ def test_no_rows_make_no_files(tmp_path: Path) -> None:
 
 
 def test_unknown_format_is_refused_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match='"orc" is no file format; formats are parquet, csv, jsonl, arrow'):
+    with pytest.raises(InputError, match='"orc" is not a file format; formats are parquet, csv, jsonl, arrow'):
         write("band.r", tmp_path, rows=1, format="orc")  # type: ignore[arg-type]
 
 

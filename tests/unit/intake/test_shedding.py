@@ -59,7 +59,7 @@ def test_twice_the_units_shed_less_at_the_same_load() -> None:
         ({"base": 1.0}, "base", "below 1"),
         ({"base": -0.1}, "base", "at least 0"),
         ({"base": float("nan")}, "base", "at least 0"),
-        ({"shape": "cubic"}, "shape", '"cubic" is no shed function; there are linear and quadratic'),
+        ({"shape": "cubic"}, "shape", '"cubic" is not a shed function; use linear and quadratic'),
     ],
 )
 def test_wrong_rule_is_refused_by_the_name_of_its_field(change: dict[str, Any], field: str, message: str) -> None:

@@ -55,7 +55,7 @@ SHEDDING: list[tuple[Changes, str, str]] = [
         ({"base": 1}, "1.0 must be at least 0 and below 1"),
         ({"base": -0.5}, "must be at least 0 and below 1"),
         ({"base": "half"}, "needs a number"),
-        ({"shape": "cubic"}, '"cubic" is no shed function; there are linear and quadratic'),
+        ({"shape": "cubic"}, '"cubic" is not a shed function; use linear and quadratic'),
         ({"shape": 1}, "needs a text"),
         ({"capcity": 300}, 'there is no such field; did you mean "capacity"?'),
     )
@@ -131,7 +131,7 @@ WRONG_TYPES: list[tuple[Changes, str, str]] = [
     ({"run/driver_memory": 1}, "run.driver_memory", "must be at least 480"),
     ({"run/driver_memory": 10**9}, "run.driver_memory", "must be at most"),
     ({"run/strict": "maybe"}, "run.strict", 'needs true or false, not "maybe"'),
-    ({"run/heartbeat": "often"}, "run.heartbeat", '"often" is no span of time'),
+    ({"run/heartbeat": "often"}, "run.heartbeat", '"often" is not a span of time'),
     ({"run/spark": "x"}, "run.spark", "needs a mapping"),
     ({"run/spark": {"spark.x": [1]}}, "run.spark.spark.x", "needs a text"),
     ({"run/checkpoint": 5}, "run.checkpoint", "needs a text, not 5"),
@@ -147,33 +147,33 @@ WRONG_TYPES: list[tuple[Changes, str, str]] = [
 SPANS: list[tuple[Changes, str, str]] = [
     ({f"{ORDERS}/delay": value}, "streams.orders.delay", message)
     for value, message in (
-        ("2", '"2" is no span of time; write a number and us, ms, s, min, h or d, such as 2s'),
-        (5, "5 is no span of time"),
-        (1.5, "1.5 is no span of time"),
-        (True, "true is no span of time"),
-        ([1], "[1] is no span of time"),
-        ("", '"" is no span of time'),
-        ("s", '"s" is no span of time'),
-        ("2 parsecs", "is no span of time"),
-        ("1e3s", "is no span of time"),
-        ("inf s", "is no span of time"),
-        ("٢s", "is no span of time"),
-        ("2 s 3 ms", "is no span of time"),
+        ("2", '"2" is not a span of time; write a number and us, ms, s, min, h or d, such as 2s'),
+        (5, "5 is not a span of time"),
+        (1.5, "1.5 is not a span of time"),
+        (True, "true is not a span of time"),
+        ([1], "[1] is not a span of time"),
+        ("", '"" is not a span of time'),
+        ("s", '"s" is not a span of time'),
+        ("2 parsecs", "is not a span of time"),
+        ("1e3s", "is not a span of time"),
+        ("inf s", "is not a span of time"),
+        ("٢s", "is not a span of time"),
+        ("2 s 3 ms", "is not a span of time"),
         ("-2s", '"-2s" is negative; a span is 0s or longer'),
         ("0.1us", "is not a whole number of microseconds below 100 years"),
         ("99999d", "is not a whole number of microseconds below 100 years"),
         ("9" * 30 + "d", "is not a whole number of microseconds below 100 years"),
-        ("9" * 400 + "s", "is no span of time"),
+        ("9" * 400 + "s", "is not a span of time"),
     )
 ]
 RATES: list[tuple[Changes, str, str]] = [
     (generated(rate=value), "streams.orders.rate", message)
     for value, message in (
-        ("1000", '"1000" is no rate; write 1000/s'),
-        ("1/d", "is no rate; write 1000/s"),
-        ("fast", "is no rate; write 1000/s"),
-        (True, "true is no rate; write 1000/s"),
-        ([1], "is no rate; write 1000/s"),
+        ("1000", '"1000" is not a rate; write 1000/s'),
+        ("1/d", "is not a rate; write 1000/s"),
+        ("fast", "is not a rate; write 1000/s"),
+        (True, "true is not a rate; write 1000/s"),
+        ([1], "is not a rate; write 1000/s"),
         (0, "must be above 0"),
         ("0/s", "must be above 0"),
         (-1, "must be above 0"),
@@ -184,7 +184,7 @@ RATES: list[tuple[Changes, str, str]] = [
     )
 ]
 GENERATORS: list[tuple[Changes, str, str]] = [
-    (generated(kind="bnad"), "streams.orders.kind", '"bnad" is no kind of generated stream; kinds are band.r'),
+    (generated(kind="bnad"), "streams.orders.kind", '"bnad" is not a kind of generated stream; kinds are band.r'),
     (generated(kind=5), "streams.orders.kind", "needs a text"),
     (generated(options={"keys": 1}), "streams.orders.options", 'band.r has no option "keys"; it has no options'),
     (generated(kind="zipf.r", options={"keis": 1}), "streams.orders.options", 'no option "keis"; options are'),
@@ -197,12 +197,12 @@ GENERATORS: list[tuple[Changes, str, str]] = [
     (generated(seed=2**80), "streams.orders.seed", "must be at most"),
 ]
 OPERATORS: list[tuple[Changes, str, str]] = [
-    (operator(name="bclique"), "operator.name", '"bclique" is no operator; operators are biclique, matrix, splitjoin'),
+    (operator(name="bclique"), "operator.name", 'there is no operator "bclique"; operators are biclique, matrix, '),
     (operator(name=5), "operator.name", "needs a text"),
-    (operator(routing="hsh"), "operator.routing", '"hsh" is no routing; use random, hash, contrand'),
-    (operator(routing=["hash"]), "operator.routing", "['hash'] is no routing; use random, hash, contrand"),
-    (operator(routing={"a": 1}), "operator.routing", "is no routing; use random, hash, contrand"),
-    (operator(index="btree"), "operator.index", '"btree" is no index; use auto, hash, tree, scan'),
+    (operator(routing="hsh"), "operator.routing", '"hsh" is not a valid routing; use random, hash, contrand'),
+    (operator(routing=["hash"]), "operator.routing", "['hash'] is not a valid routing; use random, hash, contrand"),
+    (operator(routing={"a": 1}), "operator.routing", "is not a valid routing; use random, hash, contrand"),
+    (operator(index="btree"), "operator.index", '"btree" is not a valid index; use auto, hash, tree, scan'),
     (operator(r_units=0), "operator.r_units", "0 is not a whole number from 1 to 4096"),
     (operator(r_units=5000), "operator.r_units", "from 1 to 4096"),
     (operator(r_units="4"), "operator.r_units", "from 1 to 4096"),
@@ -211,17 +211,17 @@ OPERATORS: list[tuple[Changes, str, str]] = [
     (operator(name="matrix", r_units=2), "operator.r_units", "matrix has no such knob; its knobs are rows, columns"),
     (operator(name="spark", r_units=2), "operator.r_units", "spark has no knobs"),
     (operator(archive_period="0s"), "operator.archive_period", "at least 1 us"),
-    (operator(archive_period="x"), "operator.archive_period", "is no span of time"),
+    (operator(archive_period="x"), "operator.archive_period", "is not a span of time"),
     (operator(r_groups=2), "operator.r_groups", "only contrand routing has subgroups"),
     (operator(**CONTRAND, r_groups=4), "operator.r_groups", "there must be between 1 and 2"),
     ({"query": BAND, **operator(**CONTRAND, r_groups=2, s_groups=1)}, "operator.r_bounds", "needs the 1 keys"),
     *(
         ({"query": BAND, **operator(**CONTRAND, r_groups=2, s_groups=1, r_bounds=wrong)}, "operator.r_bounds", message)
         for wrong, message in (
-            (["x"], "['x'] is no list of whole numbers"),
-            ([None], "is no list of whole numbers"),
-            ([1.5], "is no list of whole numbers"),
-            ([[1]], "is no list of whole numbers"),
+            (["x"], "['x'] is not a list of whole numbers"),
+            ([None], "is not a list of whole numbers"),
+            ([1.5], "is not a list of whole numbers"),
+            ([[1]], "is not a list of whole numbers"),
             ([1, 2], "2 subgroups need 1 rising keys, not [1, 2]"),
         )
     ),
@@ -231,7 +231,7 @@ SCHEMAS: list[tuple[Changes, str, str]] = [
     (schema(**{f"c{n}": "int64" for n in range(2000)}), "streams.orders.schema", "1000 columns at most"),
     (schema(ts="timestamp", __event_time="int64"), "streams.orders.schema", "two underscores are reserved"),
     (schema(**{"ts": "timestamp", "": "int64"}), "streams.orders.schema", "a column needs a name"),
-    (schema(ts="timestamp", k="INT64"), "streams.orders.schema", 'column "k": "INT64" is no column type; did you mean'),
+    (schema(ts="timestamp", k="INT64"), "streams.orders.schema", 'column "k": "INT64" is not a column type; did'),
     (schema(ts="timestamp", k="varchar"), "streams.orders.schema", "did you mean string?"),
     (schema(ts="timestamp", k="nope"), "streams.orders.schema", "types are bool, int8"),
     (schema(ts="timestamp", k="decimal(0,0)"), "streams.orders.schema", "1 <= precision <= 38"),
@@ -398,7 +398,7 @@ def test_what_this_version_cannot_do_is_refused_by_name(
 
 
 def test_an_order_that_is_none_is_refused_with_those_there_are(validate: Try) -> None:
-    with pytest.raises(InputError, match='"sorted" is no ordering; use none, outer, inner, total') as refused:
+    with pytest.raises(InputError, match='"sorted" is not a valid ordering; use none, outer, inner, total') as refused:
         validate(operator(ordering="sorted"))
     assert refused.value.field == "operator.ordering"
     validate(operator(ordering="outer"))

@@ -142,7 +142,7 @@ def test_places_that_may_not_be_written_to_are_refused_before_the_run(
     validate: Try, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streamjoin.spec.places.os.access", lambda path, mode: False)
-    with pytest.raises(InputError, match="may not be written to") as refused:
+    with pytest.raises(InputError, match="cannot be written to") as refused:
         validate({"results": {"parquet": "out/pairs"}})
     assert refused.value.field == "results.parquet"
     assert refused.value.message.startswith(str(folder))

@@ -84,7 +84,7 @@ def test_a_relation_that_no_query_reads_is_right(validate: Try) -> None:
         ),
         ({"source": "csv", "csv": {"delimiter": "ab"}}, ".csv.delimiter", '"ab" is not one ASCII character'),
         ({"schema": {}}, ".schema", "a relation needs at least one column"),
-        ({"schema": {"id": "int65"}}, ".schema", 'column "id": "int65" is no column type'),
+        ({"schema": {"id": "int65"}}, ".schema", 'column "id": "int65" is not a column type'),
         ({"schema": {f"c{n}": "int64" for n in range(2000)}}, ".schema", "a relation may have 1000 columns at most"),
     ],
 )

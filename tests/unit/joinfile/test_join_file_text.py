@@ -28,8 +28,8 @@ from streamjoin.spec.joinfile import FILE_BYTES_MAX, load, of_content, parse
         ("streams: [1,", "line 1, column 13: expected the node content"),
         ("a: b: c", "line 1, column 5: mapping values are not allowed here"),
         ("query: 'open", "line 1, column 13: found unexpected end of stream"),
-        ("a: 1\nb:\n  c: 1\n  c: 2", 'line 4, column 3: "c" stands here twice'),
-        ("a: 1\n'a': 2", 'line 2, column 1: "a" stands here twice'),
+        ("a: 1\nb:\n  c: 1\n  c: 2", 'line 4, column 3: "c" is given twice'),
+        ("a: 1\n'a': 2", 'line 2, column 1: "a" is given twice'),
         ("a: &x [1]\nb: *x", "line 2, column 4: a join file has no aliases"),
         ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "line 2, column 8: a join file has no aliases"),
         ("a: 1\n---\nb: 2", "line 2, column 1: but found another document"),
@@ -51,7 +51,7 @@ def test_what_is_no_join_file_is_refused_with_line_and_column(text: str, message
 
 
 def test_a_number_as_a_name_is_refused_where_the_content_is_no_text() -> None:
-    with pytest.raises(InputError, match="5 is no name; names are texts, so put it into quotes") as refused:
+    with pytest.raises(InputError, match="5 is not a name; names are texts, so put it into quotes") as refused:
         of_content({"streams": {5: {}}, "query": "SELECT ONLINE 1"})
     assert refused.value.field == "streams"
 
@@ -93,7 +93,7 @@ def test_file_larger_than_one_mebibyte_is_refused(tmp_path: Path) -> None:
 def test_binary_file_is_refused_with_the_first_wrong_byte(tmp_path: Path) -> None:
     path = tmp_path / "join.yaml"
     path.write_bytes(b"PAR1\x15\x04\xff\xfe")
-    assert "is no text: byte 6 is not UTF-8" in refused(path)
+    assert "is not text: byte 6 is not UTF-8" in refused(path)
 
 
 @pytest.mark.timeout(60)

@@ -82,14 +82,14 @@ def test_times_are_in_utc() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("cout", '"cout" is no aggregate'),
-        ("", '"" is no aggregate'),
-        ("count,", '"" is no aggregate'),
+        ("cout", '"cout" is not an aggregate'),
+        ("", '"" is not an aggregate'),
+        ("count,", '"" is not an aggregate'),
         ("sum", "sum needs a column"),
         ("sum(*)", "sum"),
-        ("read_csv(id)", "is no aggregate"),
-        ("sum(id); DROP TABLE x", "is no aggregate"),
-        ("sum(id) + 1", "is no aggregate"),
+        ("read_csv(id)", "is not an aggregate"),
+        ("sum(id); DROP TABLE x", "is not an aggregate"),
+        ("sum(id) + 1", "is not an aggregate"),
         (", ".join(["count"] * 101), "101 aggregates are too many"),
     ],
 )

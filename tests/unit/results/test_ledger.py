@@ -789,7 +789,7 @@ def test_ids_come_back_from_their_text(id: SnapshotId) -> None:
     "text", ["", ".", "1", "1.", ".1", "1.0.0", "a.b", "-1.0", "1.-2", "١.٢", "1.0x", "9" * 60 + ".1"]
 )
 def test_what_is_no_id_is_wrong_input(text: str) -> None:
-    with pytest.raises(InputError, match="is no snapshot id"):
+    with pytest.raises(InputError, match="is not a snapshot id"):
         SnapshotId.parse(text)
 
 

@@ -174,7 +174,7 @@ def test_a_key_may_be_given_as_text_or_as_a_number(name: str, text: Any, value: 
 def test_a_key_of_the_wrong_type_is_wrong_input(name: str, key: Any) -> None:
     reader = reader_of(keyed(name, True, 1)[0])
     for question in (Question(key=key), Question(key_from=key), Question(key_to=key)):
-        with pytest.raises(InputError, match="is no key of this join; keys are"):
+        with pytest.raises(InputError, match="is not a key of this join; keys are"):
             ask(reader, question)
 
 
@@ -313,7 +313,7 @@ def cursor_of(job: Job, question: Question) -> str:
 )  # fmt: skip
 def test_a_cursor_of_another_question_is_refused(job: Job, other: Question) -> None:
     cursor = cursor_of(job, Question(where="price > 0.1", limit=5))
-    with pytest.raises(InputError, match="this cursor is of another question"):
+    with pytest.raises(InputError, match="this cursor belongs to another query"):
         ask(reader_of(job), replace(other, limit=5, cursor=cursor))
 
 
@@ -371,8 +371,8 @@ def test_a_deeply_nested_cursor_is_wrong_input(job: Job) -> None:
         (Question(limit=0), "a limit is between 1 and"),
         (Question(limit=-5), "a limit is between 1 and"),
         (Question(limit=10**9), "a limit is between 1 and"),
-        (Question(after="one"), "is no snapshot id"),
-        (Question(upto="1"), "is no snapshot id"),
+        (Question(after="one"), "is not a snapshot id"),
+        (Question(upto="1"), "is not a snapshot id"),
     ],
 )
 def test_wrong_questions_are_told_what_is_wrong(job: Job, question: Question, said: str) -> None:

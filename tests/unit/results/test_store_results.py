@@ -117,14 +117,14 @@ HBASE: dict[str, Any] = {"store": "hbase", "hosts": ["127.0.0.1"]}
         ({**CASSANDRA, "port": 0}, "results.port", "must be at least 1"),
         ({**CASSANDRA, "port": 65_536}, "results.port", "must be at most 65535"),
         ({**CASSANDRA, "hosts": "127.0.0.1"}, "results.hosts", "list"),
-        (sqlite(job=""), "results.job", "is no name for results"),
-        (sqlite(job="a b"), "results.job", '"a b" is no name for results'),
-        (sqlite(job="../x"), "results.job", "is no name for results"),
-        (sqlite(job="x" * 101), "results.job", "is no name for results"),
-        (sqlite(job="größe"), "results.job", "is no name for results"),
+        (sqlite(job=""), "results.job", "is not a job name"),
+        (sqlite(job="a b"), "results.job", '"a b" is not a job name'),
+        (sqlite(job="../x"), "results.job", "is not a job name"),
+        (sqlite(job="x" * 101), "results.job", "is not a job name"),
+        (sqlite(job="größe"), "results.job", "is not a job name"),
         (sqlite(select=[]), "results.select", "is empty; name result columns"),
         (sqlite(select=["nope"]), "results.select", 'there is no result column "nope"; there are order_id'),
-        (sqlite(select=["price", "price"]), "results.select", '"price" stands here twice'),
+        (sqlite(select=["price", "price"]), "results.select", '"price" is given twice'),
         (sqlite(select=[RESULT_TIME]), "results.select", "there is no result column"),
         (sqlite(select="price"), "results.select", "list"),
         (sqlite(where=""), "results.where", "a condition is missing"),
@@ -134,8 +134,8 @@ HBASE: dict[str, Any] = {"store": "hbase", "hosts": ["127.0.0.1"]}
         (sqlite(where="orders.k > 1"), "results.where", ""),
         (sqlite(retain="0s"), "results.retain", "is 0s; give a span"),
         (sqlite(retain="-1s"), "results.retain", "is negative"),
-        (sqlite(retain=5), "results.retain", "is no span of time"),
-        (sqlite(retry="soon"), "results.retry", "is no span of time"),
+        (sqlite(retain=5), "results.retain", "is not a span of time"),
+        (sqlite(retry="soon"), "results.retry", "is not a span of time"),
         (sqlite(snapshots={}), "results.snapshots", 'did you mean "snapshot"?'),
         (snapshot(epoch="0s"), "results.snapshot.epoch", "is 0s; an epoch lasts longer"),
         (snapshot(epoch="1s", batches=2), "results.snapshot.batches", "an epoch is a span or a number of batches"),
@@ -208,7 +208,7 @@ def test_the_store_is_opened_as_the_file_says(bound: Bind, place: Path) -> None:
     )  # fmt: skip
     spec = store_spec(bound({**HBASE, "table": "t"}).file)
     assert (spec.kind, dict(spec.settings)) == ("hbase", {"host": "127.0.0.1", "table": "t"})
-    with pytest.raises(InputError, match="names no store") as wrong:
+    with pytest.raises(InputError, match="no store is configured") as wrong:
         store_spec(bound({"jsonl": "-"}).file)
     assert wrong.value.field == "results"
 
@@ -413,8 +413,8 @@ def test_query_writes_every_format(filled: Job, streamjoin: Command, tmp_path: P
     ("arguments", "said"),
     [
         (("query", "nope.yaml"), "there is no file nope.yaml"),
-        (("query", "nostore.yaml"), "results: names no store"),
-        (("query", "join.yaml", "--key", "x"), '"x" is no key of this join; keys are int64'),
+        (("query", "nostore.yaml"), "results: no store is configured"),
+        (("query", "join.yaml", "--key", "x"), '"x" is not a key of this join; keys are int64'),
         (("query", "join.yaml", "--key-from", "5", "--key-to", "3"), "the key range is empty"),
         (("query", "join.yaml", "--from", "soon"), '--from takes a time such as 2026-01-31T12:00:00Z'),
         (("query", "join.yaml", "--from", "2", "--to", "1"), "the time range is empty"),
@@ -422,14 +422,14 @@ def test_query_writes_every_format(filled: Job, streamjoin: Command, tmp_path: P
         (("query", "join.yaml", "--select", " , "), "--select takes names of columns"),
         (("query", "join.yaml", "--where", "nope > 1"), "nope"),
         (("query", "join.yaml", "--limit", "0"), "a limit is between 1 and"),
-        (("query", "join.yaml", "--cursor", "zz"), "this is no cursor"),
-        (("query", "join.yaml", "--after", "one"), "is no snapshot id"),
+        (("query", "join.yaml", "--cursor", "zz"), "this is not a cursor"),
+        (("query", "join.yaml", "--after", "one"), "is not a snapshot id"),
         (("query", "join.yaml", "--set", "results.job=other"), "no results of a job other; there are join"),
-        (("tail", "nostore.yaml"), "results: names no store"),
+        (("tail", "nostore.yaml"), "results: no store is configured"),
         (("tail", "join.yaml", "--where", "nope > 1"), "nope"),
         (("tail", "join.yaml", "--select", "nope"), 'there is no result column "nope"'),
-        (("tail", "join.yaml", "--key", "x"), '"x" is no key of this join'),
-        (("tail", "join.yaml", "--after", "one"), "is no snapshot id"),
+        (("tail", "join.yaml", "--key", "x"), '"x" is not a key of this join'),
+        (("tail", "join.yaml", "--after", "one"), "is not a snapshot id"),
         (("tail", "join.yaml", "--set", "results.job=other"), "the store has no results of a job other"),
     ],
 )  # fmt: skip

@@ -77,5 +77,5 @@ def test_an_integer_may_be_a_text(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "x", "+7", " 7", "7.0", "٧", "--7", str(2**63), "1" * 50])
 def test_what_is_no_integer_is_refused(text: str) -> None:
     schema = pa.schema([(RESULT_TIME, pa.int64()), (RESULT_KEY, pa.int64())])
-    with pytest.raises(InputError, match="is no key of this join"):
+    with pytest.raises(InputError, match="is not a key of this join"):
         Rows(Question(key=text), schema)

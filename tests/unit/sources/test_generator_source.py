@@ -81,7 +81,7 @@ def test_no_rows_are_no_reads() -> None:
 
 
 def test_unknown_kind_and_option_are_refused_when_the_source_is_made() -> None:
-    with pytest.raises(InputError, match='"nope" is no kind'):
+    with pytest.raises(InputError, match='"nope" is not a kind'):
         source(kind="nope")
     with pytest.raises(InputError, match=r'band\.r has no option "keys"'):
         GeneratorSource("band.r", 1.0, 1, 1, 1, {"keys": 2})

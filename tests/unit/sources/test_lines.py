@@ -303,7 +303,7 @@ def test_times_in_csv_are_times_also_beyond_the_years_of_nanoseconds(texts: list
 
 def test_what_is_no_text_is_said_to_be_none_and_leaves_no_stack(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path.write_bytes(bytes(range(256)) * 10)
-    with pytest.raises(InputError, match=r"is no text in UTF-8, from byte 129 on; save it as UTF-8$"):
+    with pytest.raises(InputError, match=r"is not UTF-8 text from byte 129 on; save it as UTF-8$"):
         infer_schema(path, "csv")
     assert capfd.readouterr().err == ""
 

@@ -47,8 +47,8 @@ test('a field that changed is no longer wrong, nor is a pair of it', () => {
 test('a message about a list stands at the row that it names, and below the list if there is none', () => {
   const told = (pointer: string, detail: string, names: string[]) =>
     errorsOfRows(errorsOf(problem('invalid', [pointer, detail])), pointer.split('/')[2] ?? '', names);
-  expect(told('/spec/schema', 'column "k": "foo" is no column type', ['ts', ' k'])).toMatchObject({
-    rows: { 1: 'column "k": "foo" is no column type' },
+  expect(told('/spec/schema', 'column "k": "foo" is not a column type', ['ts', ' k'])).toMatchObject({
+    rows: { 1: 'column "k": "foo" is not a column type' },
     rest: undefined,
   });
   expect(Object.keys(told('/spec/options', 'zipf.r has no option "foo"; options are', ['foo']).rows)).toEqual(['0']);
