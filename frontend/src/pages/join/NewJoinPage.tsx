@@ -70,7 +70,7 @@ export function NewJoinPage() {
                 onChoose={(operator) => setField(OPERATOR_NAME, operator === 'auto' ? '' : operator)}
               />
             ) : (
-              <Empty title="Nothing to explain yet">As soon as the query is right, its plan stands here.</Empty>
+              <Empty title="Nothing to explain yet">The plan appears here once the query is valid.</Empty>
             )}
           </Panel>
         </div>

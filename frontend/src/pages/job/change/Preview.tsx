@@ -97,7 +97,7 @@ const withoutEffect = ({ field, before, after }: FieldChange): FieldChange => ({
 /** Why there is nothing to apply. */
 function Unclear({ look: { change, diff }, mistakes }: PreviewProps) {
   if (isEmpty(change)) {
-    return <Empty title="Nothing is changed yet">What a change keeps and what it costs stands here as you type.</Empty>;
+    return <Empty title="Nothing is changed yet">What a change keeps, and its cost, appear here as you type.</Empty>;
   }
   if (mistakes.count > 0) {
     return (
