@@ -75,9 +75,9 @@ class Figures:
     def look(self) -> bool:
         """Ask for what is new; tell whether there was anything."""
         points = self.client.jobs.metrics(self.job, minutes=REPORTS_MINUTES)["points"]
-        new = [point for point in points if point["at"] > self._seen]
-        for point in new:
-            self._seen = point["at"]
+        new = [(at, point) for point in points if (at := point["at"]) is not None and at > self._seen]
+        for at, point in new:
+            self._seen = at
             self.newest = point["figures"]
             self._totals[point["generation"]] = self.newest["totals"]
             self.late += sum(self.newest["late"].values())

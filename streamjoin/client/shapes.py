@@ -179,6 +179,17 @@ class Start(TypedDict):
     steps: dict[str, float]
 
 
+class Run(TypedDict):
+    """The process that runs a job, or ran it last."""
+
+    generation: int
+    host: str
+    pid: int | None
+    since: str | None
+    alive_until: str | None
+    ended: bool
+
+
 class Job(TypedDict):
     """A job. `wanted` is what people asked for, `observed` what was seen last, `phase` one word for both."""
 
@@ -200,6 +211,7 @@ class Job(TypedDict):
     reason: str | None
     generation: int
     failures: int
+    last_run: Run | None
     last_start: Start | None
     owner_id: str | None
     created_at: str | None
@@ -227,7 +239,7 @@ class Event(TypedDict):
 
     id: str
     job_id: str | None
-    at: str
+    at: str | None
     kind: str
     severity: str
     message: str
@@ -238,7 +250,7 @@ class Event(TypedDict):
 class Point(TypedDict):
     """What a driver reported for a span of time."""
 
-    at: str
+    at: str | None
     span_s: int
     generation: int
     figures: dict[str, Any]
