@@ -19,8 +19,7 @@ from streamjoin.engine.unit import UnitReport
 from streamjoin.flow.punctuation import Punctuation
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
-from streamjoin.plan.stages import AnyPlan, Stage, entry_of, stages_of
-from streamjoin.plan.window import R
+from streamjoin.plan.stages import AnyPlan, Flow, Stage, entry_of, stages_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class Loop:
         begins = (self.version,) if brought.begins else ()
         steps: list[list[SlotStep]] = []
         for stage, operator in zip(stages, self.operators, strict=True):
-            fed_by = len(self.operators[stage.fed_by].units) if stage.fed_by is not None else 0
+            fed_by = sum(len(self.operators[number].units) for number in stage.fed_by)
             job = StageJob(stage.plan, operator, self.slots, begins, fed_by)
             steps.append(
                 [SlotStep(job, slot, self.version, self.open_states(stage.number)) for slot in range(self.slots)]
@@ -101,10 +100,10 @@ class Loop:
             stage, side = entry_of(self.plan, stream)
             self._route(stream, stage, side, brought, steps[stage.number])
         self.reports = []
-        for stage, mine, after in zip(stages, steps, [*steps[1:], []], strict=True):
+        for stage, mine in zip(stages, steps, strict=True):
             for step in mine:
-                if after:
-                    self._feed(step, stages[stage.number + 1], after)
+                if stage is not stages[-1]:
+                    self._feed(step, *entry_of(self.plan, Flow(stage.number)), steps)
                 else:
                     for rows in step.results():
                         yield step.query, rows
@@ -117,14 +116,14 @@ class Loop:
         self.positions = tuple(map(sum, zip(self.positions, brought_rows, strict=True)))
         self.version += 1
 
-    def _feed(self, step: SlotStep, stage: Stage, steps: Sequence[SlotStep]) -> None:
-        """What a slot's units find, into the next stage."""
-        feeding = Feeding(Sending(stage.plan, R, self.operators[stage.number], self.slots), self.version)
+    def _feed(self, step: SlotStep, stage: Stage, side: int, steps: Sequence[Sequence[SlotStep]]) -> None:
+        """What a slot's units find, into the stage that joins it further."""
+        feeding = Feeding(Sending(stage.plan, side, self.operators[stage.number], self.slots), self.version)
         for rows in step.results():
             for routed in feeding.take(rows, step.unit):
-                steps[routed.slot].take(routed)
+                steps[stage.number][routed.slot].take(routed)
         for slot, sent, punctuation in feeding.punctuate(step.reports, step.now_us):
-            steps[slot].punctuate(punctuation, sent)
+            steps[stage.number][slot].punctuate(punctuation, sent)
 
     def _route(self, stream: int, stage: Stage, side: int, brought: Brought, steps: Sequence[SlotStep]) -> None:
         position = self.positions[stream]

@@ -195,7 +195,7 @@ class Explanation:
         """What is joined, and how."""
         plan = self.plan
         if isinstance(plan, Cascade):
-            words = f"{', '.join(plan.names)}, {plan.window}, in {len(plan.stages)} stages one after the other"
+            words = f"{', '.join(plan.names)}, {plan.window}, in {len(plan.stages)} stages: {plan.shape}"
             return [("join", words), *stage_lines(plan, self.stages), ("", "")]
         lines = [("join", f"{plan.names[R]} with {plan.names[S]}, {plan.window}")]
         if isinstance(plan, JoinPlan):

@@ -15,9 +15,9 @@ column that its condition reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from streamjoin.flow.block import TS
 from streamjoin.plan.coercion import call
@@ -42,6 +42,9 @@ class Flow:
     stage: int
 
 
+Tree = int | tuple["Tree", "Tree"]
+"""What is joined with what: a stream, by its number among the query's, or two trees."""
+
 Input = int | Flow
 """What a stage reads on one side: a stream, by its number among the query's, or a flow."""
 
@@ -63,9 +66,9 @@ class Stage:
     conditions: tuple[Expression, ...] = ()
 
     @property
-    def fed_by(self) -> int | None:
-        """The stage whose output it joins further; None where both inputs are streams."""
-        return next((read.stage for read in self.inputs if isinstance(read, Flow)), None)
+    def fed_by(self) -> tuple[int, ...]:
+        """The stages whose output it joins further."""
+        return tuple(read.stage for read in self.inputs if isinstance(read, Flow))
 
     def side_of(self, read: Input) -> int | None:
         """The side on which an input enters; None where it does not."""
@@ -99,6 +102,14 @@ class Cascade:
     def queries(self) -> tuple[JoinPlan, ...]:
         """What leaves the last stage, as the plan of one query."""
         return (self.answering,)
+
+    @property
+    def shape(self) -> str:
+        """What is joined with what, in the names of the query, such as `((a, b), c)`."""
+        shown: dict[Input, str] = dict(enumerate(self.names))
+        for stage in self.stages:
+            shown[Flow(stage.number)] = f"({shown[stage.inputs[R]]}, {shown[stage.inputs[S]]})"
+        return shown[Flow(self.stages[-1].number)]
 
     @property
     def predicate(self) -> JoinPredicate:
@@ -150,12 +161,12 @@ def stages_of(plan: AnyPlan) -> tuple[Stage, ...]:
     return plan.stages if isinstance(plan, Cascade) else (Stage(0, (R, S), plan),)
 
 
-def entry_of(plan: AnyPlan, stream: int) -> tuple[Stage, int]:
-    """Where a stream enters: the stage, and its side there."""
+def entry_of(plan: AnyPlan, read: Input) -> tuple[Stage, int]:
+    """Where a stream, or the output of a stage, enters: the stage, and its side there."""
     for stage in stages_of(plan):
-        if (side := stage.side_of(stream)) is not None:
+        if (side := stage.side_of(read)) is not None:
             return stage, side
-    raise ValueError(f"there is no stream {stream}")
+    raise ValueError(f"nothing reads {read}")
 
 
 def cascade(
@@ -166,35 +177,65 @@ def cascade(
     window: TimeWindow | FullHistory,
     common: Callable[..., JoinPlan],
     text: str = "",
+    tree: Tree | None = None,
 ) -> Cascade:
-    """The joins of streams one after the other, in the order in which they are written.
+    """A query as a tree of joins.
 
     Args:
         conditions: all that must hold, over any of the streams; each is checked at the first stage where all the
             streams are that it reads.
         window: of two equal sides, the reach of every stream; or full history.
         common: `JoinPlan` with what all stages share.
+        tree: what is joined with what, all streams by their numbers; in the order in which they are written unless
+            given.
     """
     reach_us = window.after_us if isinstance(window, TimeWindow) else None
-    placed = _placed(conditions, names)
-    stages: list[Stage] = []
-    left, read = _stream(streams[0], names[0]), cast(Input, 0)
-    for number, parts in enumerate(placed):
-        right = _stream(streams[number + 1], names[number + 1])
-        predicate = _joined(left, right, parts, reach_us)
-        later = [part for of_stage in placed[number + 1 :] for part in of_stage]
-        later += [expression for _, expression in select]
-        carried = _carried(left, right, later, reach_us)
-        is_last = number == len(placed) - 1
-        plan = common(
-            streams=(left.schema, right.schema), names=(left.name, right.name), predicate=predicate, window=window,
-            select=tuple((name, _renamed(expression, left.columns)) for name, expression in select)
-            if is_last else carried.select, feeds=not is_last,
+    building = _Building(streams, names, list(conditions), select, window, common, reach_us)
+    building.joined(tree if tree is not None else in_order(len(streams)), is_last=True)
+    return Cascade(tuple(streams), tuple(names), tuple(building.stages), window, text)
+
+
+def in_order(streams: int) -> Tree:
+    """Each stream with what the ones before it have become."""
+    tree: Tree = 0
+    for number in range(1, streams):
+        tree = (tree, number)
+    return tree
+
+
+@dataclass(slots=True)
+class _Building:
+    """A cascade while it is built; `left` are the conditions that no stage checks yet."""
+
+    streams: Sequence[StreamSchema]
+    names: Sequence[str]
+    left: list[Expression]
+    select: Sequence[tuple[str, Expression]]
+    window: TimeWindow | FullHistory
+    common: Callable[..., JoinPlan]
+    reach_us: int | None
+    stages: list[Stage] = field(default_factory=list)
+
+    def joined(self, tree: Tree, *, is_last: bool) -> _Side:
+        """What a part of the tree gives, with the stages that it takes."""
+        if isinstance(tree, int):
+            return _Side(self.streams[tree], self.names[tree], tree, frozenset([self.names[tree]]))
+        left, right = (self.joined(part, is_last=False) for part in tree)
+        reads = left.reads | right.reads
+        parts = [part for part in self.left if streams_of(part) <= reads]
+        self.left = [part for part in self.left if part not in parts]
+        predicate = _joined(left, right, parts, self.reach_us)
+        columns = {**(left.columns or {}), **(right.columns or {})}
+        later = [*self.left, *(expression for _, expression in self.select)]
+        carried = _carried(left, right, later, self.reach_us)
+        chosen = tuple((name, _renamed(expression, columns)) for name, expression in self.select)
+        plan = self.common(
+            streams=(left.schema, right.schema), names=(left.name, right.name), predicate=predicate,
+            window=self.window, select=chosen if is_last else carried.select, feeds=not is_last,
         )  # fmt: skip
-        stages.append(Stage(number, (read, number + 1), plan, tuple(parts)))
-        if not is_last:
-            left, read = _flow(names[: number + 2], plan, carried), Flow(number)
-    return Cascade(tuple(streams), tuple(names), tuple(stages), window, text)
+        number = len(self.stages)
+        self.stages.append(Stage(number, (left.read, right.read), plan, tuple(parts)))
+        return left if is_last else _flow(reads, Flow(number), plan, carried, self.names)
 
 
 Columns = Mapping[tuple[str, str], Column]
@@ -207,6 +248,8 @@ class _Side:
 
     schema: StreamSchema
     name: str
+    read: Input
+    reads: frozenset[str]
     columns: Columns | None = None
 
     @property
@@ -229,26 +272,18 @@ class _Side:
         return Column(self.name, TS, INT64)
 
 
-def _stream(schema: StreamSchema, name: str) -> _Side:
-    return _Side(schema, name)
-
-
-def _placed(conditions: Sequence[Expression], names: Sequence[str]) -> list[list[Expression]]:
-    """The conditions of each stage."""
-    places = {name: max(number - 1, 0) for number, name in enumerate(names)}
-    placed: list[list[Expression]] = [[] for _ in names[1:]]
-    for part in conditions:
-        placed[max((places[name] for name in streams_of(part)), default=0)].append(part)
-    return placed
-
-
 def _joined(left: _Side, right: _Side, parts: Sequence[Expression], reach_us: int | None) -> JoinPredicate:
     """What a stage checks. The window of a flow is as wide as its newest part's; `until` says how wide it really is."""
-    predicate = analyse(conjunction([_renamed(part, left.columns) for part in parts]), (left.name, right.name))
-    if left.columns is None or reach_us is None:
+    columns = {**(left.columns or {}), **(right.columns or {})}
+    predicate = analyse(conjunction([_renamed(part, columns) for part in parts]), (left.name, right.name))
+    if reach_us is None:
         return predicate
-    met = Call("le", (right.time, left.until(reach_us)), BOOL)
-    return replace(predicate, residual=(*predicate.residual, met))
+    met = tuple(
+        Call("le", (other.time, flow.until(reach_us)), BOOL)
+        for flow, other in ((left, right), (right, left))
+        if flow.columns is not None
+    )
+    return replace(predicate, residual=(*predicate.residual, *met))
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,18 +313,16 @@ def _carried(left: _Side, right: _Side, later: Sequence[Expression], reach_us: i
     return _Carried(tuple(select.items()), names)
 
 
-def _flow(names: Sequence[str], plan: JoinPlan, carried: _Carried) -> _Side:
-    """A stage's output as the next one reads it."""
-    name = f"({', '.join(names)})"
-    kinds = {field.name: field.type for field in plan.output}
+def _flow(reads: frozenset[str], read: Flow, plan: JoinPlan, carried: _Carried, names: Sequence[str]) -> _Side:
+    """A stage's output as another one reads it."""
+    name = f"({', '.join(stream for stream in names if stream in reads)})"
+    kinds = {output.name: output.type for output in plan.output}
     columns = {pair: Column(name, own, kinds[own]) for pair, own in carried.names.items()}
-    return _Side(StreamSchema(name, plan.output, ARRIVAL), name, columns)
+    return _Side(StreamSchema(name, plan.output, ARRIVAL), name, read, reads, columns)
 
 
-def _renamed(expression: Expression, columns: Columns | None) -> Expression:
-    """An expression over streams, over the flow that has their columns."""
-    if columns is None:
-        return expression
+def _renamed(expression: Expression, columns: Columns) -> Expression:
+    """An expression over streams, over the flows that have their columns."""
     if isinstance(expression, Column):
         return columns.get((expression.stream, expression.name), expression)
     if isinstance(expression, Call):

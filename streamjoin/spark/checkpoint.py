@@ -33,6 +33,7 @@ from streamjoin.lockfile import locked
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.sharing import Lasting, SharedPlan, key_text
+from streamjoin.plan.stages import Cascade
 from streamjoin.spec.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
 from streamjoin.state import rewrite
 from streamjoin.state.manifest import FORMAT, WAY_OUT
@@ -49,6 +50,7 @@ def identity(job: Job) -> dict[str, Any]:
     """
     plan = job.plan
     return {
+        **({"tree": plan.shape} if isinstance(plan, Cascade) else {}),
         "format": FORMAT,
         "streams": {
             name: {"columns": str(stream.columns), "time": stream.time, "delay_us": stream.delay_us}

@@ -151,8 +151,8 @@ def fed(job: Job, frames: Sequence[DataFrame], of_streams: Mapping[int, DataFram
     """
     coming = list(frames)
     for stage in stages_of(job.plan):
-        if stage.fed_by is not None:
-            run = functools.partial(feeding_rows, job, stage.fed_by)
+        if stage.number:
+            run = functools.partial(feeding_rows, job, stage.number - 1)
             coming = [units(job, functools.reduce(DataFrame.unionAll, coming), run, ROUTED_SCHEMA)]
         coming += [of_streams[read] for read in stage.inputs if isinstance(read, int) and read in of_streams]
     return functools.reduce(DataFrame.unionAll, coming)

@@ -24,7 +24,7 @@ from streamjoin.index import kernels
 from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.intake.intake import Intake, Piece
-from streamjoin.plan.stages import entry_of, stages_of
+from streamjoin.plan.stages import Flow, entry_of, stages_of
 from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
 from streamjoin.plan.window import R
 from streamjoin.results.parts import PartWriter
@@ -185,8 +185,8 @@ def feeding_rows(job: Job, stage: int, batches: Iterator[pa.RecordBatch]) -> Ite
     step = _step(job, stage)
     yield from receive(batches, step, stage)
     received_s = time.perf_counter() - begun
-    after = stages_of(job.plan)[stage + 1]
-    feeding = Feeding(Sending(after.plan, R, job.operators[after.number], job.slots), step.version)
+    after, side = entry_of(job.plan, Flow(stage))
+    feeding = Feeding(Sending(after.plan, side, job.operators[after.number], job.slots), step.version)
     for rows in step.results():
         for routed in feeding.take(rows, step.unit):
             yield routed_row(routed, after.number)

@@ -79,7 +79,7 @@ class Job:
     def stage(self, number: int) -> StageJob:
         """A stage as its slots know it."""
         stage = stages_of(self.plan)[number]
-        fed_by = 0 if stage.fed_by is None else len(self.operators[stage.fed_by].units)
+        fed_by = sum(len(self.operators[before].units) for before in stage.fed_by)
         return StageJob(stage.plan, self.operators[number], self.slots, self.begins, fed_by)
 
     @property
