@@ -12,6 +12,7 @@ from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.sharing import Plan
 from streamjoin.plan.stages import AnyPlan
 from streamjoin.settings.setting import Settings, setting
+from streamjoin.settings.trees import TreeSetting
 from streamjoin.settings.values import Choice, Span
 
 Predict = Callable[[Any, StreamStatistics, StreamStatistics, float, UnitCosts | None], Prediction]
@@ -58,3 +59,9 @@ class CommonSettings(Settings):
     ordering: Annotated[Annotated[Ordering, Choice("ordering")], setting("the order in which results leave")] = (
         Ordering.NONE
     )
+    tree: Annotated[
+        TreeSetting,
+        setting(
+            "of three streams and more, what is joined with what, such as [[a, b], c]", unset="in the order of FROM"
+        ),
+    ] = None

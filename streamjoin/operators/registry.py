@@ -89,7 +89,7 @@ def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) ->
             built.append(build(name, knobs, stage.plan, slots))
         except InputError as wrong:
             if isinstance(plan, Cascade):
-                wrong.message = f"the stage that joins {plan.names[stage.number + 1]}: {wrong.message}"
+                wrong.message = f"stage {stage.number + 1}: {wrong.message}"
             raise
     return tuple(built)
 

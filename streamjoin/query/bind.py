@@ -15,7 +15,7 @@ from streamjoin.plan.functions.table import FUNCTIONS
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import JoinPredicate, analyse, led_by
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import STREAMS_MAX, Cascade, cascade
+from streamjoin.plan.stages import STREAMS_MAX, Cascade, Tree, cascade
 from streamjoin.plan.window import CountWindow, TimeWindow
 from streamjoin.query.condition import condition_over
 from streamjoin.query.joins import bind_conditions
@@ -28,6 +28,7 @@ from streamjoin.query.tokens import Words
 from streamjoin.query.translate import RULES
 from streamjoin.query.translator import Translator
 from streamjoin.query.using import merged_columns
+from streamjoin.settings.trees import NamedTree
 
 _SELECT_READS = {"expressions", "from_", "joins", "where"}
 _TABLE_READS = {"this", "alias"}
@@ -47,6 +48,7 @@ def plan_query(
     index: str = "auto",
     archive_period_us: int | None = None,
     main: str | None = None,
+    tree: NamedTree | None = None,
 ) -> JoinPlan | Cascade:
     """`parse`, then `bind`."""
     return bind(
@@ -57,6 +59,7 @@ def plan_query(
         index=index,
         archive_period_us=archive_period_us,
         main=main,
+        tree=tree,
     )
 
 
@@ -69,6 +72,7 @@ def bind(
     index: str = "auto",
     archive_period_us: int | None = None,
     main: str | None = None,
+    tree: NamedTree | None = None,
 ) -> JoinPlan | Cascade:
     """Give the names of a query their meaning: of two streams a join, of more a join after the other.
 
@@ -78,6 +82,7 @@ def bind(
         predicates: registered predicates by name; the plan holds those the query calls.
         index, archive_period_us: handed to the plan.
         main: the conjunct of the query that leads to candidates, as text; None for the best.
+        tree: what is joined with what, by the names that the query gives; in the order of FROM unless given.
     Raises:
         QueryError: a name is unknown or ambiguous, or types do not fit; `span` says where.
         UnsupportedQueryError: the query reads a relation, or not two to nine streams.
@@ -88,22 +93,24 @@ def bind(
         raise InputError(f'predicate "{hidden[0]}" has the name of a built-in function; register it under another')
     if archive_period_us is not None:
         _check_archive_period(archive_period_us, parsed)
-    tree, words = parsed.tree, parsed.words
-    _check_parts(tree, words)
-    names, read = _streams(tree, words, streams, relations)
+    syntax, words = parsed.tree, parsed.words
+    _check_parts(syntax, words)
+    names, read = _streams(syntax, words, streams, relations)
     scope = Scope(words.source, names, read)
-    scope = replace(scope, merged=merged_columns(tree.args["joins"], words, scope))
+    scope = replace(scope, merged=merged_columns(syntax.args["joins"], words, scope))
     translator = Translator(RULES, words, scope, registered)
-    if not tree.expressions:
+    if not syntax.expressions:
         raise words.source.wrong("SELECT ONLINE needs at least one column", words.range(0))
     with room_to_recurse():
-        conditions = bind_conditions(tree, translator)
-        select = bind_select(tree, translator)
+        conditions = bind_conditions(syntax, translator)
+        select = bind_select(syntax, translator)
         common = partial(
             JoinPlan, index=index, archive_period_us=archive_period_us, predicates=translator.used, text=parsed.text
         )
         if len(read) > 2:
-            return _staged(names, read, conditions, select, parsed, common, main)
+            return _staged(names, read, conditions, select, parsed, common, main, tree)
+        if tree is not None:
+            raise InputError("two streams are joined in one way; leave it out", field="operator.tree")
         predicate = analyse(conjunction(conditions), (names[0], names[1]))
         plan = common((read[0], read[1]), (names[0], names[1]), predicate, parsed.window, select, main=main)
     if main is not None:
@@ -132,6 +139,7 @@ def _staged(
     parsed: ParsedQuery,
     common: Callable[..., JoinPlan],
     main: str | None,
+    tree: NamedTree | None,
 ) -> Cascade:
     window = parsed.window
     if main is not None:
@@ -145,15 +153,37 @@ def _staged(
             "time for all of them, such as WITHIN 10 SECONDS",
             parsed.within,
         )
-    plan = cascade(read, names, conditions, select, window, common, parsed.text)
+    numbered = None if tree is None else _numbered(tree, names)
+    plan = cascade(read, names, conditions, select, window, common, parsed.text, numbered)
     for stage in plan.stages:
         try:
             for query in stage.plan.queries:
                 layout_of(query, 0)
         except InputError as wrong:
-            joined = names[stage.number + 1]
-            raise InputError(f"the stage that joins {joined}: {wrong.message}", field=wrong.field) from None
+            raise InputError(f"stage {stage.number + 1}: {wrong.message}", field=wrong.field) from None
     return plan
+
+
+def _numbered(tree: NamedTree, names: Sequence[str]) -> Tree:
+    """A tree by the numbers of its streams, each of which is in it once."""
+    left = {name.lower(): number for number, name in enumerate(names)}
+
+    def numbered(part: NamedTree) -> Tree:
+        if not isinstance(part, str):
+            return numbered(part[0]), numbered(part[1])
+        if part.lower() not in left:
+            twice = any(part.lower() == name.lower() for name in names)
+            raise InputError(
+                f"{part} is in it twice" if twice else f"the query has no stream {part}; it reads {', '.join(names)}",
+                field="operator.tree",
+            )
+        return left.pop(part.lower())
+
+    found = numbered(tree)
+    if left:
+        missing = " and ".join(names[number] for number in left.values())
+        raise InputError(f"it lacks {missing}; all streams of the query are joined", field="operator.tree")
+    return found
 
 
 def _led_by(main: str, plan: JoinPlan) -> JoinPredicate:

@@ -229,6 +229,7 @@ def _bind_one(
         index=file.operator.index,
         archive_period_us=file.operator.archive_period,
         main=file.operator.main,
+        tree=file.operator.tree,
     )
     plan = _delivering(plan, file)
     (query,) = plan.queries
@@ -286,6 +287,7 @@ def with_operator(bound: Bound, name: str) -> Bound:
             index=operator.index,
             ordering=operator.ordering,
             main=operator.main,
+            tree=operator.tree,
         )
     plan = bound.plan
     if isinstance(plan, SharedPlan) and name != bound.operator:

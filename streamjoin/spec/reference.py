@@ -82,7 +82,7 @@ def _kind(one: Schema) -> str:
         case "boolean":
             return "`true`, `false`"
         case "array":
-            return f"list of {_kind(one['items'])}s"
+            return f"list of {_kind(one['items'])}s" if "items" in one else "list"
         case "object":
             return "mapping"
         case list(several):

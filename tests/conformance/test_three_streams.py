@@ -17,11 +17,12 @@ import pytest
 from streamjoin.engine import feeding
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.engine.slot import SlotStep
-from streamjoin.errors import StateError
+from streamjoin.errors import InputError, StateError
 from streamjoin.operators import registry
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import Cascade
+from streamjoin.plan.stages import Cascade, Tree
 from streamjoin.query import plan_query
+from streamjoin.settings.trees import NamedTree
 from streamjoin.state.store import StateStore
 
 DISORDER_US = 15
@@ -272,3 +273,62 @@ def test_a_window_of_pairs_alone_is_caught(tmp_path: Path) -> None:
     wanted = nested_loop(streams, condition, within_us)
     found = joined(loop_of(plan, "matrix", tmp_path), streams)
     assert wanted - found == Counter() and found - wanted
+
+
+def trees(streams: Sequence[int]) -> Iterator[Tree]:
+    """Every tree of these streams, of which left and right are told apart in one way."""
+    if len(streams) == 1:
+        yield streams[0]
+        return
+    first, *others = streams
+    for size in range(len(others)):
+        for beside in itertools.combinations(others, size):
+            right = [stream for stream in others if stream not in beside]
+            yield from itertools.product(trees([first, *beside]), trees(right))
+
+
+def test_every_tree_of_four_streams_gives_the_same(tmp_path: Path) -> None:
+    streams = [rows(place, 40, keys=3) for place in range(4)]
+    shapes = list(trees(range(4)))
+    wanted = nested_loop(
+        streams,
+        lambda a, b, c, d: equal(a["k"], b["k"]) and c["x"] > b["x"] and equal(d["k"], c["k"]) and a["x"] < d["x"],
+        40,
+    )
+    assert len(shapes) == 15 and len(wanted) > 20
+    for number, shape in enumerate(shapes):
+        operator = list(OPERATORS)[1 + number % (len(OPERATORS) - 1)]
+        plan = plan_query(
+            "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c, d.id AS d FROM a, b, c, d WHERE a.k = b.k AND c.x > b.x "
+            "AND d.k = c.k AND a.x < d.x WITHIN 40 MICROSECONDS",
+            STREAMS,
+            tree=named(shape),
+        )
+        assert isinstance(plan, Cascade)
+        loop = loop_of(plan, operator, tmp_path / str(number))
+        assert joined(loop, streams, repeated=number % 2 == 1) == wanted, (plan.shape, operator)
+
+
+def named(tree: Tree) -> NamedTree:
+    if isinstance(tree, int):
+        return "abcd"[tree]
+    left, right = map(named, tree)
+    return left, right
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (("a", ("b", "x")), "the query has no stream x; it reads a, b, c"),
+        (("a", ("b", "b")), "b is in it twice"),
+        (("a", "b"), "it lacks c; all streams of the query are joined"),
+    ],
+)
+def test_a_tree_of_other_streams_is_refused(tree: NamedTree, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        plan_query(QUERIES["equalities in a row"][0], STREAMS, tree=tree)
+
+
+def test_two_streams_have_one_tree() -> None:
+    with pytest.raises(InputError, match="two streams are joined in one way"):
+        plan_query("SELECT ONLINE a.id FROM a, b WITHIN 1 SECONDS", STREAMS, tree=("b", "a"))

@@ -134,6 +134,15 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
       ],
       "countsUnits": false,
       "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
     }
   ],
   "biclique": [
@@ -252,6 +261,15 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
       ],
       "countsUnits": false,
       "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
     }
   ],
   "matrix": [
@@ -320,6 +338,15 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
       ],
       "countsUnits": false,
       "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
     }
   ],
   "splitjoin": [
@@ -386,6 +413,15 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
         "inner",
         "total"
       ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
       "countsUnits": false,
       "compared": false
     }
@@ -474,6 +510,15 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
       ],
       "countsUnits": false,
       "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
     }
   ],
   "spark": [
@@ -522,6 +567,15 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
         "inner",
         "total"
       ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
       "countsUnits": false,
       "compared": false
     }

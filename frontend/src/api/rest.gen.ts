@@ -1693,6 +1693,8 @@ export interface components {
              * @enum {string}
              */
             ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
         } | {
             /**
              * @description join-biclique, BiStream (SIGMOD 2015)
@@ -1735,6 +1737,8 @@ export interface components {
              * @enum {string}
              */
             ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
         } | {
             /**
              * @description join-matrix, BiStream's baseline
@@ -1764,6 +1768,8 @@ export interface components {
              * @enum {string}
              */
             ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
         } | {
             /**
              * @description SplitJoin (USENIX ATC 2016)
@@ -1796,6 +1802,8 @@ export interface components {
              * @enum {string}
              */
             ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
         } | {
             /**
              * @description handshake chain, ESJ
@@ -1835,6 +1843,8 @@ export interface components {
              * @enum {string}
              */
             ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
         } | {
             /**
              * @description Spark's own stream-stream join
@@ -1860,6 +1870,8 @@ export interface components {
              * @enum {string}
              */
             ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
         };
         /**
          * OperatorOut
