@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -104,3 +105,12 @@ def test_quick_run_leaves_results_and_a_page_and_keeps_what_is_done(tmp_path: Pa
     for figures in found["bytes"].values():
         assert figures["measured"] == pytest.approx(figures["predicted"], rel=0.1)
     assert "Operators side by side" in (tmp_path / "out" / "docs" / "benchmarks.md").read_text()
+
+
+@pytest.mark.spark
+def test_three_streams_against_two_joins_give_the_same_rows_and_a_ratio() -> None:
+    command = [sys.executable, "-m", "benchmarks.three_way", "--quick"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r"^pair 1: three streams .* [1-9][\d,]* results", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^ratio: median \d+\.\d\d, .* 1 pairs$", done.stdout, re.MULTILINE), done.stdout
