@@ -183,7 +183,7 @@ def test_joins_in_brackets_are_refused_by_what_they_are(source):
 def test_an_index_that_a_stage_cannot_have_is_told_with_the_stage():
     query = f"SELECT ONLINE * FROM a, b, c WHERE a.k = b.k AND b.y > c.z {SPAN}"
     found, _ = refused(query, InputError, index="hash")
-    assert found == "the stage that joins c: a hash index needs an equality between the two streams"
+    assert found == "stage 2: a hash index needs an equality between the two streams"
     assert {
         query.index for stage in planned(f"a, b, c WHERE {CHAIN}", index="hash").stages for query in stage.plan.queries
     } == {"hash"}
