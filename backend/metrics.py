@@ -34,7 +34,7 @@ COUNTERS: Final[tuple[tuple[str, str, Value], ...]] = (
 GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
     ("streamjoin_tuples_per_second", "Tuples a second, over the last report.", lambda body: body["tuples_per_second"]),
     ("streamjoin_state_bytes", "Bytes of live state.", lambda body: body["state_bytes"]),
-    ("streamjoin_state_tuples", "Live tuples of both streams.", lambda body: sum(body["live_tuples"].values())),
+    ("streamjoin_state_tuples", "Live tuples of all streams.", lambda body: sum(body["live_tuples"].values())),
     ("streamjoin_state_segments", "Segments that hold them.", lambda body: body["segments"]),
     ("streamjoin_batch_duration_seconds_p95", "A batch, 95th percentile.",
      lambda body: body["batch_ms"]["p95"] and body["batch_ms"]["p95"] / 1e3),
@@ -44,7 +44,7 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
      lambda body: sum(body["dead_letters"].values())),
     ("streamjoin_dropped_reports", "Reports that could not be written before the last one.",
      lambda body: body["dropped_reports"]),
-    ("streamjoin_lag_seconds", "From the newest event time to its commit; the larger of both streams.",
+    ("streamjoin_lag_seconds", "From the newest event time to its commit; the largest of all streams.",
      lambda body: max(body["lag_ms"].values(), default=None) and max(body["lag_ms"].values()) / 1e3),
 )  # fmt: skip
 

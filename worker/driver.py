@@ -124,6 +124,7 @@ def run(
     from backend.jobs.joinfile import check_places, join_file, until_end
     from backend.jobs.limits import check_limits
     from backend.results.memory import recent_for
+    from streamjoin.explain.stages import stage_inputs
     from streamjoin.operators import registry
     from streamjoin.spark import run as engine
     from streamjoin.spark.driver import Driver, first_cause
@@ -164,8 +165,9 @@ def run(
     afterwards.callback(session.stop)
     steps.done(SPARK)
     try:
-        names = bound.plan.names
-        with Reporter(catalog, job.id, keeper.generation, names, bounded=bounded_names(bound)) as reporter:
+        names, stages = bound.plan.names, stage_inputs(bound.plan)
+        bounded = bounded_names(bound)
+        with Reporter(catalog, job.id, keeper.generation, names, bounded=bounded, stages=stages) as reporter:
             session.streams.addListener(_listener(keeper, reporter, steps))
 
             def on_batch(_: Any, batch: Any) -> None:

@@ -71,14 +71,24 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
             name: (wall_us - batch.latest_us[side]) / 1e3 for side, name in enumerate(names) if side in batch.latest_us
         },
         "marks_us": dict(zip(names, marks, strict=True)),
+        "stages": _found(units),
         "units": units,
     }
+
+
+def _found(units: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What the units of each stage found: rows that go on to the next stage, or are results."""
+    found: dict[int, int] = {}
+    for unit in units:
+        found[unit["stage"]] = found.get(unit["stage"], 0) + unit["results"]
+    return [{"stage": stage, "results": found[stage]} for stage in sorted(found)]
 
 
 def _unit(unit: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "unit": unit["unit"],
         "label": unit["label"],
+        "stage": unit.get("stage", 0) + 1,
         "comparisons": unit["comparisons"],
         "results": unit["results"],
         "received": sum(unit["received"].values()),
@@ -105,6 +115,7 @@ def merged(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **{name: sum(body[name] for body in bodies) for name in COUNTS},
         **{name: _added([body[name] for body in bodies]) for name in COUNTS_BY_NAME},
         "lag_ms": {name: lag for body in bodies for name, lag in body["lag_ms"].items()},
+        "stages": _merged_stages(bodies),
         "units": _merged_units(bodies),
     }
     if "seconds" in last:
@@ -156,6 +167,14 @@ def _merged_units(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [units[number] for number in sorted(units)]
 
 
+def _merged_stages(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What stages are in the last report, with all that they found. Reports of older versions tell of none."""
+    found: dict[int, int] = {}
+    for stage in (stage for body in bodies for stage in body.get("stages", ())):
+        found[stage["stage"]] = found.get(stage["stage"], 0) + stage["results"]
+    return [{**stage, "results": found[stage["stage"]]} for stage in bodies[-1].get("stages", ())]
+
+
 def _merged_quantiles(bodies: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     known = [(body["batch_ms"], body["batches"]) for body in bodies if body["batch_ms"]["max"] is not None]
     weight = sum(batches for _, batches in known)
@@ -173,6 +192,7 @@ class Reporter:
     Args:
         names: the streams, by side.
         bounded: those of them to which nothing can be added: once they are read, input is over.
+        stages: of the plan, by number from 1, what each reads: streams by name, and stages by number.
     """
 
     def __init__(
@@ -184,12 +204,14 @@ class Reporter:
         every_s: float = EVERY_S,
         steady_s: Callable[[], float] = time.monotonic,
         bounded: Sequence[str] = (),
+        stages: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> None:
         self.catalog = catalog
         self.job_id = job_id
         self.generation = generation
         self.names = tuple(names)
         self.bounded = tuple(bounded)
+        self.stages = dict(stages or {})
         self.every_s = every_s
         self.dropped = 0
         self._steady_s = steady_s
@@ -252,6 +274,7 @@ class Reporter:
         return {
             **body, **rates(body, seconds), "quiet_seconds": round(quiet_s, 3), "batch_ms": quantiles(batch_ms),
             "totals": totals, "dropped_reports": self.dropped, "bounded": list(self.bounded),
+            "stages": [{**stage, **self.stages.get(stage["stage"], {})} for stage in body["stages"]],
         }  # fmt: skip
 
     def write(self) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from backend.api.figures import Figures, Metrics, Point
 from backend.api.filters import OfKind, OfPhase, Owner, Since, in_phase, narrowed, of_kind
 from backend.api.sections import OperatorIn, ResultsIn, RunIn
 from backend.api.shapes import (
@@ -245,21 +246,6 @@ class EventOut(BaseModel):
     message: str
     data: dict[str, Any]
     actor_id: str | None
-
-
-class Point(BaseModel):
-    """What a driver reported for a span of time."""
-
-    at: str | None
-    span_s: int
-    generation: int
-    figures: dict[str, Any]
-
-
-class Metrics(BaseModel):
-    """Reports of a job, oldest first; thinned out with age."""
-
-    points: list[Point]
 
 
 @router.post("/validate")
@@ -506,7 +492,7 @@ def get_job_metrics(
     points = [
         Point(
             at=iso(row.at_us), span_s=row.span_s, generation=row.generation,
-            figures=row.body if units == "all" or place == 0 else {**row.body, "units": []},
+            figures=Figures(**(row.body if units == "all" or place == 0 else {**row.body, "units": []})),
         )
         for place, row in enumerate(rows)
     ][::-1]  # fmt: skip

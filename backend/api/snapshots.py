@@ -38,7 +38,7 @@ class SnapshotOut(BaseModel):
         closed_at: the start of the batch that closed it.
         marks: how far the streams had come with it.
         batches: the first and the last batch whose results may be in it.
-        shed: tuples of both streams that were dropped under overload while it was collected; above 0 its results are
+        shed: tuples of all streams that were dropped under overload while it was collected; above 0 its results are
             partial.
         late: it has results that are older than the marks of the snapshot before: tuples came late.
     """
@@ -138,6 +138,7 @@ def _text(opened: Opened, snapshot: Snapshot, before: Snapshot | None) -> str:
 
 def _shape(snapshot: Snapshot, before: Snapshot | None) -> SnapshotOut:
     marks = [mark for mark in (before.marks_us if before else ()) if mark is not None]
+    is_known = before is not None and len(marks) == len(before.marks_us)
     oldest_us = snapshot.time_min_us
     return SnapshotOut(
         id=str(snapshot.id),
@@ -152,5 +153,5 @@ def _shape(snapshot: Snapshot, before: Snapshot | None) -> SnapshotOut:
         batches=list(snapshot.batches),
         generation=snapshot.generation,
         shed=snapshot.shed,
-        late=len(marks) == 2 and oldest_us is not None and oldest_us < min(marks),
+        late=is_known and oldest_us is not None and oldest_us < min(marks),
     )

@@ -192,7 +192,7 @@ class Progress(BaseModel):
 
     Args:
         snapshot: resume after this one: everything up to it has been sent, or had no rows; None before the first.
-        mark: the event time up to which both streams had come at the newest commit.
+        mark: the event time up to which all streams had come at the newest commit.
         lag_ms: since the start of the last batch that was committed; it grows while the job stands still.
         phase: of the job.
         waiting: snapshots that wait for this client.

@@ -53,6 +53,7 @@ class Loop:
         operators: of each stage.
         open_states: where a stage's states are; called for each batch, which may find there what the last one left.
         on_dead_letters: takes the rows that cannot be joined.
+        on_fed: is told what goes on to a next stage, in parts of bounded size; what it raises ends the batch.
         version: how many batches are done, which is the number of the next one.
         positions: how many rows of each stream the batches that are done brought.
         counts: what intake counted of each stream in all batches so far, those that are repeated each time.
@@ -65,6 +66,7 @@ class Loop:
     open_states: Callable[[int], States]
     slots: int = 1
     on_dead_letters: Callable[[list[DeadLetter]], None] = lambda letters: None
+    on_fed: Callable[[pa.RecordBatch], None] = lambda rows: None
     version: int = 0
     positions: tuple[int, ...] = ()
     counts: tuple[dict[str, int], ...] = ()
@@ -120,6 +122,7 @@ class Loop:
         """What a slot's units find, into the stage that joins it further."""
         feeding = Feeding(Sending(stage.plan, side, self.operators[stage.number], self.slots), self.version)
         for rows in step.results():
+            self.on_fed(rows)
             for routed in feeding.take(rows, step.unit):
                 steps[stage.number][routed.slot].take(routed)
         for slot, sent, punctuation in feeding.punctuate(step.reports, step.now_us):

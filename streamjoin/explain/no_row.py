@@ -1,8 +1,9 @@
-"""Why a query gives no row, as far as samples of its two streams tell."""
+"""Why a query gives no row, as far as samples of its streams tell."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
+from streamjoin.plan.stages import Cascade, entry_of, stages_of
 from streamjoin.plan.window import R, S, TimeWindow
 from streamjoin.spec.prepare import Bound
 
@@ -24,12 +26,13 @@ _ROUND_US = ((10_000_000, 1_000_000), (10_000, 1_000))
 """Spans from the first on are told in whole multiples of the second."""
 
 
-def reason_for(bound: Bound, sampled: tuple[Sample, Sample], now_us: int, cut_off: bool) -> str:
-    """Why a query gives no row, in words; `cut_off` where time ran out before all rows were joined."""
-    query = bound.query
+def reason_for(bound: Bound, sampled: tuple[Sample, ...], now_us: int, cut_off: bool) -> str:
+    """Why a query gives no row, in words; `cut_off` where time or room ran out before all rows were joined."""
     chosen: list[pa.RecordBatch] = []
-    for side in (R, S):
-        name, rows = query.names[side], sampled[side].rows
+    for number, sample in enumerate(sampled):
+        stage, side = entry_of(bound.plan, number)
+        (query,) = stage.plan.queries
+        name, rows = query.names[side], sample.rows
         if not rows.num_rows:
             return f"{name} has no rows to look at yet"
         picked = select(query, side, rows)
@@ -42,22 +45,40 @@ def reason_for(bound: Bound, sampled: tuple[Sample, Sample], now_us: int, cut_of
         if not has_time.any():
             return f"no row of {name} that was looked at has an event time"
         chosen.append(rows.filter(pa.array(has_time)))
-    words = _too_far_apart(query, chosen, now_us)
+    plan = bound.plan
+    words = _never_together(plan, chosen, now_us) if isinstance(plan, Cascade) else None
+    # The first stage joins two streams; what it may find is all that later ones can join.
+    first = stages_of(plan)[0]
+    pair = [chosen[read] for read in first.inputs if isinstance(read, int)]
+    words = words or _too_far_apart(first.plan.queries[0], pair, now_us)
     if words is not None:
         return words
+    together = "pair" if len(chosen) == 2 else "combination"
     if cut_off:
-        return "time ran out before a pair was found"
+        return f"time ran out before a {together} was found"
     if bound.file.results.where is not None:
-        return "no pair of the rows that were looked at meets the condition and results.where"
-    return "no pair of the rows that were looked at meets the condition"
+        return f"no {together} of the rows that were looked at meets the condition and results.where"
+    return f"no {together} of the rows that were looked at meets the condition"
+
+
+def _never_together(plan: Cascade, rows: list[pa.RecordBatch], now_us: int) -> str | None:
+    """Two of three streams and more of which no two rows are near enough in time."""
+    if not isinstance(plan.window, TimeWindow):
+        return None
+    times_us = [times_of(some, schema, now_us)[0] for some, schema in zip(rows, plan.streams, strict=True)]
+    for one, other in combinations(range(len(rows)), 2):
+        if _are_apart(times_us[one], times_us[other], plan.window):
+            named = [(plan.names[number], plan.streams[number]) for number in (one, other)]
+            return _apart_words(named, (times_us[one], times_us[other]), plan.window)
+    return None
 
 
 def _too_far_apart(query: JoinPlan, rows: list[pa.RecordBatch], now_us: int) -> str | None:
     """In time or in the values of a key; None where rows are near enough in both."""
     window = query.window if isinstance(query.window, TimeWindow) else None
     r_us, s_us = (times_of(rows[side], query.streams[side], now_us)[0] for side in (R, S))
-    if window is not None and (r_us.max() + window.after_us < s_us.min() or s_us.max() + window.before_us < r_us.min()):
-        return _apart_words(query, (r_us, s_us), window)
+    if window is not None and _are_apart(r_us, s_us, window):
+        return _apart_words(list(zip(query.names, query.streams, strict=True)), (r_us, s_us), window)
     for equality in query.predicate.equalities:
         r_keys, s_keys = (_cells([equality.keys[side]], query.names[side], rows[side]) for side in (R, S))
         if not np.isin(r_keys, s_keys).any():
@@ -77,11 +98,17 @@ def _too_far_apart(query: JoinPlan, rows: list[pa.RecordBatch], now_us: int) -> 
     return f"no two {alike} that were looked at are {window}; {wider} there are some"
 
 
-def _apart_words(query: JoinPlan, ts_us: tuple[np.ndarray, np.ndarray], window: TimeWindow) -> str:
+def _are_apart(r_us: np.ndarray, s_us: np.ndarray, window: TimeWindow) -> bool:
+    return bool(r_us.max() + window.after_us < s_us.min() or s_us.max() + window.before_us < r_us.min())
+
+
+def _apart_words(
+    named: list[tuple[str, StreamSchema]], ts_us: tuple[np.ndarray, np.ndarray], window: TimeWindow
+) -> str:
+    (r, _), (s, _) = named
     spans = [span_text(int(times.min()), int(times.max())) for times in ts_us]
-    words = f"the rows of {query.names[R]} are {spans[R]}, those of {query.names[S]} {spans[S]}"
-    arriving = [query.names[side] for side in (R, S) if query.streams[side].time == ARRIVAL]
-    words += "".join(f" ({name} would arrive now)" for name in arriving)
+    words = f"the rows of {r} are {spans[R]}, those of {s} {spans[S]}"
+    words += "".join(f" ({name} would arrive now)" for name, schema in named if schema.time == ARRIVAL)
     return f"{words}; no pair of them is {window}"
 
 

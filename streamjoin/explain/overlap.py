@@ -1,4 +1,4 @@
-"""Samples of two streams that can meet: the first rows of each, or those from where the other one begins."""
+"""Samples of streams that can meet: the first rows of each, or those from where the others begin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamjoin.intake.event_time import event_times
 from streamjoin.intake.records import decoder
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import entry_of
-from streamjoin.plan.window import R, S, TimeWindow
+from streamjoin.plan.window import S, TimeWindow
 from streamjoin.sources import GeneratorSource, Read, Source
 from streamjoin.sources.kafka_kind import KafkaSettings
 from streamjoin.sources.topic import newest_values
@@ -54,7 +54,7 @@ class Sample:
     row_bytes: int
 
 
-def samples(bound: Bound, now_us: int) -> tuple[Sample, Sample]:
+def samples(bound: Bound, now_us: int) -> tuple[Sample, ...]:
     """A sample of each stream, overlapping in event time as far as a short search finds rows that do.
 
     Args:
@@ -62,20 +62,21 @@ def samples(bound: Bound, now_us: int) -> tuple[Sample, Sample]:
     Raises:
         InputError: a stream cannot be reached.
         RunError: a file is damaged.
-    Cost: `SAMPLE_ROWS` rows of each; where one begins later than the other ends, `PASSED_S` seconds more.
+    Cost: `SAMPLE_ROWS` rows of each; for each one that ends before another one begins, `PASSED_S` seconds more.
     """
     plan = bound.plan
-    found = [_sample(bound, side, now_us, None) for side in (R, S)]
+    found = [_sample(bound, number, now_us, None) for number in range(len(plan.streams))]
     if not isinstance(plan.window, TimeWindow):
-        return found[R], found[S]
-    for side in (R, S):
-        mine, other = found[side].ts_us, found[1 - side].ts_us
-        if mine.size and other.size:
-            needed_us = _early(other) - plan.window.keeps_us(side)
-            if _late(mine) < needed_us:
-                later = _sample(bound, side, now_us, needed_us)
-                found[side] = later if later.rows.num_rows else found[side]
-    return found[R], found[S]
+        return tuple(found)
+    for number, mine in enumerate(found):
+        begins_us = [_early(other.ts_us) for other in found if other is not mine and other.ts_us.size]
+        if mine.ts_us.size and begins_us:
+            # With more than two streams, the window has two equal sides.
+            needed_us = max(begins_us) - plan.window.keeps_us(min(number, S))
+            if _late(mine.ts_us) < needed_us:
+                later = _sample(bound, number, now_us, needed_us)
+                found[number] = later if later.rows.num_rows else mine
+    return tuple(found)
 
 
 def _early(ts_us: np.ndarray) -> int:

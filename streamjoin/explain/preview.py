@@ -1,8 +1,8 @@
-"""A preview: a few result rows before a job is there, from samples of both streams.
+"""A preview: a few result rows before a job is there, from samples of the streams.
 
-The samples are joined in this process by the intake and the unit that jobs run, as a job of one unit whose batches are
-small. A unit gives pairs of row numbers here; the SELECT list is evaluated for the few pairs that are shown. It is no
-result: other tuples may join, a join starts elsewhere in its streams, and late tuples meet all others.
+The samples are joined in this process by the intake and the units that jobs run, as a job of one unit a stage whose
+batches are small. What matches leaves it as row numbers; the SELECT list is evaluated for the few rows that are
+shown. It is no result: other tuples may join, a join starts elsewhere in its streams, and late tuples meet all others.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from streamjoin.engine.loop import Brought, Loop
-from streamjoin.errors import UnsupportedError
 from streamjoin.explain.no_row import reason_for, span_text, time_text, times_of
 from streamjoin.explain.overlap import ROW_BYTES_MAX, Sample, row_sizes, samples
 from streamjoin.intake.intake import REJECTED
 from streamjoin.operators.matrix import Matrix
 from streamjoin.plan.evaluation import evaluate
-from streamjoin.plan.expression import Column, walk
+from streamjoin.plan.expression import Column, columns_of, walk
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import StreamSchema, type_name
 from streamjoin.plan.sharing import Plan, SharedPlan
-from streamjoin.plan.stages import Cascade
+from streamjoin.plan.stages import AnyPlan, Cascade, cascade, stages_of
 from streamjoin.plan.window import R, S
 from streamjoin.results.formats import write_table
 from streamjoin.results.parts import json_lines
@@ -45,9 +45,11 @@ JOIN_S = 3.0
 BATCH_ROWS = 100
 BATCH_BYTES = 64 << 20
 """Rows of each stream that one batch joins: so many, and fewer where the pairs they may give would be larger."""
+FED_BYTES = 64 << 20
+"""What stages may give to the next ones: they keep it. A preview that comes to more is cut off."""
 SHOWN_PAIRS = 1_000
 SHOWN_PAIRS_BYTES = 16 << 20
-"""Pairs that the SELECT list is evaluated for at a time: so many, and fewer where their values may be larger."""
+"""Matches that the SELECT list is evaluated for at a time: so many, and fewer where their values may be larger."""
 SHOWN_ROW_BYTES = 192 << 10
 """The largest row that is shown, whatever a SELECT list makes of its columns; queries beside each other share it."""
 NOTE = "a preview from samples, not a result"
@@ -106,11 +108,11 @@ class Preview:
     """A few result rows of each query.
 
     Args:
-        looked: at R and S.
-        cut_off: time ran out before all sampled rows were joined.
+        looked: at each stream.
+        cut_off: time, or room for what stages give to one another, ran out before all sampled rows were joined.
     """
 
-    looked: tuple[Looked, Looked]
+    looked: tuple[Looked, ...]
     queries: tuple[Rows, ...]
     cut_off: bool
 
@@ -156,31 +158,30 @@ class Preview:
 
 
 def preview(bound: Bound) -> Preview:
-    """Join samples of both streams.
+    """Join samples of all streams.
 
     Raises:
         InputError: a stream cannot be reached.
         RunError: a file is damaged.
     Cost: that of the samples, and `JOIN_S` seconds at most.
     """
-    if isinstance(bound.plan, Cascade):
-        raise UnsupportedError(
-            f"a preview shows joins of two streams, and this one joins {len(bound.plan.streams)}; run it to see rows",
-            field="query",
-        )
     now_us = time.time_ns() // 1_000
     sampled = samples(bound, now_us)
     shown = [_Shown(one, sampled, _row_bytes_max(len(bound.queries))) for one in bound.queries]
-    joined = _Joining(_of_pairs(bound.plan), sampled, now_us)
-    is_cut_off = _ran_out(joined, shown, time.monotonic() + JOIN_S)
+    until = time.monotonic() + JOIN_S
+    joined = _Joining(_of_numbers(bound.plan), sampled, now_us, until)
+    is_cut_off = _ran_out(joined, shown, until)
     # Only rows that were joined count.
-    r, s = (replace(one, rows=one.rows.slice(0, joined.reached)) for one in sampled)
-    looked = [_looked(bound.plan.streams[side], (r, s)[side], joined.dead[side], now_us) for side in (R, S)]
+    sampled = tuple(replace(one, rows=one.rows.slice(0, joined.reached)) for one in sampled)
+    looked = (
+        _looked(schema, one, dead, now_us)
+        for schema, one, dead in zip(bound.plan.streams, sampled, joined.dead, strict=True)
+    )
     queries = (
-        Rows(one.bound.name, one.rows, one.large, None if one.count else _why_none(one, (r, s), now_us, is_cut_off))
+        Rows(one.bound.name, one.rows, one.large, None if one.count else _why_none(one, sampled, now_us, is_cut_off))
         for one in shown
     )
-    return Preview((looked[R], looked[S]), tuple(queries), is_cut_off)
+    return Preview(tuple(looked), tuple(queries), is_cut_off)
 
 
 def _row_bytes_max(queries: int) -> int:
@@ -189,30 +190,53 @@ def _row_bytes_max(queries: int) -> int:
 
 
 def _ran_out(joined: _Joining, shown: Sequence[_Shown], until: float) -> bool:
-    """Join until there are enough rows of each query, or no rows are left; whether time ran out before."""
+    """Join until there are enough rows of each query, or no rows are left; whether time or room ran out before."""
     while joined.is_left:
-        for query, pairs in joined.batch():
-            shown[query].take(pairs, until)
-            if all(one.is_full for one in shown):
-                return False
-            if time.monotonic() > until:
-                return True
+        try:
+            for query, matches in joined.batch():
+                shown[query].take(matches, until)
+                if all(one.is_full for one in shown):
+                    return False
+                if time.monotonic() > until:
+                    return True
+        except _NoRoomError:
+            return True
         if time.monotonic() > until:
             return joined.is_left
     return False
 
 
-def _of_pairs(plan: Plan) -> Plan:
-    """The same join with the numbers of two rows as its only result columns: the last column of either stream."""
-    streams = (_numbered(plan, R), _numbered(plan, S))
-    queries = tuple(_query_of_pairs(query, streams) for query in plan.queries)
+def _of_numbers(plan: AnyPlan) -> AnyPlan:
+    """The same join with the numbers of rows as its only result columns: the last column of each stream."""
+    if isinstance(plan, Cascade):
+        return _cascade_of_numbers(plan)
+    streams = (_numbered(plan.streams[R], _matched(plan, R)), _numbered(plan.streams[S], _matched(plan, S)))
+    queries = tuple(_query_of_numbers(query, streams) for query in plan.queries)
     return SharedPlan(plan.names_of_queries, queries) if isinstance(plan, SharedPlan) else queries[0]
 
 
-def _numbered(plan: Plan, side: int) -> StreamSchema:
-    """A stream with the columns that its tuples are matched by, and a number for each row."""
-    stream = plan.streams[side]
-    matched = {name for query in plan.queries for name in read_columns(_without_results(query), side)}
+def _cascade_of_numbers(plan: Cascade) -> Cascade:
+    conditions = [condition for stage in plan.stages for condition in stage.conditions]
+    matched = {pair for condition in conditions for pair in columns_of(condition)}
+    streams = [
+        _numbered(stream, {stream.time, *(column for of, column in matched if of == name)})
+        for name, stream in zip(plan.names, plan.streams, strict=True)
+    ]
+    numbers = [
+        (f"row of {name}", Column(name, stream.columns.names[-1], pa.int64()))
+        for name, stream in zip(plan.names, streams, strict=True)
+    ]
+    common = partial(JoinPlan, index=plan.index, predicates=plan.predicates)
+    return cascade(streams, plan.names, conditions, numbers, plan.window, common)
+
+
+def _matched(plan: Plan, side: int) -> set[str]:
+    """The columns that tuples are matched by."""
+    return {name for query in plan.queries for name in read_columns(_without_results(query), side)}
+
+
+def _numbered(stream: StreamSchema, matched: set[str]) -> StreamSchema:
+    """A stream with these columns, and a number for each row."""
     number = "row"
     while number in stream.columns.names:
         number += "_"
@@ -225,24 +249,30 @@ def _without_results(query: JoinPlan) -> JoinPlan:
     return replace(query, select=(), keyed=False, ordering=Ordering.NONE)
 
 
-def _query_of_pairs(query: JoinPlan, streams: tuple[StreamSchema, StreamSchema]) -> JoinPlan:
+def _query_of_numbers(query: JoinPlan, streams: tuple[StreamSchema, StreamSchema]) -> JoinPlan:
     numbers = (Column(query.names[side], streams[side].columns.names[-1], pa.int64()) for side in (R, S))
     return replace(_without_results(query), streams=streams, select=tuple(zip("rs", numbers, strict=True)))
 
 
+class _NoRoomError(Exception):
+    """Stages gave more to the next ones than may be kept, or time ran out on the way."""
+
+
 class _Joining:
-    """A job of one unit over two samples; each of its batches brings as many rows of either.
+    """A job of one unit a stage over samples; each of its batches brings as many rows of every stream.
 
     `reached` says how many rows of each sample were joined, and `dead` how many of each had no usable event time.
     """
 
-    def __init__(self, plan: Plan, sampled: tuple[Sample, Sample], now_us: int) -> None:
+    def __init__(self, plan: AnyPlan, sampled: tuple[Sample, ...], now_us: int, until: float) -> None:
         self.now_us = now_us
+        self.until = until
+        self.fed_bytes = 0
         self.reached = 0
         self._rows = [_numbered_rows(one.rows, stream) for one, stream in zip(sampled, plan.streams, strict=True)]
         self._size = _batch_rows(sampled)
-        states = MemoryStates()
-        self._loop = Loop(plan, (Matrix(1, 1),), lambda _: states)
+        states = [MemoryStates() for _ in stages_of(plan)]
+        self._loop = Loop(plan, (Matrix(1, 1),) * len(states), lambda stage: states[stage], on_fed=self._fed)
 
     @property
     def is_left(self) -> bool:
@@ -250,18 +280,21 @@ class _Joining:
         return self.reached < max(rows.num_rows for rows in self._rows)
 
     @property
-    def dead(self) -> tuple[int, int]:
-        """Rows of R and of S without a usable event time."""
-        r, s = (sum(n for name, n in counts.items() if name.startswith(REJECTED)) for counts in self._loop.counts)
-        return r, s
+    def dead(self) -> list[int]:
+        """Rows of each stream without a usable event time."""
+        return [sum(n for name, n in counts.items() if name.startswith(REJECTED)) for counts in self._loop.counts]
 
     def batch(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Join the next rows: (query, numbers of the rows of R and S that match)."""
-        r, s = (rows.slice(self.reached, self._size) for rows in self._rows)
+        """Join the next rows: (query, numbers of the rows of each stream that match)."""
+        brought = Brought([[rows.slice(self.reached, self._size)] for rows in self._rows], self.now_us)
         self.reached += self._size
-        brought = Brought(([r], [s]), self.now_us)
         yield from self._loop.batch(brought)
         self._loop.commit(brought)
+
+    def _fed(self, rows: pa.RecordBatch) -> None:
+        self.fed_bytes += rows.nbytes
+        if self.fed_bytes > FED_BYTES or time.monotonic() > self.until:
+            raise _NoRoomError
 
 
 def _numbered_rows(rows: pa.RecordBatch, stream: StreamSchema) -> pa.RecordBatch:
@@ -269,7 +302,7 @@ def _numbered_rows(rows: pa.RecordBatch, stream: StreamSchema) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays([*columns, pa.array(np.arange(rows.num_rows))], schema=stream.columns)
 
 
-def _batch_rows(sampled: tuple[Sample, Sample]) -> int:
+def _batch_rows(sampled: tuple[Sample, ...]) -> int:
     """How many rows of each sample are joined at a time."""
     rows = sum(one.rows.num_rows for one in sampled)
     size = sum(one.row_bytes for one in sampled)
@@ -279,9 +312,10 @@ def _batch_rows(sampled: tuple[Sample, Sample]) -> int:
 class _Shown:
     """The rows of one query that are shown; `large` counts those that were left out for their size."""
 
-    def __init__(self, bound: Bound, sampled: tuple[Sample, Sample], row_bytes_max: int) -> None:
+    def __init__(self, bound: Bound, sampled: tuple[Sample, ...], row_bytes_max: int) -> None:
         self.bound = bound
-        self.plan = bound.query
+        self.plan = bound.plan if isinstance(bound.plan, Cascade) else bound.query
+        self.output = bound.query.output
         self.sampled = sampled
         self.row_bytes_max = row_bytes_max
         results = bound.file.results
@@ -290,18 +324,17 @@ class _Shown:
         self.count = 0
         self.large = 0
         self._parts = [self.post.apply(self._empty())]
-        self._pairs = max(1, min(SHOWN_PAIRS, SHOWN_PAIRS_BYTES // self._pair_bytes()))
+        self._at_once = max(1, min(SHOWN_PAIRS, SHOWN_PAIRS_BYTES // self._match_bytes()))
 
     def _empty(self) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pylist([], schema=self.plan.output)
+        return pa.RecordBatch.from_pylist([], schema=self.output)
 
-    def _pair_bytes(self) -> int:
-        """About how large the SELECT list's values for one pair may be: each mention of a column may add its value."""
+    def _match_bytes(self) -> int:
+        """About how large the SELECT list's values for one match may be: each mention of a column may add its value."""
         size = len(self.plan.text)
         mentioned = [column for _, item in self.plan.select for column in walk(item) if isinstance(column, Column)]
-        for side in (R, S):
-            mentions = sum(column.stream == self.plan.names[side] for column in mentioned)
-            size += mentions * self.sampled[side].row_bytes
+        for name, sample in zip(self.plan.names, self.sampled, strict=True):
+            size += sample.row_bytes * sum(column.stream == name for column in mentioned)
         return size
 
     @property
@@ -314,23 +347,22 @@ class _Shown:
         """Those that were found so far."""
         return pa.concat_batches(self._parts)
 
-    def take(self, pairs: pa.RecordBatch, until: float) -> None:
-        """Evaluate the SELECT list for as many pairs as are still needed, and as there is time for."""
-        for first in range(0, pairs.num_rows, self._pairs):
+    def take(self, matches: pa.RecordBatch, until: float) -> None:
+        """Evaluate the SELECT list for as many matches as are still needed, and as there is time for."""
+        for first in range(0, matches.num_rows, self._at_once):
             if self.is_full:
                 return
-            some = pairs.slice(first, self._pairs)
+            some = matches.slice(first, self._at_once)
             columns: dict[tuple[str, str], pa.Array] = {}
-            for side in (R, S):
-                rows = self.sampled[side].rows
+            for number, (stream, sample) in enumerate(zip(self.plan.names, self.sampled, strict=True)):
                 columns |= {
-                    (self.plan.names[side], name): rows.column(name).take(some.column(side))
-                    for name in rows.schema.names
+                    (stream, name): sample.rows.column(name).take(some.column(number))
+                    for name in sample.rows.schema.names
                 }
             values = [
                 evaluate(expression, columns, some.num_rows, self.plan.predicates) for _, expression in self.plan.select
             ]
-            kept = self.post.apply(pa.RecordBatch.from_arrays(values, schema=self.plan.output))
+            kept = self.post.apply(pa.RecordBatch.from_arrays(values, schema=self.output))
             fits = row_sizes(kept) <= self.row_bytes_max
             self.large += int(np.count_nonzero(~fits))
             kept = kept.filter(pa.array(fits)).slice(0, ROWS - self.count)
@@ -346,7 +378,7 @@ def _looked(schema: StreamSchema, sample: Sample, dead: int, now_us: int) -> Loo
     return Looked(schema.name, sample.rows.num_rows, sample.bad + dead, sample.large, first, last)
 
 
-def _why_none(shown: _Shown, sampled: tuple[Sample, Sample], now_us: int, cut_off: bool) -> str:
+def _why_none(shown: _Shown, sampled: tuple[Sample, ...], now_us: int, cut_off: bool) -> str:
     if shown.large:
         return f"every row that was found is larger than {shown.row_bytes_max >> 10} KiB"
     return reason_for(shown.bound, sampled, now_us, cut_off)

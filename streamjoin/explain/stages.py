@@ -34,6 +34,13 @@ def stages_to_json(plan: AnyPlan, operators: Sequence[Operator | None]) -> list[
     ]
 
 
+def stage_inputs(plan: AnyPlan) -> dict[int, dict[str, Any]]:
+    """By number from 1, what each stage reads, as `stages_to_json` has it: what a running job tells of its plan."""
+    return {
+        stage.number + 1: {"inputs": [_input_to_json(plan, read) for read in stage.inputs]} for stage in stages_of(plan)
+    }
+
+
 def stage_lines(plan: Cascade, operators: Sequence[Operator | None]) -> Lines:
     """What `explain` prints of them."""
     output = ", ".join(f"{field.name} {type_name(field.type)}" for field in plan.answering.output)

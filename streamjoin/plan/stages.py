@@ -83,6 +83,7 @@ class Cascade:
         streams, names: what is read, in the order of FROM, and what the query calls it.
         stages: in the order in which data reaches them; the last one answers the query.
         window: WITHIN.
+        select: output columns, (name, expression), in the names of the query.
     """
 
     streams: tuple[StreamSchema, ...]
@@ -90,6 +91,7 @@ class Cascade:
     stages: tuple[Stage, ...]
     window: TimeWindow | FullHistory
     text: str = ""
+    select: tuple[tuple[str, Expression], ...] = ()
 
     @cached_property
     def answering(self) -> JoinPlan:
@@ -192,7 +194,7 @@ def cascade(
     reach_us = window.after_us if isinstance(window, TimeWindow) else None
     building = _Building(streams, names, list(conditions), select, window, common, reach_us)
     building.joined(tree if tree is not None else in_order(len(streams)), is_last=True)
-    return Cascade(tuple(streams), tuple(names), tuple(building.stages), window, text)
+    return Cascade(tuple(streams), tuple(names), tuple(building.stages), window, text, tuple(select))
 
 
 def in_order(streams: int) -> Tree:

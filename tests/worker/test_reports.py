@@ -83,6 +83,55 @@ def test_a_report_tells_of_its_span(catalog: Catalog) -> None:
     assert body["units"][0]["comparisons"] == sum(one.units[0]["comparisons"] for one in given)
 
 
+THREE = ("a", "b", "c")
+STAGES = {1: {"inputs": [{"stream": "a"}, {"stream": "b"}]}, 2: {"inputs": [{"stage": 1}, {"stream": "c"}]}}
+
+
+def staged(number: int, rng: random.Random) -> BatchReport:
+    """A batch of a join of three streams: two units of the first stage, and one of the second."""
+    units = []
+    for place, (stage, flow_rows) in enumerate(((0, 0), (0, 0), (1, rng.randrange(1, 9)))):
+        one = unit(place, rng)
+        stored = [5, 6, 0] if stage == 0 else [0, 0, 7]
+        marks = [NOW, None, None] if stage == 0 else [None, None, NOW - 1]
+        units.append({**one, "stage": stage, "flow_rows": flow_rows, "stored_rows": stored, "late": [0, 1, 2],
+                      "marks_us": marks})  # fmt: skip
+    intake = {0: {"rows": 10}, 1: {"rows": 20}, 2: {"rows": 30}}
+    return BatchReport(number, rng.randrange(200), units, intake, {"units": 0.1, "committed": 2.0}, {})
+
+
+def test_a_report_tells_what_each_stage_found_however_it_is_merged(catalog: Catalog) -> None:
+    clock, rng = Clock(), random.Random(3)
+    reports = Reporter(catalog, "job_any", 1, THREE, steady_s=clock, stages=STAGES)
+    given = [staged(number, rng) for number in range(4)]
+    found = []
+    for one in given:
+        reports.add(one)
+        clock.now_s += 1
+        if one.batch != 1:  # the second report is of two batches
+            body = reports.take()
+            assert body is not None
+            found.append(body)
+    whole = merged(found)
+    wanted = [sum(one.units[place]["results"] for one in given for place in places) for places in ((0, 1), (2,))]
+    assert whole["stages"] == [{"stage": 1, "results": wanted[0], **STAGES[1]},
+                               {"stage": 2, "results": wanted[1], **STAGES[2]}]  # fmt: skip
+    assert [one["stage"] for one in whole["units"]] == [1, 1, 2]
+    assert whole["live_tuples"] == {"a": 10, "b": 12, "c": 7}
+    assert whole["units"][2]["stored_rows"] == 7 + given[-1].units[2]["flow_rows"]
+    assert whole["marks_us"] == {"a": NOW, "b": None, "c": NOW - 1}
+    assert whole["tuples"] == {"a": 40, "b": 80, "c": 120}
+
+
+def test_reports_of_two_streams_are_of_one_stage_and_older_ones_tell_of_none(catalog: Catalog) -> None:
+    new, old = bodies(4, 2, catalog)
+    assert [one["stage"] for one in new["stages"]] == [1] and {one["stage"] for one in new["units"]} == {1}
+    assert new["stages"][0]["results"] == sum(one["results"] for one in new["units"])
+    del old["stages"]
+    assert merged([old, new])["stages"] == new["stages"]
+    assert merged([new, old])["stages"] == []
+
+
 def counted(number: int, rows: int, took_s: float, latest_us: int | None = None) -> BatchReport:
     """A batch of so many tuples of the first stream, each of which one unit received."""
     one = unit(0, random.Random(number)) | {"received": {"store": rows, "probe": 0, "both": 0}}

@@ -1,4 +1,5 @@
 /** What drivers report, read out of the open mapping that the API gives. Unknown or missing figures become null. */
+import { stagesOf, type PlanStage } from './stages';
 import type { Point } from './types';
 
 type Figures = Record<string, unknown>;
@@ -6,6 +7,8 @@ type Figures = Record<string, unknown>;
 export interface Unit {
   unit: number;
   label: string;
+  /** The number of its stage, from 1. */
+  stage: number;
   comparisons: number;
   results: number;
   received: number;
@@ -13,6 +16,11 @@ export interface Unit {
   storedBytes: number;
   segments: number;
   late: number;
+}
+
+/** A stage of the plan, and how many rows it found. */
+export interface Stage extends PlanStage {
+  results: number;
 }
 
 /** Counts are of the span; what is live is of its end. Times in milliseconds, `atS` in seconds since 1970. */
@@ -45,6 +53,8 @@ export interface Report {
   totals: { tuples: number; results: number } | null;
   /** Streams to which nothing can be added. */
   bounded: string[];
+  /** Of the plan; none in reports that do not tell. */
+  stages: Stage[];
   units: Unit[];
 }
 
@@ -69,6 +79,7 @@ function unitOf(value: unknown): Unit {
   return {
     unit: number(unit.unit),
     label: typeof unit.label === 'string' ? unit.label : '',
+    stage: numberOrNull(unit.stage) ?? 1,
     comparisons: number(unit.comparisons),
     results: number(unit.results),
     received: number(unit.received),
@@ -79,7 +90,10 @@ function unitOf(value: unknown): Unit {
   };
 }
 
-export function reportOf(point: Point): Report {
+/** A driver of another version may have written what the API describes otherwise. */
+type Reported = Omit<Point, 'figures'> & { figures: Figures };
+
+export function reportOf(point: Reported): Report {
   const { figures } = point;
   const batch = mapping(figures.batch_ms);
   return {
@@ -108,6 +122,7 @@ export function reportOf(point: Point): Report {
       ? { tuples: number(figures.totals.tuples), results: number(figures.totals.results) }
       : null,
     bounded: Array.isArray(figures.bounded) ? figures.bounded.filter((name) => typeof name === 'string') : [],
+    stages: stagesOf(figures.stages, (stage) => ({ results: number(stage.results) })),
     units: Array.isArray(figures.units) ? figures.units.map(unitOf) : [],
   };
 }
@@ -126,6 +141,7 @@ export const quietAfter = (report: Report, atS: number): Report => ({
   comparisons: 0,
   batchMs: { p50: null, p95: null, max: null },
   lagMs: {},
+  stages: report.stages.map((stage) => ({ ...stage, results: 0 })),
   tuples: {},
   late: {},
   deadLetters: {},

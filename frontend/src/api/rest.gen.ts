@@ -1329,6 +1329,20 @@ export interface components {
             columns: components["schemas"]["Column"][];
         };
         /**
+         * Figures
+         * @description Rates, counts and times of a span, by stream where they are of one.
+         *
+         *     Reports of older versions tell of no stages.
+         */
+        Figures: {
+            /** Stages */
+            stages?: components["schemas"]["StageFigures"][];
+            /** Units */
+            units?: components["schemas"]["UnitFigures"][];
+        } & {
+            [key: string]: unknown;
+        };
+        /**
          * FileOut
          * @description A file or folder: `path` is what a `spec` says, `format` is guessed from the name, `bytes` are of a file.
          */
@@ -2005,10 +2019,7 @@ export interface components {
             span_s: number;
             /** Generation */
             generation: number;
-            /** Figures */
-            figures: {
-                [key: string]: unknown;
-            };
+            figures: components["schemas"]["Figures"];
         };
         /**
          * PreviewOut
@@ -2665,7 +2676,7 @@ export interface components {
          *         closed_at: the start of the batch that closed it.
          *         marks: how far the streams had come with it.
          *         batches: the first and the last batch whose results may be in it.
-         *         shed: tuples of both streams that were dropped under overload while it was collected; above 0 its results are
+         *         shed: tuples of all streams that were dropped under overload while it was collected; above 0 its results are
          *             partial.
          *         late: it has results that are older than the marks of the snapshot before: tuples came late.
          */
@@ -2696,6 +2707,32 @@ export interface components {
             shed: number;
             /** Late */
             late: boolean;
+        };
+        /**
+         * StageFigures
+         * @description A stage of the plan; stages are numbered from 1, and the last one gives the results.
+         *
+         *     Args:
+         *         results: rows that its units found in the span: they went on to the next stage, or are results.
+         *         inputs: what it joins.
+         */
+        StageFigures: {
+            /** Stage */
+            stage: number;
+            /** Results */
+            results: number;
+            /** Inputs */
+            inputs?: components["schemas"]["StageInput"][];
+        };
+        /**
+         * StageInput
+         * @description What a stage reads on one side: a stream by its name in the query, or what another stage finds.
+         */
+        StageInput: {
+            /** Stream */
+            stream?: string | null;
+            /** Stage */
+            stage?: number | null;
         };
         /**
          * Start
@@ -3212,6 +3249,71 @@ export interface components {
             name: string;
             /** Time Unit */
             time_unit?: string | null;
+        };
+        /**
+         * UnitFigures
+         * @description A unit. `stage` is its stage, from 1; counts are of the span, and what is stored is of its end.
+         */
+        UnitFigures: {
+            /** Unit */
+            unit: number;
+            /**
+             * Label
+             * @default
+             */
+            label?: string;
+            /**
+             * Stage
+             * @default 1
+             */
+            stage?: number;
+            /**
+             * Comparisons
+             * @default 0
+             */
+            comparisons?: number;
+            /**
+             * Results
+             * @default 0
+             */
+            results?: number;
+            /**
+             * Received
+             * @default 0
+             */
+            received?: number;
+            /**
+             * Received Bytes
+             * @default 0
+             */
+            received_bytes?: number;
+            /**
+             * Late
+             * @default 0
+             */
+            late?: number;
+            /**
+             * Expired Rows
+             * @default 0
+             */
+            expired_rows?: number;
+            /**
+             * Stored Rows
+             * @default 0
+             */
+            stored_rows?: number;
+            /**
+             * Stored Bytes
+             * @default 0
+             */
+            stored_bytes?: number;
+            /**
+             * Segments
+             * @default 0
+             */
+            segments?: number;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * UploadOut

@@ -38,6 +38,7 @@ import { labelOf, MINUTES_AT_FIRST, RangeControl } from './RangeControl';
 import { RejectedPanel } from './rejected/RejectedPanel';
 import { Revisions } from './revisions/Revisions';
 import { Snapshots } from './Snapshots';
+import { StagesPanel } from './StagesPanel';
 import { StreamFigures } from './StreamFigures';
 import { TailPanel } from './TailPanel';
 import { Units } from './units/Units';
@@ -214,6 +215,9 @@ function Live({ job }: { job: Job }) {
           range={<RangeControl minutes={minutes} onChange={setMinutes} />}
         />
       )}
+      <div className={classes.stages}>
+        <StagesPanel report={reports.at(-1)} isComing={job.phase === 'running' && input.kind === 'coming'} />
+      </div>
       <div className={classes.streams}>
         <StreamFigures job={job} reports={reports} input={input} span={span} />
       </div>

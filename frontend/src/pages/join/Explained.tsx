@@ -11,6 +11,7 @@ import { CompareLink } from '../compare/CompareLink';
 import classes from './Explained.module.css';
 import { Operators } from './Operators';
 import { planOf } from './plan';
+import { Stages } from './Stages';
 
 interface ExplainedProps {
   draft: Draft;
@@ -25,6 +26,7 @@ export function Explained({ draft, isReady, chosen, onChoose }: ExplainedProps) 
   if (explained.error !== null) return <ProblemView error={explained.error} />;
   if (explained.data === undefined) return <Loading what="the plan" lines={5} />;
   const plan = planOf(explained.data);
+  const isOne = plan.stages.length < 2;
   return (
     <div aria-busy={explained.isFetching}>
       <dl className={classes.plan}>
@@ -34,13 +36,18 @@ export function Explained({ draft, isReady, chosen, onChoose }: ExplainedProps) 
         </dd>
         <dt>Window</dt>
         <dd>{plan.window}</dd>
-        <dt>Index</dt>
-        <dd>{plan.main}</dd>
-        <dt>Then checked</dt>
-        <dd>{plan.residual.length === 0 ? 'nothing: the index settles it' : plan.residual.join(' AND ')}</dd>
+        {isOne && (
+          <>
+            <dt>Index</dt>
+            <dd>{plan.main}</dd>
+            <dt>Then checked</dt>
+            <dd>{plan.residual.length === 0 ? 'nothing: the index settles it' : plan.residual.join(' AND ')}</dd>
+          </>
+        )}
         <dt>Output</dt>
         <dd>{explained.data.columns.map((column) => `${column.name} ${column.type}`).join(', ')}</dd>
       </dl>
+      {!isOne && <Stages plan={plan} />}
       <Operators options={plan.options} runs={plan.operator} chosen={chosen} onChoose={onChoose} />
       <div className={classes.copy}>
         <CompareLink of={{ query: draft.query }} />

@@ -1,4 +1,5 @@
 /** An explanation's plan, read out of the open mapping that the API gives. */
+import { stagesOf, type PlanStage } from '../../api/stages';
 import type { Explanation } from '../../api/types';
 
 export interface Option {
@@ -11,11 +12,19 @@ export interface Option {
   bytesPerS: number | null;
 }
 
+/** How one join of a plan is run. */
+export interface Stage extends PlanStage {
+  operator: string;
+  conditions: string[];
+  /** How each input is laid out. */
+  index: string[];
+}
+
 export interface Plan {
   operator: string;
   /** With which units and knobs it would run, such as "hash routing, 2 units store R and 2 store S". */
   described: string;
-  /** Tuples of both streams that arrive in a second of event time, as they were sampled; null where nothing was. */
+  /** Tuples of all streams that arrive in a second of event time, as they were sampled; null where nothing was. */
   arrivingPerS: number | null;
   reason: string;
   window: string;
@@ -25,6 +34,9 @@ export interface Plan {
   stateBytesPerHour: number | null;
   main: string;
   residual: string[];
+  stages: Stage[];
+  /** Tuples of each stream in a second of event time, as they were sampled. */
+  ratesPerS: Record<string, number>;
   options: Option[];
 }
 
@@ -44,12 +56,21 @@ function optionOf(value: unknown): Option {
   };
 }
 
+function ratesOf(sampled: unknown): Record<string, number> {
+  if (typeof sampled !== 'object' || sampled === null) return {};
+  const rates = Object.entries(sampled).map(([name, of]: [string, Record<string, unknown>]) => [
+    name,
+    figure(of.tuples_per_s) ?? NaN,
+  ]);
+  return Object.fromEntries(rates) as Record<string, number>;
+}
+
 function arriving(sampled: unknown): number | null {
-  if (typeof sampled !== 'object' || sampled === null) return null;
-  const rates = Object.values(sampled).map((of: Record<string, unknown>) => figure(of.tuples_per_s) ?? NaN);
-  const sum = rates.reduce((all, rate) => all + rate, 0);
+  const sum = Object.values(ratesOf(sampled)).reduce((all, rate) => all + rate, 0);
   return sum > 0 ? sum : null;
 }
+
+const texts = (value: unknown): string[] => (Array.isArray(value) ? value.map(text) : []);
 
 export function planOf({ plan }: Explanation): Plan {
   return {
@@ -61,7 +82,13 @@ export function planOf({ plan }: Explanation): Plan {
     stateGrows: plan.state_grows === true,
     stateBytesPerHour: figure(plan.state_bytes_per_hour),
     main: text(plan.main),
-    residual: Array.isArray(plan.residual) ? plan.residual.map(text) : [],
+    residual: texts(plan.residual),
+    stages: stagesOf(plan.stages, (stage) => ({
+      operator: text(stage.operator),
+      conditions: texts(stage.conditions),
+      index: texts(stage.index),
+    })),
+    ratesPerS: ratesOf(plan.sampled),
     options: Array.isArray(plan.operators) ? plan.operators.map(optionOf) : [],
   };
 }

@@ -27,6 +27,16 @@ test('rows of a matrix are known, whose cells stand in columns', () => {
   expect(unitGrid(labelled).map((row) => row.isOfMatrix)).toEqual([true, true, false]);
 });
 
+test('units of each stage stand by themselves', () => {
+  expect(grid('1.R0', '1.S0', '2.R0', '2.cell 0,0', '2.cell 0,1')).toEqual([
+    ['stage 1, units of R', ['1.R0']],
+    ['stage 1, units of S', ['1.S0']],
+    ['stage 2, units of R', ['2.R0']],
+    ['stage 2, row 0', ['2.cell 0,0', '2.cell 0,1']],
+  ]);
+  expect(unitGrid([{ label: '2.cell 0,0' }]).map((row) => row.isOfMatrix)).toEqual([true]);
+});
+
 test('others stand side by side', () => {
   expect(grid('slot a', 'slot b')).toEqual([['units', ['slot a', 'slot b']]]);
 });

@@ -1,4 +1,7 @@
-/** Where each unit stands: cells of a matrix by row and column, units of a biclique in a row for each side. */
+/**
+ * Where each unit stands: cells of a matrix by row and column, units of a biclique in a row for each side; those of
+ * each stage by themselves.
+ */
 
 /** What is known of a unit's place. */
 export interface Labelled {
@@ -12,14 +15,20 @@ export interface UnitRow<One extends Labelled> {
   units: One[];
 }
 
-const CELL = /^cell (\d+),(\d+)$/;
-const SIDE = /^([A-Z]+)\d+$/;
+const CELL = /^(?:\d+\.)?cell (\d+),(\d+)$/;
+const SIDE = /^(?:\d+\.)?([A-Z]+)\d+$/;
+const STAGE = /^(\d+)\./;
 
-const rowOf = (unit: Labelled): string => {
+const placeOf = (unit: Labelled): string => {
   const cell = CELL.exec(unit.label);
   if (cell !== null) return `row ${cell[1] ?? ''}`;
   const side = SIDE.exec(unit.label)?.[1];
   return side === undefined ? 'units' : `units of ${side}`;
+};
+
+const rowOf = (unit: Labelled): string => {
+  const stage = STAGE.exec(unit.label)?.[1];
+  return stage === undefined ? placeOf(unit) : `stage ${stage}, ${placeOf(unit)}`;
 };
 
 /** In the order of the units' numbers. */

@@ -1,0 +1,41 @@
+/** The stages of a plan, read out of what the API gives of an explanation or of a report. */
+
+/** What a stage reads on one side. */
+export type StageInput = { stream: string } | { stage: number };
+
+/** A join of two inputs; stages are numbered from 1 in the order in which rows reach them. */
+export interface PlanStage {
+  stage: number;
+  inputs: StageInput[];
+}
+
+export type Fields = Record<string, unknown>;
+
+const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null;
+
+function inputOf(value: unknown): StageInput | null {
+  if (!isFields(value)) return null;
+  if (typeof value.stream === 'string') return { stream: value.stream };
+  return typeof value.stage === 'number' ? { stage: value.stage } : null;
+}
+
+/**
+ * Stages whose inputs are told, each with what `more` reads of it.
+ *
+ * @returns none where any is not told: an older version's report, or an answer of another shape.
+ */
+export function stagesOf<More>(value: unknown, more: (stage: Fields) => More): (PlanStage & More)[] {
+  if (!Array.isArray(value)) return [];
+  const found = value.filter(isFields).map((stage) => ({
+    stage: typeof stage.stage === 'number' ? stage.stage : 0,
+    inputs: (Array.isArray(stage.inputs) ? stage.inputs : []).map(inputOf).filter((input) => input !== null),
+    ...more(stage),
+  }));
+  const known = new Set(found.map(({ stage }) => stage));
+  // An input is a stream or an earlier stage, so that what is drawn ends.
+  const isWhole = found.every(
+    ({ stage, inputs }) =>
+      inputs.length === 2 && inputs.every((input) => 'stream' in input || (input.stage < stage && known.has(input.stage))),
+  );
+  return isWhole ? found : [];
+}

@@ -1,0 +1,92 @@
+import { MantineProvider } from '@mantine/core';
+import { render, screen, within } from '@testing-library/react';
+import { expect, test } from 'vitest';
+import { quietAfter, reportOf } from '../api/figures';
+import { stagesOf } from '../api/stages';
+import { StagesPanel } from '../pages/job/StagesPanel';
+import { planOf } from '../pages/join/plan';
+import { Stages } from '../pages/join/Stages';
+import { stagesInWords } from './StageTree';
+
+const FIRST = { stage: 1, inputs: [{ stream: 'orders' }, { stream: 'payments' }] };
+const SECOND = { stage: 2, inputs: [{ stage: 1 }, { stream: 'refunds', stage: null }] };
+
+const unit = (number: number, stage: number) => ({ unit: number, label: `${String(stage)}.R0`, stage, stored_rows: 40 });
+
+const report = (stages: object[]) =>
+  reportOf({
+    at: '2026-01-01T00:00:00Z',
+    span_s: 10,
+    generation: 1,
+    figures: {
+      seconds: 2,
+      results: 14,
+      tuples: { orders: 200, payments: 100, refunds: 6 },
+      stages,
+      units: [unit(0, 1), unit(1, 1), unit(2, 2)],
+    },
+  });
+
+const found = report([
+  { ...FIRST, results: 90 },
+  { ...SECOND, results: 14 },
+]);
+
+const shown = (element: React.ReactElement) => render(<MantineProvider env="test">{element}</MantineProvider>);
+
+test('a running plan is a tree whose edges have the rates of the report', () => {
+  shown(<StagesPanel report={found} isComing />);
+  expect(screen.getByText('Stage 1 joins orders with payments; stage 2 joins stage 1 with refunds and gives the results.')).toBeDefined();
+  const tree = within(screen.getByRole('region', { name: 'The plan as a tree of stages' }));
+  expect(tree.getAllByRole('listitem').map((item) => item.textContent)).toEqual([
+    // An item has what flows into it, its name, and what leaves it.
+    'orders100/spayments50/sStage 12 units, 80 stored45/s',
+    'orders100/s',
+    'payments50/s',
+    'refunds3/s',
+  ]);
+  expect(tree.getByText('7/s').nextElementSibling?.textContent).toBe('results');
+});
+
+test('where no input comes no rate is told', () => {
+  shown(<StagesPanel report={found} isComing={false} />);
+  expect(screen.queryByText(/\/s$/)).toBeNull();
+  expect(screen.getByText('no input comes')).toBeDefined();
+  expect(quietAfter(found, 1).stages.map(({ results }) => results)).toEqual([0, 0]);
+});
+
+test('two streams, and reports that tell of no stages, are drawn as before', () => {
+  for (const stages of [[{ ...FIRST, results: 1 }], [], [{ stage: 1, results: 3 }, { stage: 2, results: 4 }]]) {
+    const { container } = shown(<StagesPanel report={report(stages)} isComing />);
+    expect(container.querySelector('section')).toBeNull();
+  }
+});
+
+test('an explained plan has the operator, the condition and the index of each stage', () => {
+  const of = (conditions: string[]) => ({ operator: 'hash routing', index: ['hash of a', 'hash of b'], conditions });
+  const plan = planOf({
+    plan: {
+      sampled: { orders: { tuples_per_s: 1500 }, payments: { tuples_per_s: 20 }, refunds: { tuples_per_s: 3 } },
+      stages: [
+        { ...FIRST, ...of(['(orders.id = payments.order)', '(orders.x > 3)']) },
+        { ...SECOND, ...of([]) },
+      ],
+    },
+    text: '',
+    columns: [],
+  });
+  shown(<Stages plan={plan} />);
+  expect(screen.getByText('1.5K/s')).toBeDefined();
+  expect(screen.getByText('where (orders.id = payments.order) AND (orders.x > 3)')).toBeDefined();
+  expect(screen.getByText('every pair in the window')).toBeDefined();
+  expect(screen.getAllByText('index: hash of a; hash of b')).toHaveLength(2);
+  expect(screen.getAllByRole('term').map((term) => term.textContent)).toEqual(['Stage 1', 'Stage 2']);
+});
+
+test('stages that do not make a tree are not drawn', () => {
+  const loop = [{ stage: 1, inputs: [{ stage: 1 }, { stream: 'a' }] }];
+  expect(stagesOf(loop, () => ({}))).toEqual([]);
+  expect(stagesOf([{ stage: 2, inputs: [{ stage: 1 }, { stream: 'a' }] }], () => ({}))).toEqual([]);
+  expect(stagesOf('nothing', () => ({}))).toEqual([]);
+  expect(stagesInWords(stagesOf([FIRST], () => ({})))).toBe('Stage 1 joins orders with payments and gives the results.');
+});

@@ -1,0 +1,60 @@
+/** A plan as a tree: streams flow into stages, and stages into each other, with what goes along each edge. */
+import type { ReactNode } from 'react';
+import type { PlanStage, StageInput } from '../api/stages';
+import classes from './StageTree.module.css';
+
+interface StageTreeProps<Stage extends PlanStage> {
+  /** In the order in which rows reach them; the last one gives the results. */
+  stages: Stage[];
+  /** What is written at the edge that leaves a stream or a stage, such as "12/s"; null where nothing is known. */
+  along: (from: StageInput) => string | null;
+  /** What a stage is, below its name. */
+  about?: (stage: Stage) => ReactNode;
+}
+
+const nameOf = (input: StageInput): string => ('stream' in input ? input.stream : `stage ${String(input.stage)}`);
+
+/** The tree in words, such as "Stage 1 joins a with b; stage 2 joins stage 1 with c and gives the results." */
+export function stagesInWords(stages: PlanStage[]): string {
+  const words = stages.map(({ stage, inputs }) => `stage ${String(stage)} joins ${inputs.map(nameOf).join(' with ')}`);
+  const text = `${words.join('; ')} and gives the results.`;
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+export function StageTree<Stage extends PlanStage>({ stages, along, about }: StageTreeProps<Stage>) {
+  const last = stages.at(-1);
+  if (last === undefined) return null;
+  const draw = (input: StageInput): ReactNode => {
+    const stage = 'stage' in input ? stages.find((one) => one.stage === input.stage) : undefined;
+    return (
+      <>
+        {stage === undefined ? <span className={classes.stream}>{nameOf(input)}</span> : drawStage(stage)}
+        <span className={classes.edge}>{along(input)}</span>
+      </>
+    );
+  };
+  const drawStage = (stage: Stage): ReactNode => (
+    <div className={classes.join}>
+      <ul className={classes.inputs}>
+        {stage.inputs.map((input) => (
+          <li key={nameOf(input)}>{draw(input)}</li>
+        ))}
+      </ul>
+      <div className={classes.stage}>
+        <b>Stage {stage.stage}</b>
+        {about !== undefined && <span className={classes.about}>{about(stage)}</span>}
+      </div>
+    </div>
+  );
+  return (
+    <figure className={classes.figure}>
+      <figcaption className={classes.words}>{stagesInWords(stages)}</figcaption>
+      <div className={classes.scrolled} role="region" aria-label="The plan as a tree of stages" tabIndex={0}>
+        <div className={classes.root}>
+          {draw({ stage: last.stage })}
+          <span className={classes.results}>results</span>
+        </div>
+      </div>
+    </figure>
+  );
+}

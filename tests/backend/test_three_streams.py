@@ -1,0 +1,132 @@
+"""Jobs over three streams, over the API: checked, explained, previewed, made, changed, and their figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from test_jobs import context_of, has_begun
+from test_streams import BIDS, registered
+
+from backend.catalog.ids import now_us
+from backend.catalog.models import Job, Report
+from backend.jobs.joinfile import join_file
+from streamjoin.plan.stages import Cascade
+from streamjoin.spec.prepare import bind
+
+QUERY = (
+    "SELECT ONLINE auctions.id, bids.price, people.name FROM auctions "
+    "JOIN bids ON auctions.id = bids.auction JOIN people ON bids.bidder = people.id WITHIN 10 SECONDS"
+)
+
+
+@pytest.fixture(autouse=True)
+def streams(api: TestClient) -> None:
+    """The streams of `QUERY`."""
+    registered(api)
+    registered(api, "auctions", **{**BIDS, "kind": "nexmark.auction"})
+    registered(api, "people", **{**BIDS, "kind": "nexmark.person"})
+
+
+def created(api: TestClient, **more: Any) -> dict[str, Any]:
+    answer = api.post("/api/v1/jobs", json={"name": "sellers", "query": QUERY, **more})
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_a_query_is_checked_and_explained_stage_by_stage(api: TestClient) -> None:
+    found = api.post("/api/v1/jobs/validate", json={"query": QUERY}).json()
+    assert found["valid"], found
+    assert [column["name"] for column in found["columns"]] == ["id", "price", "name"]
+    assert "auctions joins bids, people within 10 s" in found["summary"]
+    explained = api.post("/api/v1/jobs/explain", json={"query": QUERY}).json()
+    assert [one["inputs"] for one in explained["plan"]["stages"]] == [
+        [{"stream": "auctions"}, {"stream": "bids"}], [{"stage": 1}, {"stream": "people"}],
+    ]  # fmt: skip
+    assert set(explained["plan"]["sampled"]) == {"auctions", "bids", "people"}
+    assert "stage 2" in explained["text"]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (QUERY.replace("people.id", "people.idd"), 'no column "people.idd"'),
+        (QUERY.replace("ON auctions.id = bids.auction", "ON auctions.id = people.id"), "people, which is joined later"),
+        (QUERY.replace(" JOIN people ON", " JOIN nobody ON").replace("people.", "nobody."), "nobody"),
+        (QUERY.replace("10 SECONDS", "10 ROWS"), "one span of time"),
+    ],
+)
+def test_a_wrong_query_is_told_where(api: TestClient, query: str, said: str) -> None:
+    found = api.post("/api/v1/jobs/validate", json={"query": query}).json()
+    assert not found["valid"] and said in found["diagnostics"][0]["detail"], found
+
+
+def test_a_preview_has_rows_of_all_three(api: TestClient) -> None:
+    answer = api.post("/api/v1/jobs/preview", json={"query": QUERY})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert [one["name"] for one in found["streams"]] == ["auctions", "bids", "people"]
+    (only,) = found["queries"]
+    assert len(only["rows"]) == 20 and only["reason"] is None
+    assert all(isinstance(name, str) for _, _, name in only["rows"])
+
+
+def test_a_job_is_made_changed_and_compared_as_any_other(api: TestClient, app: FastAPI) -> None:
+    job = created(api)
+    assert job["streams"] == ["auctions", "bids", "people"]
+    with context_of(app).catalog.read() as session:
+        bound = bind(join_file(context_of(app).settings, session.get_one(Job, job["id"]), {}))
+    assert isinstance(bound.plan, Cascade) and bound.plan.names == ("auctions", "bids", "people")
+    has_begun(app, job["id"])
+    url = f"/api/v1/jobs/{job['id']}"
+    spaces = api.post(f"{url}/diff", json={"query": QUERY.replace(" JOIN", "\n JOIN")}).json()
+    assert not spaces["starts_anew"]
+    two = QUERY.replace(", people.name", "").replace(" JOIN people ON bids.bidder = people.id", "")
+    fewer = api.post(f"{url}/diff", json={"query": two}).json()
+    assert fewer["starts_anew"]
+    assert {"query"} < {change["field"].split(".")[0] for change in fewer["changes"]}  # and the stream that goes
+    etag = api.get(url).headers["ETag"]
+    refused = api.patch(url, json={"query": two}, headers={"If-Match": etag})
+    assert refused.status_code == 409 and refused.json()["subcode"] == "starts_anew"
+    changed = api.patch(url, json={"query": two, "start_anew": True}, headers={"If-Match": etag})
+    assert changed.status_code == 200 and changed.json()["streams"] == ["auctions", "bids"]
+    slots = api.post(f"{url}/rescale", json={"slots": 3})
+    assert slots.status_code == 202, slots.text
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"queries": {"cheap": {"query": QUERY}}}, "the queries of one job join two"),
+        ({"operator": {"name": "biclique", "ordering": "total"}}, "ordering"),
+        ({"operator": {"name": "spark"}}, "two streams"),
+    ],
+)
+def test_what_is_of_two_streams_only_is_refused_with_its_place(
+    api: TestClient, more: dict[str, Any], said: str
+) -> None:
+    answer = api.post("/api/v1/jobs", json={"name": "sellers", "query": QUERY, **more})
+    assert answer.status_code == 422 and said in answer.text, answer.text
+    assert answer.json()["errors"][0]["pointer"]
+
+
+def test_figures_tell_of_stages_and_reports_of_older_versions_too(api: TestClient, app: FastAPI) -> None:
+    job = created(api)
+    stages = [{"stage": 1, "results": 5, "inputs": [{"stream": "auctions"}, {"stream": "bids"}]},
+              {"stage": 2, "results": 2, "inputs": [{"stage": 1}, {"stream": "people"}]}]  # fmt: skip
+    units = [{"unit": 0, "label": "1.R0", "stage": 1, "seconds": {"probe": 0.5}},
+             {"unit": 1, "label": "2.R0", "stage": 2}]  # fmt: skip
+    bodies: list[dict[str, Any]] = [
+        {"results": 9, "units": [{"unit": 0, "label": "R0"}]}, {"results": 2, "stages": stages, "units": units}
+    ]  # fmt: skip
+    with context_of(app).catalog.begin() as session:
+        for age_s, body in zip((2, 1), bodies, strict=True):
+            session.add(Report(job_id=job["id"], at_us=now_us() - age_s * 1_000_000, span_s=1, generation=1, body=body))
+    old, new = (point["figures"] for point in api.get(f"/api/v1/jobs/{job['id']}/metrics").json()["points"])
+    assert (old["results"], old["stages"], old["units"][0]["stage"]) == (9, [], 1)
+    assert [(one["stage"], one["results"]) for one in new["stages"]] == [(1, 5), (2, 2)]
+    assert new["stages"][1]["inputs"] == [{"stream": None, "stage": 1}, {"stream": "people", "stage": None}]
+    assert [one["stage"] for one in new["units"]] == [1, 2] and new["units"][0]["seconds"] == {"probe": 0.5}

@@ -1,0 +1,135 @@
+"""A preview of a join of three streams and more shows rows that a nested loop finds, within its bounds."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamjoin.explain import preview
+from streamjoin.explain.preview import Preview
+from streamjoin.spec.joinfile import load
+from streamjoin.spec.prepare import bind
+
+SECOND = 1_000_000
+COLUMNS = pa.schema([("ts", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("k", pa.int32()), ("x", pa.int64()),
+                     ("word", pa.string())])  # fmt: skip
+SELECT = "SELECT ONLINE a.id AS a_id, b.id AS b_id, c.id AS c_id, a.x + c.x AS paid, UPPER(b.word) AS said"
+Row = dict[str, Any]
+
+
+def some(rows: int, seed: int, begin_s: float = 0.0) -> list[Row]:
+    """Rows of ten a second, out of order, some of their cells NULL."""
+    made = random.Random(seed)
+    return [
+        {
+            "ts": int((begin_s + place / 10) * SECOND) + made.randrange(400_000),
+            "id": place,
+            "k": None if made.random() < 0.1 else made.randrange(5),
+            "x": made.randrange(50),
+            "word": made.choice(["ab", "b", None]),
+        }
+        for place in range(rows)
+    ]
+
+
+def previewed(folder: Path, query: str, more: str = "", **streams: list[Row]) -> Preview:
+    entries = []
+    for name, rows in streams.items():
+        (folder / name).mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows, schema=COLUMNS), folder / name / "1.parquet")
+        entries.append(f"  {name}: {{source: parquet, path: {name}, time: ts}}")
+    text = "\n".join(["streams:", *entries, "run: {checkpoint: state}", f'query: "{query}"', more])
+    (folder / "join.yaml").write_text(text)
+    return preview.preview(bind(load(folder / "join.yaml")))
+
+
+def rows_of(found: Preview) -> list[tuple[Any, ...]]:
+    rows = found.queries[0].rows
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+def same(one: Any, other: Any) -> bool:
+    return one is not None and one == other
+
+
+CONDITIONS: list[tuple[str, Callable[..., bool]]] = [
+    ("a.k = b.k AND b.k = c.k", lambda a, b, c: same(a["k"], b["k"]) and same(b["k"], c["k"])),
+    ("a.k = b.k AND a.x = c.x", lambda a, b, c: same(a["k"], b["k"]) and a["x"] == c["x"]),
+    ("ABS(a.x - b.x) <= 3 AND b.word = 'ab' AND a.x + b.x < c.x",
+     lambda a, b, c: abs(a["x"] - b["x"]) <= 3 and b["word"] == "ab" and a["x"] + b["x"] < c["x"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("within_s", "window"), [(2, " WITHIN 2 SECONDS"), (None, "")])
+@pytest.mark.parametrize(("condition", "match"), CONDITIONS, ids=[text for text, _ in CONDITIONS])
+def test_rows_are_those_of_a_nested_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str, match: Callable[..., bool],
+    within_s: int | None, window: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(preview, "ROWS", 1 << 30)
+    monkeypatch.setattr(preview, "JOIN_S", 120.0)
+    monkeypatch.setattr(preview, "BATCH_ROWS", 20)
+    streams = {"a": some(60, 1), "b": some(75, 2), "c": some(50, 3)}
+    found = previewed(tmp_path, f"{SELECT} FROM a, b, c WHERE {condition}{window}", **streams)
+    expected: Counter[Any] = Counter()
+    for a, b, c in itertools.product(*streams.values()):
+        times = [one["ts"] for one in (a, b, c)]
+        if (within_s is None or max(times) - min(times) <= within_s * SECOND) and match(a, b, c):
+            expected[a["id"], b["id"], c["id"], a["x"] + c["x"], b["word"] and b["word"].upper()] += 1
+    assert Counter(rows_of(found)) == expected
+    assert expected.total() > 20 and not found.cut_off
+    assert [(one.name, one.rows) for one in found.looked] == [("a", 60), ("b", 75), ("c", 50)]
+
+
+def test_four_streams_one_of_them_twice_give_twenty_rows_that_results_keep(tmp_path: Path) -> None:
+    query = (
+        "SELECT ONLINE p.id AS p, q.id AS q, b.k AS k, c.k AS other FROM a AS p JOIN a AS q ON p.id = q.id "
+        "JOIN b ON q.k = b.k JOIN c ON b.k = c.k WITHIN 5 SECONDS"
+    )
+    kept = "results: {store: sqlite, path: r.db, where: k > 2}"
+    found = previewed(tmp_path, query, kept, a=some(200, 1), b=some(200, 2), c=some(200, 3))
+    rows = rows_of(found)
+    assert len(rows) == 20 and all(p == q and k == other > 2 for p, q, k, other in rows)
+
+
+@pytest.mark.parametrize(
+    ("c", "condition", "said"),
+    [
+        ([], "b.k = c.k", "c has no rows to look at yet"),
+        (some(20, 3, begin_s=9_000), "b.k = c.k", "no pair of them is within 2 s"),
+        (some(20, 3), "b.k = c.k AND c.x > 99", "no row of c that was looked at meets"),
+        ([{**row, "k": None} for row in some(20, 3)], "b.k = c.k", "the key is NULL in every row of c"),
+        ([{**row, "k": 77} for row in some(20, 3)], "b.k = c.k", "no combination of the rows that were looked at"),
+    ],
+)
+def test_without_rows_it_says_why(tmp_path: Path, c: list[Row], condition: str, said: str) -> None:
+    query = f"{SELECT} FROM a, b, c WHERE a.k = b.k AND {condition} WITHIN 2 SECONDS"
+    found = previewed(tmp_path, query, a=some(30, 1), b=some(30, 2), c=c)
+    assert found.queries[0].rows.num_rows == 0
+    assert said in (found.queries[0].reason or "")
+
+
+def test_what_the_first_stage_finds_fills_neither_memory_nor_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = f"{SELECT} FROM a, b, c WHERE a.x + b.x + c.x = 1000"  # every pair of a and b goes on, and none ends well
+    streams = {name: some(3_000, seed) for seed, name in enumerate("abc")}
+    begun_s = time.monotonic()
+    found = previewed(tmp_path, query, **streams)
+    assert time.monotonic() - begun_s < 30
+    assert found.cut_off and found.queries[0].reason == "time ran out before a combination was found"
+    # Room alone ends it, too.
+    monkeypatch.setattr(preview, "JOIN_S", 120.0)
+    monkeypatch.setattr(preview, "FED_BYTES", 1 << 20)
+    begun_s = time.monotonic()
+    assert previewed(tmp_path, query, **streams).cut_off
+    assert time.monotonic() - begun_s < 30
