@@ -22,9 +22,23 @@ from tests.spark.command import JAVA_OPTIONS
 from worker import launch, leases, processes
 from worker.pool import REFILL_S_MAX, Pool
 from worker.queues import host_name
+from worker.reports import merged
 from worker.waiting import WAITS
 
-from .jobs import SPEC, add_job, change, events_of, expected, job_of, lease_of, reports_of, results, streams
+from .jobs import (
+    SPEC,
+    WINDOW_S,
+    add_job,
+    change,
+    events_of,
+    expected,
+    expected_of_three,
+    job_of,
+    lease_of,
+    reports_of,
+    results,
+    streams,
+)
 from .platform import Workers, workers
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -177,3 +191,30 @@ def test_a_job_in_a_driver_that_waited_is_exact_and_ends_with_it(platform: Worke
             now_s += REFILL_S_MAX
     finally:
         pool.end()
+
+
+def test_a_job_of_three_streams_is_exact_and_reports_each_stage(platform: Workers) -> None:
+    given = streams(10)
+    people = {**given["auction"], "kind": "nexmark.person", "rows": given["auction"]["rows"] // 3}
+    query = (
+        "SELECT ONLINE auction.id AS auction, bid.price AS price, bid.bidder AS bidder FROM auction "
+        f"JOIN bid ON auction.id = bid.auction JOIN person ON bid.bidder = person.id WITHIN {WINDOW_S} SECONDS"
+    )
+    spec = {**SPEC, "query": query, "run": {"slots": 2, "until_end": True}}
+    job = begin(platform, streams={**given, "person": people}, spec=spec)
+    platform.wait_observed(job, "stopped", within_s=START_S_MAX)
+    wait_gone(platform, job)
+    seen = job_of(platform.catalog, job)
+    assert seen.reason == "reached the end"
+    want = expected_of_three({**given, "person": people})
+    assert want.total() > 100
+    assert results(platform.settings, seen) == want
+    reports = [report.body for report in reports_of(platform.catalog, job)]
+    assert sum(report["results"] for report in reports) == want.total()
+    whole = merged(reports)
+    first, second = whole["stages"]
+    assert first["inputs"] == [{"stream": "auction"}, {"stream": "bid"}]
+    assert second["inputs"] == [{"stage": 1}, {"stream": "person"}]
+    assert (first["results"], second["results"]) == (expected(given).total(), want.total())
+    assert sorted(unit["stage"] for unit in whole["units"]) == [1] * 4 + [2] * 4
+    assert whole["tuples"]["person"] == people["rows"]
