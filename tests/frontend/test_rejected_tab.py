@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin.intake import rejected
 from streamjoin.client import Client
+from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import BAD_VALUE, NO_TIME, DeadLetter, write_dead_letters
 
 from .browser import TEST_S_MAX, platform, walk

@@ -32,7 +32,7 @@ export function StagesPanel({ report, isComing }: StagesPanelProps) {
         along={(from) => (isComing ? formatRate(rateAlong(report, from)) : null)}
         about={({ stage }) => {
           const units = report.units.filter((unit) => unit.stage === stage).length;
-          return `${String(units)} units, ${formatShort(stored(stage))} stored`;
+          return `${String(units)} ${units === 1 ? 'unit' : 'units'}, ${formatShort(stored(stage))} stored`;
         }}
       />
     </Panel>

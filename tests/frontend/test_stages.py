@@ -1,0 +1,45 @@
+"""A join of three streams in a real browser: a preview, and the plan as a tree of stages before and while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backend.catalog.database import Catalog
+from backend.catalog.ids import now_us
+from backend.catalog.models import Job, Report
+from streamjoin.client import Client
+
+from .browser import TEST_S_MAX, platform, walk
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+BIDS = {"source": "generator", "kind": "nexmark.bid", "time": "ts"}
+QUERY = (
+    "SELECT ONLINE auctions.id, bids.price, people.name FROM auctions JOIN bids ON auctions.id = bids.auction "
+    "JOIN people ON bids.bidder = people.id WITHIN 10 SECONDS"
+)
+STAGES = [{"stage": 1, "results": 90, "inputs": [{"stream": "auctions"}, {"stream": "bids"}]},
+          {"stage": 2, "results": 14, "inputs": [{"stage": 1}, {"stream": "people"}]}]  # fmt: skip
+BODY = {
+    "seconds": 2, "results": 14, "tuples": {"auctions": 200, "bids": 100, "people": 6}, "stages": STAGES,
+    "units": [{"unit": place, "label": f"{stage}.R0", "stage": stage, "stored_rows": 40}
+              for place, stage in enumerate((1, 2))],
+}  # fmt: skip
+
+
+@pytest.mark.timeout(TEST_S_MAX)
+def test_a_join_of_three_streams_is_drawn_as_a_tree(tmp_path: Path, browser: tuple[str, str]) -> None:
+    with platform(tmp_path, "backend", AUTH="off") as address:
+        with Client(address) as client:
+            client.streams.create("bids", BIDS)
+            for name, kind in (("auctions", "nexmark.auction"), ("people", "nexmark.person")):
+                client.streams.create(name, {**BIDS, "kind": kind})
+            job = client.jobs.create("sellers", QUERY)
+        catalog = Catalog(f"sqlite:///{tmp_path / 'data' / 'catalog.db'}")
+        with catalog.begin() as session:  # as a driver that has just reported
+            session.get_one(Job, job["id"]).wanted = "running"
+            session.get_one(Job, job["id"]).observed = "running"
+            session.add(Report(job_id=job["id"], at_us=now_us(), span_s=1, generation=1, body=BODY))
+        catalog.close()
+        walk("stages", browser, address, job["id"], str(tmp_path / "pictures"))
