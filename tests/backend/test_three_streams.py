@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from fastapi.testclient import TestClient
 from test_jobs import context_of, has_begun
 from test_streams import BIDS, registered
 
+from backend.api import snapshots
 from backend.catalog.ids import now_us
 from backend.catalog.models import Job, Report
 from backend.jobs.joinfile import join_file
 from streamjoin.plan.stages import Cascade
+from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.spec.prepare import bind
 
 QUERY = (
@@ -130,3 +133,10 @@ def test_figures_tell_of_stages_and_reports_of_older_versions_too(api: TestClien
     assert [(one["stage"], one["results"]) for one in new["stages"]] == [(1, 5), (2, 2)]
     assert new["stages"][1]["inputs"] == [{"stream": None, "stage": 1}, {"stream": "people", "stage": None}]
     assert [one["stage"] for one in new["units"]] == [1, 2] and new["units"][0]["seconds"] == {"probe": 0.5}
+
+
+@pytest.mark.parametrize(("marks_us", "late"), [((9, 8, 7), True), ((9, 8, 4), False), ((9, 8, None), False)])
+def test_a_snapshot_is_late_by_the_marks_of_all_its_streams(marks_us: tuple[int | None, ...], late: bool) -> None:
+    before = Snapshot.of(SnapshotId(1, 0), 1, [], marks_us, 1, (1, 1))
+    after = replace(Snapshot.of(SnapshotId(2, 0), 1, [], (20, 20, 20), 2, (2, 2)), time_min_us=5, time_max_us=6)
+    assert snapshots._shape(after, before).late is late
