@@ -18,7 +18,9 @@ from streamjoin.engine import feeding
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.engine.slot import SlotStep
 from streamjoin.errors import InputError, StateError
+from streamjoin.flow.punctuation import lowest_mark_us
 from streamjoin.operators import registry
+from streamjoin.plan.join import RESULT_TIME
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import Cascade, Tree
 from streamjoin.query import plan_query
@@ -237,6 +239,30 @@ def test_a_task_that_is_repeated_sends_the_same_whatever_came_first(
         joined(loop_of(plan, operator, tmp_path / str(backwards)), streams)
         forwards = forwards or list(sent)
     assert sent and sent == forwards
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("query", ["equalities in a row", "four"])
+def test_no_result_comes_below_the_watermark_that_was_stated_before(operator: str, query: str, tmp_path: Path) -> None:
+    """Snapshots by punctuation close by it, and stages drop by that of a flow."""
+    plan = planned(QUERIES[query][0]).keyed()
+    streams = [rows(place, 150, keys=3) for place in range(len(plan.streams))]
+    loop = loop_of(plan, operator, tmp_path)
+    last = len(plan.stages) - 1
+    stated: int | None = None
+    seen = risen = 0
+    drains = sum(one.drain_batches for one in loop.operators)
+    for number, pieces in enumerate([*cut(streams, 12), *([[] for _ in streams] for _ in range(drains))]):
+        brought = Brought(pieces, 1_000_000 * number, drains=number >= 12)
+        for _, part in loop.batch(brought):
+            times = part.column(RESULT_TIME).to_pylist()
+            seen += len(times)
+            assert stated is None or min(times) >= stated
+        loop.commit(brought)
+        units = len(loop.operators[last].units)
+        before, stated = stated, lowest_mark_us(report.output_mark_us for report in loop.reports[-units:])
+        risen += stated != before
+    assert seen > 20 and risen > 5
 
 
 def test_a_unit_of_the_stage_before_that_is_not_heard_of_is_noticed(
