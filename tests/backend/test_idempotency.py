@@ -291,7 +291,8 @@ def test_attack_no_way_to_write_an_address_gets_a_secret_kept(
     for path in WRITTEN:
         for prefix in {"", root, root + root}:
             made = client.post(f"{prefix}{path}", json={"name": "k"}, headers={**ada.headers, **key(f"{prefix}{path}")})
-            assert made.status_code in (201, 404, 405), made.text
+            # A parameter that the route does not have is refused.
+            assert made.status_code in (201, 404, 405) or (made.status_code == 422 and "?" in path), made.text
             secrets += [made.json()["key"]] if made.status_code == 201 else []
     login = client.post(f"{root}/api/v1/sessions", json={"name": "ada", "password": PASSWORD}, headers=key("a"))
     assert login.status_code == 201, login.text
