@@ -155,7 +155,7 @@ class Held:
             path = job.checkpoint / IDENTITY_FILE
             _write(path, {**json.loads(path.read_text()), **noted})
             rewrite.forget(store)
-            self.units = tuple(noted.get("units", self.units))
+            self.units = _recorded_units(noted.get("units", self.units))
             self.resizes = noted.get("resizes", self.resizes)
             self.requeries = noted.get("requeries", self.requeries)
             self.queries = _recorded_in(job.checkpoint)
@@ -255,7 +255,7 @@ def _check_identity(job: Job) -> Held:
                 "decimals or fractions in this query's condition; use another run.checkpoint to start anew",
                 field="run.checkpoint",
             )
-        units = tuple(theirs.get("units", _units(job.operators)))
+        units = _recorded_units(theirs.get("units", _units(job.operators)))
         queries = _recorded_in(job.checkpoint) if "query" not in theirs else _recorded_before(job, theirs)
         return Held(str(theirs["id"]), units, queries, theirs.get("resizes", 0), theirs.get("requeries", 0))
     if job.offsets.exists() or job.state.exists():
@@ -267,6 +267,11 @@ def _check_identity(job: Job) -> Held:
 
 def _units(operators: Sequence[Operator]) -> tuple[int, ...]:
     return tuple(len(operator.units) for operator in operators)
+
+
+def _recorded_units(found: int | Sequence[int]) -> tuple[int, ...]:
+    """By stage; a checkpoint from before there were stages has the only one's number."""
+    return (found,) if isinstance(found, int) else tuple(found)
 
 
 def _keys_changed(plan: JoinPlan) -> bool:

@@ -93,7 +93,7 @@ def complete(store: StateStore) -> dict[str, Any] | None:
     try:
         found = json.loads(_path(store).read_bytes())
         version, units, manifests, noted = (found[name] for name in ("version", "units", "manifests", "noted"))
-        store = StateStore(store.root, found["stage"], sync=store.sync)
+        store = StateStore(store.root, found.get("stage", 0), sync=store.sync)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):

@@ -11,7 +11,7 @@ import pytest
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.plan.sharing import key_text
 from streamjoin.spark.checkpoint import identity, opened
-from streamjoin.spec.job import recorded
+from streamjoin.spec.job import IDENTITY_FILE, Job, recorded
 from streamjoin.spec.joinfile import parse
 from streamjoin.spec.prepare import Bound, bind
 
@@ -150,3 +150,38 @@ def test_a_checkpoint_of_other_keys_is_refused_where_the_query_has_any(
     else:
         with pytest.raises(InputError, match="had other keys for the decimals or fractions"), opened(job):
             pass
+
+
+def test_a_checkpoint_from_before_there_were_stages_goes_on(tmp_path: Path) -> None:
+    """It says how many units there are as one number."""
+    streams, _, _ = FILE.partition("queries:")
+    text = streams + 'query: "SELECT ONLINE a.x FROM a, b WHERE a.x = b.a WITHIN 1 SECOND"'
+    job = bind(parse(text, base=tmp_path)).job()
+    with opened(job) as held:
+        (units,) = held.units
+    path = job.checkpoint / IDENTITY_FILE
+    path.write_text(json.dumps({**json.loads(path.read_text()), "units": units}))
+    with opened(job) as held:
+        assert held.units == (units,) and not held.resizes_for(job)
+
+
+@pytest.mark.parametrize("other", ["[a, [b, c]]", "[[a, c], b]"])
+def test_another_tree_is_another_join(other: str, tmp_path: Path) -> None:
+    text = """
+streams:
+  a: {source: generator, kind: band.r, time: ts}
+  b: {source: generator, kind: band.s, time: ts}
+  c: {source: generator, kind: band.s, time: ts}
+query: "SELECT ONLINE a.x FROM a, b, c WHERE a.x = b.a AND b.a = c.a AND a.x = c.a WITHIN 1 SECOND"
+operator: {name: biclique, tree: TREE}
+"""
+
+    def job(tree: str) -> Job:
+        return bind(parse(text.replace("TREE", tree), base=tmp_path)).job()
+
+    with opened(job("[[a, b], c]")):
+        pass
+    with opened(job("'((a, b), c)'")):
+        pass
+    with pytest.raises(InputError, match="belongs to another join, with other tree"), opened(job(other)):
+        pass
