@@ -381,4 +381,9 @@ def _cell(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    if status == INTERRUPTED_STATUS:
+        # An interruption that came while a module executed a text makes Python end by the signal, whoever handled it.
+        sys.stdout.flush()
+        os._exit(status)
+    sys.exit(status)

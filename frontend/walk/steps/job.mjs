@@ -132,7 +132,7 @@ export async function changeJob(page, walk) {
   const preview = region(page, 'What it would do');
   const field = (name) => page.getByRole('textbox', { name, exact: true });
   await field('r_units').fill('many');
-  await region(page, 'Operator').getByText("'many' is not a whole number").waitFor({ timeout: SLOW_MS });
+  await region(page, 'Operator').getByText('"many" is not a whole number').waitFor({ timeout: SLOW_MS });
   await preview.getByText('It is refused').waitFor({ timeout: SLOW_MS });
   const apply = preview.getByRole('button', { name: 'Apply', exact: true });
   walk.expect(await apply.isDisabled(), 'a mistake can be applied');
