@@ -38,15 +38,15 @@ class Stage:
 
 
 STAGES = (
-    Stage("quick", 130, (*TWO, "--dist", "worksteal", "-m", "not spark and not services and not slow")),
-    Stage("slow", 280, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
+    Stage("quick", 185, (*TWO, "--dist", "worksteal", "-m", "not spark and not services and not slow")),
+    Stage("slow", 360, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
     # Alone, for they measure time, or wait with little patience.
-    Stage("alone", 150, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
+    Stage("alone", 170, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
     Stage("kills", 160, (*MANY, "--dist", "worksteal", "-m", "kills")),
     # Files stay together, for the servers that their tests share, and the longest do not come last.
     Stage(
         "servers",
-        720,
+        1000,
         (*MANY, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "(spark or services) and not kills"),
     ),
 )
