@@ -226,8 +226,8 @@ class _Building:
         reads = left.reads | right.reads
         parts = [part for part in self.left if streams_of(part) <= reads]
         self.left = [part for part in self.left if part not in parts]
-        predicate = _joined(left, right, parts, self.reach_us)
         columns = {**(left.columns or {}), **(right.columns or {})}
+        predicate = _joined(left, right, [_renamed(part, columns) for part in parts], self.reach_us)
         later = [*self.left, *(expression for _, expression in self.select)]
         carried = _carried(left, right, later, self.reach_us)
         chosen = tuple((name, _renamed(expression, columns)) for name, expression in self.select)
@@ -276,8 +276,7 @@ class _Side:
 
 def _joined(left: _Side, right: _Side, parts: Sequence[Expression], reach_us: int | None) -> JoinPredicate:
     """What a stage checks. The window of a flow is as wide as its newest part's; `until` says how wide it really is."""
-    columns = {**(left.columns or {}), **(right.columns or {})}
-    predicate = analyse(conjunction([_renamed(part, columns) for part in parts]), (left.name, right.name))
+    predicate = analyse(conjunction(parts), (left.name, right.name))
     if reach_us is None:
         return predicate
     met = tuple(
