@@ -71,6 +71,7 @@ SUBCODES: Final = {
     "too_many_jobs": "there are as many jobs as may be",
     "too_many_keys": "the user has as many keys as may be",
     "too_many_logins": "too many attempts to log in",
+    "too_many_looks": "the actor looks at as many files and databases as may be; `limit` at once",
     "too_many_passwords": "as many passwords are being checked as may be",
     "too_many_previews": "as many previews are being made as may be",
     "too_many_requests": "more requests than the limit allows",

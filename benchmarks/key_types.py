@@ -7,6 +7,7 @@ batch of each round left out. docs/query-language.md has the figures of one mach
 from __future__ import annotations
 
 import argparse
+import ctypes
 import tempfile
 import time
 from pathlib import Path
@@ -40,6 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.key_types", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
+    keep_freed_memory()
     for name, (condition, keys) in CONDITIONS.items():
         seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
         found = set()
@@ -54,6 +56,17 @@ def main() -> None:
             print(
                 f"{name:<9} {kind:<14} {2 * ROWS / np.median(times):>12,.0f} tuples/s  {base / np.median(times):5.2f}"
             )
+
+
+def keep_freed_memory() -> None:
+    """Let the C library reuse freed arrays in place of giving them back.
+
+    It does so or not by how large the arrays before were. Page faults then take a quarter of the time, with some types
+    and not with others, and the next run has it the other way round.
+    """
+    libc = ctypes.CDLL(None)
+    for setting in (-1, -3):  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of mallopt(3)
+        libc.mallopt(setting, 1 << 30)
 
 
 def run(kind: str, condition: str, keys: int) -> tuple[list[float], int]:

@@ -32,8 +32,10 @@ from benchmarks.baselines.spark_join import await_batches, fill
 from benchmarks.baselines.termination import exit_on_terminate
 from streamjoin.sources.file_kinds import FileSettings
 from streamjoin.spark import baseline
-from streamjoin.spark.driver import BatchReport, Driver, Progress
+from streamjoin.spark.batchreport import BatchReport
+from streamjoin.spark.driver import Driver
 from streamjoin.spark.join import Stream, stream_join
+from streamjoin.spark.progress import Progress
 from streamjoin.spark.run import report as figures
 from streamjoin.spark.run import topics_of
 from streamjoin.spark.session import open_session

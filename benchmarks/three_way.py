@@ -2,6 +2,7 @@
 
 python -m benchmarks.three_way              seven pairs of turns of 3 x 200,000 rows
 python -m benchmarks.three_way --quick      toy sizes: shows that it works, its ratio means nothing
+python -m benchmarks.three_way --ring       instead of two joins of two, a ring of all three; with 1 M rows a batch
 
 Both ways run in one Spark session and give the same rows, which is checked. The second join of two reads what the first
 one wrote, as a stream of Parquet files. It prints the seconds of each turn, starts of the queries included, and
@@ -17,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ SPAN_US = 100
 """Event time between two rows of a stream."""
 WINDOW_US = 1_000_000
 FILES = 4
+HASH = {"name": "biclique", "routing": "hash", "r_units": 2, "s_units": 2}
 THREE = (
     "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c FROM a, b, c WHERE a.k = b.k AND b.k = c.k "
     f"WITHIN {WINDOW_US} MICROSECONDS"
@@ -62,6 +64,8 @@ class Size:
 
 
 FULL = Size(rows=200_000, keys=10_000, pairs=7)
+LARGE = Size(rows=1_333_333, keys=10_000, pairs=3)
+"""1 M rows of all streams together in each batch."""
 QUICK = Size(rows=2_000, keys=200, pairs=1)
 
 
@@ -73,17 +77,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="toy sizes")
     parser.add_argument("--pairs", type=int, help="pairs of turns")
+    parser.add_argument("--ring", action="store_true", help="a tree of bicliques against a ring")
     options = parser.parse_args(arguments)
-    size = QUICK if options.quick else FULL
+    size = QUICK if options.quick else LARGE if options.ring else FULL
     with tempfile.TemporaryDirectory(prefix="three-way-") as work:
         folder = Path(work)
         for seed, name in enumerate(STREAMS):
             write(folder / name, size, seed)
-        return measure(folder, size, options.pairs or size.pairs)
+        return measure(folder, size, options.pairs or size.pairs, ring=options.ring)
 
 
-def measure(folder: Path, size: Size, pairs: int) -> int:
-    """Both ways in turn; the first pair compiles and is not counted."""
+def measure(folder: Path, size: Size, pairs: int, *, ring: bool) -> int:
+    """Both ways in turn; the first pair compiles and is not counted.
+
+    Args:
+        ring: the second way is a ring of the three streams.
+    """
     session: SparkSession | None = None
     ratios: list[float] = []
     try:
@@ -92,18 +101,15 @@ def measure(folder: Path, size: Size, pairs: int) -> int:
             here.mkdir()
             session = session or open_session(load(join_file(here, "three", THREE, STREAMS, size)))
             took_three = turn(session, [join_file(here, "three", THREE, STREAMS, size)])
-            files = [
-                join_file(here, "first", FIRST, STREAMS[:2], size),
-                join_file(here, "second", SECOND, ("c",), size),
-            ]
-            took_two = turn(session, files)
+            took_two = turn(session, other_way(here, size, ring=ring))
             if (found := rows_of(here / "three")) != rows_of(here / "second"):
                 print("the two ways differ in their results", file=sys.stderr)
                 return 1
             if number:
                 ratios.append(took_three / took_two)
+                other = "ring" if ring else "two joins"
                 print(
-                    f"pair {number}: three streams {took_three:.2f} s, two joins {took_two:.2f} s, ratio "
+                    f"pair {number}: three streams {took_three:.2f} s, {other} {took_two:.2f} s, ratio "
                     f"{ratios[-1]:.2f}, {len(found):,} results, load {os.getloadavg()[0]:.1f}"
                 )
     finally:
@@ -111,6 +117,13 @@ def measure(folder: Path, size: Size, pairs: int) -> int:
             session.stop()
     print(f"ratio: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}, {len(ratios)} pairs")
     return 0
+
+
+def other_way(folder: Path, size: Size, *, ring: bool) -> list[Path]:
+    """The join files of the second way, of which the last one gives the results."""
+    if ring:
+        return [join_file(folder, "second", THREE, STREAMS, size, {"name": "ring", "nodes": 2})]
+    return [join_file(folder, "first", FIRST, STREAMS[:2], size), join_file(folder, "second", SECOND, ("c",), size)]
 
 
 def turn(session: SparkSession, files: Sequence[Path]) -> float:
@@ -122,19 +135,21 @@ def turn(session: SparkSession, files: Sequence[Path]) -> float:
     return time.monotonic() - begun
 
 
-def join_file(folder: Path, name: str, query: str, streams: Sequence[str], size: Size) -> Path:
+def join_file(
+    folder: Path, name: str, query: str, streams: Sequence[str], size: Size, operator: Mapping[str, Any] = HASH
+) -> Path:
     """A join file whose results go to the folder of its name."""
     stream: dict[str, Any] = {
         read: {"source": "parquet", "path": f"../{read}", "time": "ts", "delay": "0us"} for read in streams
     }
-    if name == "second":
+    if query == SECOND:
         # Units write what they find as they find it: a batch's results are out of order by its span.
         late_us = 2 * (size.rows * SPAN_US // FILES + WINDOW_US)
         stream = {"ab": {"source": "parquet", "path": "first", "time": "ts", "delay": f"{late_us}us"}, **stream}
     content = {
         "streams": stream, "query": query, "results": {"parquet": name},
-        "operator": {"name": "biclique", "routing": "hash", "r_units": 2, "s_units": 2},
-        "run": {"checkpoint": f"{name}-state", "files_per_batch": 1 if name != "second" else 2, "slots": 2},
+        "operator": operator,
+        "run": {"checkpoint": f"{name}-state", "files_per_batch": 1 if query != SECOND else 2, "slots": 2},
     }  # fmt: skip
     file = folder / f"{name}.yaml"
     file.write_text(json.dumps(content))

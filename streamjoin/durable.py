@@ -14,6 +14,12 @@ def write_durably(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def sync_file(path: Path) -> None:
+    """Make the content of a file durable that was written without."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames, new names and removals in a folder durable: they are entries of the folder, not of the file."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -22,6 +22,8 @@ NAMES = (
     "rejected.before_head",
     "rejected.after_head",
     "state.before_collect",
+    "relation.before_version",
+    "relation.after_version",
     "store.after_blocks",
     "ledger.before_records",
     "ledger.before_head",

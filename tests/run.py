@@ -21,6 +21,14 @@ TWO = ("-n", "2")
 MANY = ("-n", "4" if psutil.virtual_memory().total > 12 << 30 else "2")
 ANYWHERE = "slow and not spark and not services"
 MEASURES_NOTHING = ("tests/unit", "tests/conformance", "tests/backend/test_fuzz.py", "tests/bench/test_baselines.py")
+KILLS = ("tests/spark",)
+SERVERS = (
+    "tests/backend", "tests/bench", "tests/client", "tests/demo", "tests/frontend", "tests/servers", "tests/spark",
+    "tests/worker", "tests/unit/test_cli.py",
+)  # fmt: skip
+"""Where the tests of these marks are: every process of a stage reads all files that it is given, 20 s for all tests."""
+SLOWEST = ("--durations=10", "--durations-min=2")
+"""What takes long is seen before it is too long."""
 TAIL_BYTES = 10_000
 
 
@@ -38,16 +46,16 @@ class Stage:
 
 
 STAGES = (
-    Stage("quick", 185, (*TWO, "--dist", "worksteal", "-m", "not spark and not services and not slow")),
-    Stage("slow", 360, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
+    Stage("quick", 235, (*TWO, "--dist", "worksteal", "-m", "not spark and not services and not slow")),
+    Stage("slow", 345, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
     # Alone, for they measure time, or wait with little patience.
     Stage("alone", 170, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
-    Stage("kills", 160, (*MANY, "--dist", "worksteal", "-m", "kills")),
+    Stage("kills", 280, (*MANY, "--dist", "worksteal", "-m", "kills", *KILLS)),
     # Files stay together, for the servers that their tests share, and the longest do not come last.
     Stage(
         "servers",
-        1000,
-        (*MANY, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "(spark or services) and not kills"),
+        1080,
+        (*MANY, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "(spark or services) and not kills", *SERVERS),
     ),
 )
 SOAK = Stage("soak", 1800, (*TWO, "--dist", "worksteal", "-m", "soak"))
@@ -77,7 +85,7 @@ def left_s(done: Sequence[Done], stages: Sequence[Stage]) -> float:
 def run(stage: Stage) -> Done:
     """Run a stage; its output goes on to ours as it comes."""
     begun_s = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", *stage.arguments]
+    command = [sys.executable, "-m", "pytest", "-q", *SLOWEST, *stage.arguments]
     tail = b""
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

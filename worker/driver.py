@@ -127,7 +127,8 @@ def run(
     from streamjoin.explain.stages import stage_inputs
     from streamjoin.operators import registry
     from streamjoin.spark import run as engine
-    from streamjoin.spark.driver import Driver, first_cause
+    from streamjoin.spark.driver import Driver
+    from streamjoin.spark.failures import first_cause
     from streamjoin.spark.session import log_of, open_session
     from streamjoin.spec.inputs import require_ends
     from streamjoin.spec.outputs import store_sink

@@ -23,10 +23,14 @@ from backend.catalog.models import Report
 EVERY_S: Final = 1.0
 COUNTS: Final = ("batches", "results", "comparisons", "expired_rows", "dropped_reports")
 """Whole numbers that add up."""
+DECIDED: Final = ("unmatched_rows", "late_after_final")
+"""Likewise, of rows that a join decides on. Reports of older versions have none."""
 COUNTS_BY_NAME: Final = (
     "tuples", "late", "null_keys", "dropped_by_selection", "dead_letters", "shed", "received", "received_bytes",
 )  # fmt: skip
 """Mappings of whole numbers that add up: by stream, and the last two by role."""
+OPEN: Final = "open_rows"
+"""Rows that wait, at the end of the span, until it is known whether they are matched."""
 UNIT_COUNTS: Final = ("comparisons", "results", "received", "received_bytes", "late", "expired_rows")
 _log = logging.getLogger("streamjoin.driver")
 
@@ -35,7 +39,7 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
     """What one batch adds to a report.
 
     Args:
-        batch: a `streamjoin.spark.driver.BatchReport`.
+        batch: a `streamjoin.spark.batchreport.BatchReport`.
         names: the streams, by side.
         wall_us: the time at which it was committed.
     """
@@ -61,6 +65,7 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
         "results": batch.results,
         "comparisons": sum(unit["comparisons"] for unit in units),
         "expired_rows": sum(unit["expired_rows"] for unit in units),
+        **{name: sum(unit[name] for unit in units) for name in (OPEN, *DECIDED)},
         "received": _added([unit["received"] for unit in batch.units]),
         "received_bytes": _added([unit["received_bytes"] for unit in batch.units]),
         "dropped_reports": 0,
@@ -78,10 +83,12 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
 
 def _found(units: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What the units of each stage found: rows that go on to the next stage, or are results."""
-    found: dict[int, int] = {}
+    found: dict[int, dict[str, int]] = {}
     for unit in units:
-        found[unit["stage"]] = found.get(unit["stage"], 0) + unit["results"]
-    return [{"stage": stage, "results": found[stage]} for stage in sorted(found)]
+        known = found.setdefault(unit["stage"], dict.fromkeys(("results", OPEN, *DECIDED), 0))
+        for name in known:
+            known[name] += unit[name]
+    return [{"stage": stage, **found[stage]} for stage in sorted(found)]
 
 
 def _unit(unit: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,6 +102,7 @@ def _unit(unit: Mapping[str, Any]) -> dict[str, Any]:
         "received_bytes": sum(unit["received_bytes"].values()),
         "late": sum(unit["late"]),
         "expired_rows": unit["expired_rows"],
+        **{name: unit[name] for name in (OPEN, *DECIDED)},
         "stored_rows": sum(unit["stored_rows"]) + unit.get("flow_rows", 0),
         "stored_bytes": unit["stored_bytes"],
         "segments": unit["segments"],
@@ -113,6 +121,7 @@ def merged(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {
         **last,
         **{name: sum(body[name] for body in bodies) for name in COUNTS},
+        **{name: sum(body.get(name, 0) for body in bodies) for name in DECIDED},
         **{name: _added([body[name] for body in bodies]) for name in COUNTS_BY_NAME},
         "lag_ms": {name: lag for body in bodies for name, lag in body["lag_ms"].items()},
         "stages": _merged_stages(bodies),
@@ -162,6 +171,7 @@ def _merged_units(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             units[unit["unit"]] = {
                 **unit,
                 **{name: unit[name] + (known[name] if known else 0) for name in UNIT_COUNTS},
+                **{name: unit.get(name, 0) + (known[name] if known else 0) for name in DECIDED},
                 "seconds": {name: s + (known["seconds"][name] if known else 0) for name, s in unit["seconds"].items()},
             }
     return [units[number] for number in sorted(units)]
@@ -169,10 +179,12 @@ def _merged_units(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _merged_stages(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What stages are in the last report, with all that they found. Reports of older versions tell of none."""
-    found: dict[int, int] = {}
+    found: dict[int, dict[str, int]] = {}
     for stage in (stage for body in bodies for stage in body.get("stages", ())):
-        found[stage["stage"]] = found.get(stage["stage"], 0) + stage["results"]
-    return [{**stage, "results": found[stage["stage"]]} for stage in bodies[-1].get("stages", ())]
+        known = found.setdefault(stage["stage"], dict.fromkeys(("results", *DECIDED), 0))
+        for name in known:
+            known[name] += stage.get(name, 0)
+    return [{**stage, **found[stage["stage"]]} for stage in bodies[-1].get("stages", ())]
 
 
 def _merged_quantiles(bodies: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
@@ -192,7 +204,7 @@ class Reporter:
     Args:
         names: the streams, by side.
         bounded: those of them to which nothing can be added: once they are read, input is over.
-        stages: of the plan, by number from 1, what each reads: streams by name, and stages by number.
+        stages: of the plan, by number from 1, what each reads, streams by name and stages by number, and its kind.
     """
 
     def __init__(
@@ -239,7 +251,7 @@ class Reporter:
                 self._ended_s = self._steady_s()
 
     def add(self, batch: Any) -> None:
-        """Count a batch: a `streamjoin.spark.driver.BatchReport`."""
+        """Count a batch: a `streamjoin.spark.batchreport.BatchReport`."""
         part = of_batch(batch, self.names, now_us())
         with self._lock:
             self._last_s = self._steady_s()

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 from sqlalchemy import select
 
-from backend.api.jobs import JobIn, JobOut, create_job, start_job
+from backend.api.job_shapes import JobIn, JobOut
+from backend.api.jobs import create_job, start_job
 from backend.api.streams import StreamIn, create_stream
 from backend.auth.actor import Operator, Viewer, owned
 from backend.catalog.models import Job, Stream

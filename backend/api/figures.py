@@ -18,11 +18,19 @@ class StageFigures(BaseModel):
     Args:
         results: rows that its units found in the span: they went on to the next stage, or are results.
         inputs: what it joins.
+        kind: of its join, such as INNER, LEFT or LEFT ANTI; None where it makes groups, and in older reports.
+        open_rows: rows that wait, at the end of the span, until it is known whether they are matched.
+        unmatched_rows: rows that left as unmatched.
+        late_after_final: pairs that were none, as a row of theirs had left as unmatched before.
     """
 
     stage: int
     results: int
     inputs: list[StageInput] = Field(default_factory=list)
+    kind: str | None = None
+    open_rows: int = 0
+    unmatched_rows: int = 0
+    late_after_final: int = 0
 
 
 class UnitFigures(BaseModel):
@@ -42,16 +50,22 @@ class UnitFigures(BaseModel):
     stored_rows: int = 0
     stored_bytes: int = 0
     segments: int = 0
+    open_rows: int = 0
+    unmatched_rows: int = 0
+    late_after_final: int = 0
 
 
 class Figures(BaseModel):
     """Rates, counts and times of a span, by stream where they are of one.
 
-    Reports of older versions tell of no stages.
+    Reports of older versions tell of no stages. What becomes of rows that joins decide on is that of all stages.
     """
 
     model_config = ConfigDict(extra="allow")
 
+    open_rows: int = 0
+    unmatched_rows: int = 0
+    late_after_final: int = 0
     stages: list[StageFigures] = Field(default_factory=list)
     units: list[UnitFigures] = Field(default_factory=list)
 

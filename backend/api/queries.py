@@ -46,6 +46,7 @@ class AnswerOut(BaseModel):
         last_snapshot: the newest it covers; a subscription from it goes on without gap or overlap.
         time: what a row's time is.
         key: what a row's key is; null for a join without one.
+        groups: of groups that change, the columns that tell them apart.
         rows: arrays in the order of `schema`; integers and decimals beyond 2^53 are texts.
         cursor: asks for what follows, with the same question otherwise.
         truncated: there may be more than is here; `stopped_by` says what ended it: limit, rows, bytes, time or error.
@@ -58,6 +59,7 @@ class AnswerOut(BaseModel):
     last_snapshot: str
     time: str
     key: Column | None
+    groups: list[str] = []
     schema_: list[Column]
     rows: list[list[Any]]
     rows_given: int
@@ -108,12 +110,13 @@ async def query_results(context: InContext, actor: Viewer, request: Request, ask
     return await _reply(service_of(context), request, asked, actor.id)
 
 
-_TEXTS = ("to", "key", "key_from", "key_to", "where", "cursor", "after", "upto", "aggregate")
+_TEXTS = ("to", "key", "key_from", "key_to", "where", "cursor", "after", "upto", "as_of", "aggregate")
 _COLUMNS = ("select", "by")
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "from": {"type": "string", "description": "ISO 8601, or microseconds since 1970."},
     **{name: {"type": "string"} for name in _TEXTS},
     **{name: {"type": "string", "description": "Columns, separated by commas."} for name in _COLUMNS},
+    "history": {"type": "boolean"},
     "limit": {"type": "integer"},
     "format": {"type": "string", "enum": list(WRITERS), "description": "As the Accept header says unless set."},
     "timeout_s": {"type": "number"},

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, WithJsonSchema
 from sqlalchemy import select
 
+from backend.apart import bounded
 from backend.api.filters import OfSource, Owner, Since, narrowed, of_source
 from backend.api.registered import RELATIONS, RegisteredOut, Seen, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
-from backend.auth.actor import Operator, Viewer, owned
+from backend.auth.actor import Actor, Operator, Viewer, owned
 from backend.auth.hosts import check_place
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Relation
@@ -29,8 +30,8 @@ router = APIRouter(prefix="/api/v1/relations", tags=["relations"])
 _SPEC_SCHEMA = {
     "type": "object",
     "title": "RelationSpec",
-    "description": "An entry of `relations:` of a join file: files with rows, without time and delay.",
-    "required": ["source", "path"],
+    "description": "An entry of `relations:` of a join file: files or a table of a database, without time and delay.",
+    "required": ["source"],
     "additionalProperties": False,
     "properties": fields_of_all(map(schema_of_relation, relation_kinds()))
     | {"source": {"type": "string", "enum": [*relation_kinds()]}},
@@ -69,11 +70,11 @@ class RelationOut(RegisteredOut):
 
 
 class RelationSampleOut(Seen):
-    """A look at a relation; `row_count` is null where only reading it all would tell."""
+    """A look at a relation; `row_count` is null where only reading it all would tell, and of a database all three."""
 
     row_count: int | None
-    bytes: int
-    files: int
+    bytes: int | None
+    files: int | None
 
 
 @router.get("")
@@ -103,7 +104,7 @@ def create_relation(context: InContext, actor: Operator, body: RelationIn, respo
 @router.post("/test")
 def test_relation(context: InContext, actor: Operator, body: RelationTest) -> RelationSampleOut:
     """Look at a relation without registering it: columns, first rows, size, and how skewed values are."""
-    return _sample(context, _checked(context, body.spec))
+    return _sample(context, actor, _checked(context, body.spec))
 
 
 @router.get("/{id}")
@@ -135,7 +136,7 @@ def delete_relation(context: InContext, actor: Operator, id: str, if_match: IfMa
 @router.post("/{id}/sample")
 def sample_relation(context: InContext, actor: Viewer, id: str) -> RelationSampleOut:
     """Look at a registered relation."""
-    return _sample(context, RELATIONS.get(context, id).spec)
+    return _sample(context, actor, RELATIONS.get(context, id).spec)
 
 
 def _checked(context: Context, spec: dict[str, Any]) -> dict[str, Any]:
@@ -147,10 +148,14 @@ def _checked(context: Context, spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _sample(context: Context, entry: dict[str, Any]) -> RelationSampleOut:
+def _sample(context: Context, actor: Actor, entry: dict[str, Any]) -> RelationSampleOut:
     check_place(context.settings, entry)  # also of a registered one: links move
     with pointing_into_spec():
-        found = look_at(resolved(context.settings, entry))
+        return bounded(actor.id, _looked_at, resolved(context.settings, entry))
+
+
+def _looked_at(entry: dict[str, Any]) -> RelationSampleOut:
+    found = look_at(entry)
     return RelationSampleOut(
         **seen(found.schema, found.rows, found.bad), row_count=found.row_count, bytes=found.bytes, files=found.files
     )

@@ -11,14 +11,17 @@ from backend.api import (
     about,
     api_keys,
     demos,
+    drafts,
     events,
     files,
     health,
+    job_history,
     jobs,
     live,
     metrics,
     queries,
     rejected,
+    relation_versions,
     relations,
     saved_queries,
     sessions,
@@ -33,8 +36,8 @@ from backend.context import Context
 from backend.results import service
 
 MODULES = (
-    queries, snapshots, jobs, rejected, streams, relations, live, saved_queries, events, demos, health, about,
-    sessions, users, api_keys, metrics, uploads, files,
+    queries, snapshots, drafts, jobs, job_history, rejected, streams, relations, relation_versions, live, saved_queries,
+    events, demos, health, about, sessions, users, api_keys, metrics, uploads, files,
 )  # fmt: skip
 """What is asked most comes first: they are looked through one after the other."""
 

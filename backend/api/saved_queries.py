@@ -56,7 +56,7 @@ def list_saved_queries(
 @done_once
 def save_query(context: InContext, actor: Operator, body: SavedQueryIn, response: Response) -> SavedQueryOut:
     """Keep a question under a name."""
-    question = body.question.model_dump(mode="json", by_alias=True, exclude_none=True)
+    question = body.question.model_dump(mode="json", by_alias=True, exclude_unset=True)
     kept = SavedQuery(
         id=new_id("qry"), name=body.name, owner_id=actor.id, version=1, question=question, created_at_us=now_us()
     )

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field, WithJsonSchema
 from sqlalchemy import select
 
+from backend.apart import bounded
 from backend.api.filters import OfSource, Owner, Since, narrowed, of_source
 from backend.api.registered import STREAMS, RegisteredOut, Seen, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
@@ -133,7 +134,7 @@ def test_stream(context: InContext, actor: Operator, body: StreamTest) -> Sample
     id = new_id("str")
     spec = body.spec if body.spec.get("time") is not None else {**body.spec, "time": ARRIVAL}
     try:
-        return _sample(context, _checked(context, id, spec), body.secrets)
+        return _sample(context, actor, _checked(context, id, spec), body.secrets)
     finally:
         spool.remove(spool.folder_of(context.settings.data, id))
 
@@ -174,7 +175,9 @@ def delete_stream(context: InContext, actor: Operator, id: str, if_match: IfMatc
 def sample_stream(context: InContext, actor: Viewer, id: str) -> SampleOut:
     """Look at a registered stream."""
     stream = STREAMS.get(context, id)
-    return _sample(context, stream.spec, open_sealed(context.settings, stream.secrets) if stream.secrets else None)
+    return _sample(
+        context, actor, stream.spec, open_sealed(context.settings, stream.secrets) if stream.secrets else None
+    )
 
 
 _ROWS = {
@@ -273,10 +276,14 @@ def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | No
     return seal(context.settings, secrets)
 
 
-def _sample(context: Context, entry: dict[str, Any], secrets: dict[str, str] | None) -> SampleOut:
+def _sample(context: Context, actor: Actor, entry: dict[str, Any], secrets: dict[str, str] | None) -> SampleOut:
     _check_places(context, entry, secrets)  # also of a registered stream: names and links move
     with pointing_into_spec():
-        found = look_at(resolved(context.settings, entry), secrets)
+        return bounded(actor.id, _looked_at, resolved(context.settings, entry), secrets)
+
+
+def _looked_at(entry: dict[str, Any], secrets: dict[str, str] | None) -> SampleOut:
+    found = look_at(entry, secrets)
     return SampleOut(**seen(found.schema, found.rows, found.bad), rate_per_s=found.rate_per_s,
                      times=found.times, widened=found.widened)  # fmt: skip
 

@@ -21,6 +21,7 @@ from backend.problems import Place, Problem
 from backend.settings import Settings
 from backend.uploads.names import is_upload, path_of
 from streamjoin.errors import InputError
+from streamjoin.sources.database import Database
 from streamjoin.sources.filelog import DEPTH_MAX, PARTITION, is_pattern, list_files
 
 ANY = "*"
@@ -47,6 +48,8 @@ _FILES = frozenset({
     "ssl.truststore.location", "ssl.keystore.location", "ssl.ca.location", "ssl.certificate.location",
     "ssl.key.location",
 })  # fmt: skip
+_DATABASE_SETTINGS = frozenset({"sslmode", "connect_timeout", "application_name"})
+"""Of a connection to PostgreSQL; others read files of this machine, or lead elsewhere."""
 _QUOTED = r'"(?:[^"\\\x00-\x1f]|\\["\\])*"'
 _JAAS = re.compile(
     r"org\.apache\.kafka\.common\.security\.(?:plain\.PlainLoginModule|scram\.ScramLoginModule) required"
@@ -68,6 +71,8 @@ def check_place(settings: Settings, spec: Mapping[str, Any]) -> None:
             _check_upload(settings, path, "/spec/path")
         else:
             check_path(settings, path, "/spec/path")
+    if spec.get("source") == "sql":
+        _check_database(settings, spec)
     avro = spec.get("avro_schema")
     if isinstance(avro, str) and not avro.lstrip().startswith("{"):  # then the engine reads it as a path
         check_path(settings, avro, "/spec/avro_schema")
@@ -75,6 +80,26 @@ def check_place(settings: Settings, spec: Mapping[str, Any]) -> None:
         _check_servers(settings, servers)
     if (client := spec.get("client")) is not None:
         check_client(settings, client, "/spec/client")
+
+
+def _check_database(settings: Settings, spec: Mapping[str, Any]) -> None:
+    try:
+        database = Database(str(spec.get("url")))
+    except InputError as wrong:
+        _refuse("/spec/url", wrong.message, "bad_place")
+    if database.secrets:
+        _refuse(
+            "/spec/url",
+            "has a password, and a spec is shown to everybody; leave it out, and give the platform's processes a "
+            "password file of PostgreSQL's (PGPASSFILE)",
+            "bad_place",
+        )
+    if database.file is not None:
+        check_path(settings, database.file, "/spec/url")
+        return
+    if others := sorted(set(database.settings) - _DATABASE_SETTINGS):
+        _refuse("/spec/url", f"may not set {others[0][:50]} here; it may set {', '.join(sorted(_DATABASE_SETTINGS))}")
+    check_host(settings, database.host, "/spec/url")
 
 
 def check_path(settings: Settings, path: object, pointer: str) -> Path:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
+
+from backend.apart import bounded, is_apart
 from backend.auth.hosts import check_client, check_place
 from backend.catalog import models
 from backend.catalog.models import results_name
@@ -15,9 +18,11 @@ from backend.streams.entry import PUSH
 from backend.uploads.names import resolved
 from streamjoin.errors import InputError
 from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.sources.database import Database
+from streamjoin.sources.sql import asked_by, columns_of
 from streamjoin.spec.joinfile import JoinFile, of_content
 from streamjoin.spec.outputs import store_spec
-from streamjoin.spec.prepare import bind
+from streamjoin.spec.prepare import Bound, bind
 
 RUN_FIELDS = (
     "slots", "files_per_batch", "offsets_per_batch", "heartbeat", "strict", "driver_memory", "until_end",
@@ -59,6 +64,22 @@ def check_places(settings: Settings, inputs: Inputs, secrets: Mapping[str, Mappi
         check_place(settings, entry)
         check_client(settings, entry.get("client") or {}, f"/streams/{name}/client")
         check_client(settings, (secrets or {}).get(name) or {}, f"/streams/{name}/secrets")
+
+
+def bound_apart(file: JoinFile) -> Bound:
+    """Bind a join file; databases are asked in processes of their own, as a view may take all time and memory there is.
+
+    Raises:
+        InputError: it is wrong; the message names the place.
+    """
+    if is_apart():
+        return bind(file)
+    with asked_by(_asked_apart):
+        return bind(file)
+
+
+def _asked_apart(database: Database, table: str) -> pa.Schema:
+    return bounded(None, columns_of, database, table)
 
 
 def join_file(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping[str, Any]]) -> JoinFile:
@@ -152,7 +173,7 @@ def _store_kind(settings: Settings, spec: Mapping[str, Any], inputs: Inputs, job
     wanted = (spec.get("results") or {}).get("store") or settings.result_store
     if wanted != "auto":
         return str(wanted)
-    plan = bind(_parse(settings, job_id, spec, inputs, {}, None)).plan
+    plan = bound_apart(_parse(settings, job_id, spec, inputs, {}, None)).plan
     return "cassandra" if plan.predicate.equalities else "hbase"
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 from pydantic import BaseModel
 
+from backend.apart import bounded
 from backend.cells import table_cells
 from backend.columns import Column, columns_of
 from backend.context import Context
+from backend.jobs.inputs import Inputs
+from backend.jobs.service import bound_draft
 from backend.problems import Place, Problem
+from backend.settings import Settings
 from streamjoin.errors import RunError
 from streamjoin.explain.no_row import time_text
 from streamjoin.explain.preview import NOTE, Looked, Preview, Rows, preview
-from streamjoin.spec.prepare import Bound
 
 AT_ONCE = 2
 """Previews that one process of the API makes side by side: each has two samples and their pairs in memory."""
@@ -60,23 +64,33 @@ class PreviewOut(BaseModel):
     text: str
 
 
-def previewed(context: Context, bound: Bound, actor: str | None) -> PreviewOut:
-    """Make a preview.
+def previewed(
+    context: Context, spec: Mapping[str, Any], inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]],
+    actor: str | None,
+) -> PreviewOut:  # fmt: skip
+    """Make a preview of a job that need not exist, in a process of its own.
 
     Args:
+        secrets: see `service.bound_draft`.
         actor: for whom: each has one at a time. None where everybody is the same.
     Raises:
-        InputError: a stream cannot be reached.
+        InputError: it is wrong, or a stream cannot be reached.
         Problem: others are being made, or a file is damaged.
     """
     with _one_of_few(context, actor):
-        try:
-            found = preview(bound)
-        except RunError as failure:
-            raise Problem(
-                "invalid.file_damaged", str(failure), errors=[Place(pointer="/streams", detail=str(failure))]
-            ) from None
-    return _shape(found)
+        return bounded(actor, _made, context.settings, spec, inputs, secrets)
+
+
+def _made(
+    settings: Settings, spec: Mapping[str, Any], inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]
+) -> PreviewOut:
+    bound = bound_draft(settings, spec, inputs, secrets)
+    try:
+        return _shape(preview(bound))
+    except RunError as failure:
+        raise Problem(
+            "invalid.file_damaged", str(failure), errors=[Place(pointer="/streams", detail=str(failure))]
+        ) from None
 
 
 @contextmanager

@@ -14,14 +14,14 @@ from backend.catalog.ids import now_us
 from backend.catalog.models import Job, JobRevision, Registered, Relation, Stream
 from backend.jobs.change import Change, diff
 from backend.jobs.inputs import Inputs, inputs_of
-from backend.jobs.joinfile import check_places, draft_file, join_file
+from backend.jobs.joinfile import bound_apart, check_places, draft_file, join_file
 from backend.jobs.limits import check_limits
 from backend.lookup import by_id_or_name
 from backend.problems import Place, Problem, from_engine
 from backend.settings import Settings
 from streamjoin.errors import StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
-from streamjoin.spec.prepare import Bound, bind
+from streamjoin.spec.prepare import Bound
 
 SECTIONS = ("query", "queries", "operator", "results", "run")
 
@@ -94,7 +94,7 @@ def bound_draft(
     check_places(settings, inputs, secrets)
     file = draft_file(settings, spec, inputs, secrets or {})
     check_limits(settings, file.slots, file.run.driver_memory)
-    return bind(file)
+    return bound_apart(file)
 
 
 def bound_job(settings: Settings, job: Job) -> Bound:
@@ -107,7 +107,7 @@ def bound_job(settings: Settings, job: Job) -> Bound:
     check_places(settings, inputs_of(job))
     file = join_file(settings, job, {})
     check_limits(settings, file.slots, file.run.driver_memory)
-    bound = bind(file)
+    bound = bound_apart(file)
     if bound.operator == registry.SPARK:
         raise UnsupportedError(
             "Spark's own join keeps no results in a store; take biclique or matrix, or compare it on the command line",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backend.entries import relative_to
-from streamjoin.sources.relation import Relation
+from streamjoin.sources.relation import AnyRelation
 from streamjoin.spec.inputs import open_relation
 from streamjoin.spec.joinfile import JoinFile, of_content
 
@@ -27,7 +27,7 @@ def one_relation(entry: Mapping[str, Any]) -> JoinFile:
         return of_content(content)
 
 
-def opened_relation(entry: Mapping[str, Any]) -> Relation:
+def opened_relation(entry: Mapping[str, Any]) -> AnyRelation:
     """Its files, and its columns: those of the first file where they are not given.
 
     Raises:

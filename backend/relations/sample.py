@@ -22,15 +22,15 @@ class Sample:
         rows: the first rows, `SKEW_ROWS` at most.
         bad: why records could not be read, with how many there were of each.
         row_count: of the whole relation; None where only reading it all would tell.
-        bytes, files: of the whole relation.
+        bytes, files: of the whole relation; None of a table of a database.
     """
 
     schema: pa.Schema
     rows: pa.RecordBatch
     bad: Counter[str]
     row_count: int | None
-    bytes: int
-    files: int
+    bytes: int | None
+    files: int | None
 
 
 def look_at(entry: Mapping[str, Any]) -> Sample:
@@ -48,5 +48,5 @@ def look_at(entry: Mapping[str, Any]) -> Sample:
     except InputError as wrong:
         raise InputError(wrong.message, field="path") from None
     return Sample(
-        relation.columns, rows, Counter(letter.detail for letter in letters), row_count, size, len(relation.files)
+        relation.columns, rows, Counter(letter.detail for letter in letters), row_count, size, relation.file_count
     )

@@ -26,8 +26,9 @@ from streamjoin.errors import InputError, StateError, StreamJoinError
 from streamjoin.plan.join import RESULT_KEY
 from streamjoin.plan.schema import type_name
 from streamjoin.results.aggregate import aggregate, parse_aggregates
-from streamjoin.results.answer import Answer, ask
+from streamjoin.results.answer import ask
 from streamjoin.results.description import Description
+from streamjoin.results.finding import Answer
 from streamjoin.results.question import Question
 from streamjoin.results.reader import ExpiredError, Reader
 from streamjoin.results.sink import RESULTS
@@ -197,6 +198,8 @@ class Running:
         if self._watch.stop:
             return
         description, in_memory = opened.describe()
+        if description.identity and self._watch.in_loop:
+            raise NotAtOnce  # the last values of groups are found among all their changes
         recent = opened.recent if in_memory else None
         check_condition(self.asked.where, description)
         if self.asked.aggregate is not None or self.asked.by is not None:
@@ -334,6 +337,7 @@ def _about(place: Place, description: Description, answer: Answer) -> dict[str, 
         "last_snapshot": str(answer.last),
         "time": "the latest event time among a result's tuples",
         "key": None if kind is None else {"name": description.key_name, "type": type_name(kind)},
+        "groups": list(description.identity),
     }
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from backend.catalog.ids import now_us
-from backend.cells import rows_of, to_json
+from backend.cells import to_json
 from backend.columns import Column, columns_of
 from backend.problems import Problem, from_validation, unexpected
 from backend.results import frames
@@ -24,6 +23,7 @@ from backend.results.frames import Gap
 from backend.results.payload import Payload
 from backend.results.question import QueryIn
 from backend.results.service import Service
+from backend.results.writers import FrameWriter
 
 CLOSE_S = 5.0
 RATE_SPAN_S = 10.0
@@ -48,35 +48,6 @@ class _Open:
     follower: Follower
     heard_s: float
     has_schema: bool = False
-
-
-class FrameWriter:
-    """Writes an answer as lines of rows; each piece of lines becomes one `next`."""
-
-    media_type = "application/json"
-
-    def __init__(self) -> None:
-        self.not_finite = 0
-        self.problem: Problem | None = None
-
-    def begin(self, schema: pa.Schema, about: Mapping[str, Any]) -> bytes:
-        """Its frame is made of what the answer knows."""
-        return b""
-
-    def write(self, batch: pa.RecordBatch) -> bytes:
-        """See `Writer`."""
-        rows, bad = rows_of(batch)
-        self.not_finite += bad
-        return (to_json(rows)[1:-1] + "\n").encode() if rows else b""
-
-    def end(self, end: Mapping[str, Any]) -> bytes:
-        """Comes with `complete`."""
-        return b""
-
-    def fail(self, problem: Problem, end: Mapping[str, Any]) -> bytes | None:
-        """Comes with `error`."""
-        self.problem = problem
-        return b""
 
 
 class Connection:
@@ -386,7 +357,7 @@ def _schema(running: Any) -> frames.Schema:
     key = None if about["key"] is None else Column(name=about["key"]["name"] or "key", type=about["key"]["type"])
     return frames.Schema(
         job=about["job"], job_name=about["job_name"],
-        columns=columns_of(running.schema), key=key,
+        columns=columns_of(running.schema), key=key, groups=about["groups"],
         snapshot=about["last_snapshot"],
     )  # fmt: skip
 

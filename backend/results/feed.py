@@ -55,7 +55,7 @@ class View:
 
     def __init__(self, where: str | None, select: tuple[str, ...] | None, description: Description) -> None:
         self.key = (where, select)
-        self.rows = Rows(Question(where=where, select=select), description.schema)
+        self.rows = Rows(Question(where=where, select=select), description.schema, description.identity)
         self.followers: set[Following] = set()
         self.users = 0
         self._made: OrderedDict[SnapshotId, Payload] = OrderedDict()

@@ -113,12 +113,17 @@ class Follower:
         while len(self._queue) > limits.queue_snapshots or (
             self._queue_bytes > limits.queue_bytes and len(self._queue) > 1
         ):
-            if self.asked.backpressure == "disconnect":
+            if self._needs_all or self.asked.backpressure == "disconnect":
                 self._queue.clear()
-                self.finish("too_slow")
+                self.finish("resync" if self._needs_all else "too_slow")
                 return
             self._drop(self._queue.popleft())
         self.wake()
+
+    @property
+    def _needs_all(self) -> bool:
+        """Whether what was dropped would be missing for good: the last value of a group may be in it."""
+        return self.schema is not None and bool(self.schema.groups)
 
     def _drop(self, payload: Payload) -> None:
         self._queue_bytes -= payload.size
@@ -253,6 +258,7 @@ class Follower:
             job_name=feed.place.job_name,
             columns=columns_of(view.rows.schema),
             key=key,
+            groups=list(description.identity),
             snapshot=None if after == FIRST else str(after),
         )
         self.wake()

@@ -135,6 +135,8 @@ class Schema(BaseModel):
     """What the rows are.
 
     Args:
+        groups: of groups that change, the columns that tell them apart: a row replaces that of its group, or ends it
+            where its `op` is `delete`. Empty where a row is final.
         snapshot: the newest one that is not sent: what comes begins after it. For a question, the newest it covers.
     """
 
@@ -142,6 +144,7 @@ class Schema(BaseModel):
     job_name: str
     columns: list[Column]
     key: Column | None = None
+    groups: list[str] = []
     snapshot: str | None
 
 
@@ -227,7 +230,8 @@ class Completion(BaseModel):
     Args:
         reason: `asked`: by the client; `answered`: a question is; `failed`: see the error before it; `deleted`: the job
             is; `restarted`: the job began anew, and its earlier results are not its results; `resync`: what was asked
-            for is no longer kept; `too_slow`: with backpressure `disconnect`; `closing`: the server ends.
+            for is no longer kept, or the client fell so far behind that it would miss changes of groups; `too_slow`:
+            with backpressure `disconnect`; `closing`: the server ends.
         end: of a question: as in the JSON reply of POST /api/v1/queries.
     """
 

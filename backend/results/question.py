@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from streamjoin.results.question import LIMIT_MAX, Question
+from streamjoin.results.snapshot import is_id
 
 TEXT_MAX = 16_384
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,6 +41,17 @@ Key = Annotated[
     Field(description="Integers beyond 2^53 and decimals may be texts."),
 ]
 SnapshotText = Annotated[str, Field(max_length=40, description="A snapshot id, such as 41.0.")]
+
+
+def _moment(given: Any) -> Any:
+    return given if isinstance(given, str) and is_id(given) else _time_us(given)
+
+
+Moment = Annotated[
+    int | str,
+    BeforeValidator(_moment, json_schema_input_type=int | str),
+    Field(description="A snapshot id, such as 41.0, or a time: ISO 8601, or integer microseconds since 1970."),
+]
 Names = Annotated[list[Annotated[str, Field(max_length=255)]], Field(min_length=1, max_length=1000)]
 Condition = Annotated[str, Field(max_length=TEXT_MAX, description='Over result columns, such as "price > 100".')]
 
@@ -69,6 +81,8 @@ class QueryIn(BaseModel):
     cursor: str | None = Field(None, max_length=1000, description="Where an answer to the same question ended.")
     after: SnapshotText | None = Field(None, description="Only snapshots after this one.")
     upto: SnapshotText | None = Field(None, description="Only snapshots up to this one.")
+    as_of: Moment | None = Field(None, description="Of groups that change: what they were at a snapshot or a time.")
+    history: bool = Field(False, description="Of groups that change: every change, and not each group's last value.")
     aggregate: str | None = Field(None, max_length=TEXT_MAX, description='In place of rows, "count, sum(price)".')
     by: Names | None = Field(None, description="One row of aggregates for each value of these columns.")
     format: Format = "json"
@@ -88,4 +102,6 @@ class QueryIn(BaseModel):
             cursor,
             self.after,
             self.upto,
+            self.as_of,
+            self.history,
         )

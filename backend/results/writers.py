@@ -44,6 +44,35 @@ class Writer(Protocol):
         """The same, for an answer that failed in the middle; None where only a broken connection can tell."""
 
 
+class FrameWriter:
+    """Lines of rows, for a websocket: each piece of lines becomes one `next`."""
+
+    media_type = "application/json"
+
+    def __init__(self) -> None:
+        self.not_finite = 0
+        self.problem: Problem | None = None
+
+    def begin(self, schema: pa.Schema, about: Mapping[str, Any]) -> bytes:
+        """Its frame is made of what the answer knows."""
+        return b""
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """See `Writer`."""
+        rows, bad = rows_of(batch)
+        self.not_finite += bad
+        return (to_json(rows)[1:-1] + "\n").encode() if rows else b""
+
+    def end(self, end: Mapping[str, Any]) -> bytes:
+        """Comes with `complete`."""
+        return b""
+
+    def fail(self, problem: Problem, end: Mapping[str, Any]) -> bytes | None:
+        """Comes with `error`."""
+        self.problem = problem
+        return b""
+
+
 class JsonWriter:
     """One object; its `rows` are arrays in the order of `schema`."""
 

@@ -190,6 +190,30 @@ export const createStream = (name: string, spec: Json, secrets?: Json): Recipe =
   };
 };
 
+export const createRelation = (name: string, spec: Json): Recipe => ({
+  curl: curl('POST', 'relations', { name, spec }),
+  cli: cliFromFile(spec, 'relations', 'create', name),
+  python: python(`platform.relations.create(${JSON.stringify(name)}, ${pythonLiteral(spec)})`),
+});
+
+export const sampleRelation = (relation: string): Recipe => ({
+  curl: curl('POST', path('relations', relation, 'sample')),
+  cli: cli('relations', 'sample', relation),
+  python: python(`print(platform.relations.sample(${JSON.stringify(relation)})["rows"])`),
+});
+
+export const refreshRelation = (relation: string): Recipe => ({
+  curl: curl('POST', path('relations', relation, 'refresh')),
+  cli: cli('relations', 'refresh', relation),
+  python: python(`print(platform.relations.refresh(${JSON.stringify(relation)}))`),
+});
+
+export const deleteRelation = (relation: string): Recipe => ({
+  curl: curl('DELETE', path('relations', relation)),
+  cli: cli('relations', 'delete', relation),
+  python: python(`platform.relations.delete(${JSON.stringify(relation)})`),
+});
+
 /** A file of one's own, which the platform keeps. */
 export const uploadFile = (file: string): Recipe => ({
   curl: withKey(

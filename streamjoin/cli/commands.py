@@ -12,7 +12,9 @@ import cyclopts
 from streamjoin.cli.generating import generate
 from streamjoin.cli.planning import explain, preview, schema, validate
 from streamjoin.cli.platform import add_commands
+from streamjoin.cli.platform.relations import app as relations_app
 from streamjoin.cli.rejected import show_rejected
+from streamjoin.cli.relations import refresh_relation, relation_versions
 from streamjoin.cli.results import query, tail
 from streamjoin.cli.running import compare, run
 from streamjoin.cli.state import state_ls, state_show
@@ -28,6 +30,8 @@ app.command(show_rejected, name="rejected")
 state_app.command(state_ls, name="ls")
 state_app.command(state_show, name="show")
 add_commands(app)
+relations_app.command(relation_versions, name="versions")
+relations_app.command(refresh_relation, name="refresh")
 
 
 def main() -> None:

@@ -24,7 +24,8 @@ def validate(file: Path, *, set: Set = None) -> None:
     file
         The join file.
     """
-    from streamjoin.explain.plans import relation_summary, summary
+    from streamjoin.explain.plans import summary
+    from streamjoin.explain.relations import relation_summary
     from streamjoin.spec.inputs import open_relation
     from streamjoin.spec.prepare import bind
 

@@ -52,6 +52,10 @@ class Asked:
         Where an answer with a limit ended.
     after
         Only snapshots after this one.
+    as_of
+        Of groups that change: what they were at a snapshot, such as 41.0, or at a time.
+    history
+        Of groups that change: every change, and not the last value of each group.
     aggregate
         In place of the rows: count, or sum, avg, min, max, count_distinct of a column, such as "count, sum(price)".
     by
@@ -68,6 +72,8 @@ class Asked:
     limit: int | None = None
     cursor: str | None = None
     after: str | None = None
+    as_of: str | None = None
+    history: Annotated[bool, cyclopts.Parameter(negative=())] = False
     aggregate: str | None = None
     by: str | None = None
 
@@ -78,11 +84,15 @@ class Asked:
             InputError: a time or a list of columns is none.
         """
         from streamjoin.results.question import Question
+        from streamjoin.results.snapshot import is_id
 
+        as_of: str | int | None = self.as_of
+        if self.as_of is not None and not is_id(self.as_of):
+            as_of = _time_us(self.as_of, "--as-of")
         from_us, to_us = _time_us(self.from_, "--from"), _time_us(self.to, "--to")
         return Question(
             from_us, to_us, self.key, self.key_from, self.key_to, _names(self.select), self.where, self.limit,
-            self.cursor, self.after,
+            self.cursor, self.after, as_of=as_of, history=self.history,
         )  # fmt: skip
 
 

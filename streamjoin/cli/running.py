@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import sys
 import tempfile
@@ -113,6 +114,9 @@ def compare(
 def _stop_on_signals(stop: threading.Event) -> None:
     def ask(number: int, frame: Any) -> None:
         if stop.is_set():
+            logging.disable()  # what is cut off on the way out, such as a call of Java, is no news
+            clear_line()
+            print("stopped; a batch that was not committed is done again at the next start", file=sys.stderr)
             raise KeyboardInterrupt
         stop.set()
         clear_line()
@@ -149,6 +153,7 @@ def _summary(figures: dict[str, Any]) -> str:
         if found:
             words = ", ".join(f"{name} {count:,}" for name, count in found.items())
             parts.append(f"{what.replace('_', ' ')}: {words}")
+    parts += _decided_text(figures)
     if figures.get("approximate"):
         shed = ", ".join(f"{name} {count:,}" for name, count in figures["shed"].items() if count)
         shed = shed or "nothing in this run, but in an earlier one"
@@ -156,3 +161,15 @@ def _summary(figures: dict[str, Any]) -> str:
     if any(figures["dead_letters"].values()):
         parts.append(f"dead letters are in {figures['dead_letter_folder']}; streamjoin rejected FILE shows them")
     return "\n".join(parts)
+
+
+def _decided_text(figures: dict[str, Any]) -> list[str]:
+    """What became of rows that the join decided on; nothing of other joins."""
+    said = []
+    if rows := figures.get("unmatched_rows"):
+        said.append(f"given as unmatched: {counted(rows, 'row')}")
+    if rows := figures.get("open_rows"):
+        said.append(f"{counted(rows, 'row')} still {'waits' if rows == 1 else 'wait'} for a match")
+    if pairs := figures.get("late_after_final"):
+        said.append(f"{counted(pairs, 'pair')} came after a row was final, and {'is' if pairs == 1 else 'are'} none")
+    return ["; ".join(said)] if said else []

@@ -100,6 +100,8 @@ class Relations(Group[Transport]):
     delete = Method(relations.delete_relation)
     test = Method(relations.look_at_relation)
     sample = Method(relations.sample_relation)
+    versions = Method(relations.relation_versions)
+    refresh = Method(relations.refresh_relation)
 
 
 class Uploads(Group[Transport]):

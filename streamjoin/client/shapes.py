@@ -60,11 +60,39 @@ class Sample(Seen):
 
 
 class RelationSample(Seen):
-    """A look at a relation; `row_count` is None where only reading it all would tell."""
+    """A look at a relation; `row_count` is None where only reading it all would tell, and of a database all three."""
 
     row_count: int | None
+    bytes: int | None
+    files: int | None
+
+
+class RelationVersion(TypedDict):
+    """One version of a relation in one job."""
+
+    version: int
+    rows: int
+    bad: int
     bytes: int
-    files: int
+    read_at: str | None
+    used_at: str | None
+    batch: int | None
+    state: str
+
+
+class RelationInJob(TypedDict):
+    """What one job has of one relation."""
+
+    relation: str
+    job_id: str
+    job: str
+    phase: str
+    refresh: str | None
+    refreshes: int
+    refresh_failures: int
+    problem: str | None
+    looked_at: str | None
+    versions: list[RelationVersion]
 
 
 class Pushed(TypedDict):

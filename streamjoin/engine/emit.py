@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -11,26 +11,44 @@ from streamjoin.flow.block import TS, Block
 from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import Segment
 from streamjoin.index.view import NUMBER
+from streamjoin.plan.decimals import carried
 from streamjoin.plan.evaluation import evaluate, filter_mask
-from streamjoin.plan.expression import Column, columns_of, conjunction
+from streamjoin.plan.expression import TRUE, columns_of, conjunction
 from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.schema import VERSION
 
 ROWS_A_BATCH = 1 << 16
 """Result rows are handed on in batches of about this size, however few a segment gives."""
+
+
+Met = Callable[[int, Segment, np.ndarray, np.ndarray], np.ndarray | None]
+"""The stored side, a segment, its rows of matched pairs, and the sequence numbers of the probing tuples -> the places
+of those pairs that are to be given; None for all."""
 
 
 class Emitter:
     """Collects the pairs of one probing block with segments, and gives result batches of a useful size.
 
     Args:
-        numbers: sequence numbers of the probing tuples, where results will be ordered.
+        numbers: sequence numbers of the probing tuples, where they are kept.
+        met: is told of all pairs, whatever the plan's filter says of them.
     """
 
-    def __init__(self, plan: JoinPlan, stored: int, probing: Block, numbers: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        plan: JoinPlan,
+        stored: int,
+        probing: Block,
+        numbers: np.ndarray | None = None,
+        met: Met | None = None,
+    ) -> None:
         self.plan = plan
         self.stored = stored
         self.probing = probing
         self.numbers = numbers
+        self.met = met
+        self.filter_columns = columns_of(plan.filter)
         self.recheck = conjunction(layout_of(plan, stored).recheck)
         self.settled = not layout_of(plan, stored).recheck
         self.recheck_columns = columns_of(self.recheck)
@@ -48,6 +66,14 @@ class Emitter:
             keep = filter_mask(self.recheck, columns, probe_rows.size, self.plan.predicates)
             if not keep.all():
                 probe_rows, stored_rows = probe_rows[keep], stored_rows[keep]
+        if self.met is not None and self.numbers is not None and probe_rows.size:
+            given = self.met(self.stored, segment, stored_rows, self.numbers[probe_rows])
+            if given is not None:
+                probe_rows, stored_rows = probe_rows[given], stored_rows[given]
+        if self.plan.filter != TRUE and probe_rows.size:
+            columns = self._columns([(segment, probe_rows, stored_rows)], self.filter_columns)
+            keep = filter_mask(self.plan.filter, columns, probe_rows.size, self.plan.predicates)
+            probe_rows, stored_rows = probe_rows[keep], stored_rows[keep]
         if probe_rows.size:
             self._held.append((segment, probe_rows, stored_rows))
             self._rows += probe_rows.size
@@ -58,15 +84,10 @@ class Emitter:
         """Whatever is left."""
         if self._rows:
             columns = self._columns(self._held, self.select_columns)
-            values = [
-                columns[expression.stream, expression.name]
-                if isinstance(expression, Column)
-                else evaluate(expression, columns, self._rows, self.plan.predicates)
-                for expression in self.select
-            ]
+            values = [evaluate(expression, columns, self._rows, self.plan.predicates) for expression in self.select]
             if self.plan.timed:
                 values.insert(len(self.plan.select), self._times())
-            if self.numbers is not None:
+            if self.numbers is not None and self.plan.ordering is not Ordering.NONE:
                 values += self._sequence(self.numbers)
             yield pa.RecordBatch.from_arrays(values, schema=self.plan.emitted)
         self._held, self._rows = [], 0
@@ -94,9 +115,58 @@ class Emitter:
                 found = pa.array(self.probing.ts_us) if name == TS else self.probing.rows.column(name)
                 taken[stream, name] = take(found, probe_rows)
             else:
-                parts = [take(segment.rows.column(name), rows) for segment, _, rows in held]
+                parts = [carried(take(segment.rows.column(name), rows)) for segment, _, rows in held]
                 taken[stream, name] = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
         return taken
+
+
+class ProbingTimes(Emitter):
+    """Results whose time is that of the probing row, as what is stored has none."""
+
+    def _times(self) -> pa.Array:
+        return pa.array(np.concatenate([self.probing.ts_us[rows] for _, rows, _ in self._held]))
+
+
+def one_sided(
+    plan: JoinPlan, side: int, rows: pa.RecordBatch, ts_us: np.ndarray, version: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Result rows of one side's tuples alone, with NULL for the columns of the other, in parts of bounded size.
+
+    Args:
+        rows: n tuples with the columns that units store.
+        ts_us: their event times, int64 of shape (n,), which are those of the results.
+        version: of the relation that the other side is, in which nothing matches them.
+    """
+    for start in range(0, rows.num_rows, ROWS_A_BATCH):
+        some, times = rows.slice(start, ROWS_A_BATCH), ts_us[start : start + ROWS_A_BATCH]
+        columns = _with_nulls(plan, side, some, times, version)
+        if plan.filter != TRUE:
+            keep = np.nonzero(filter_mask(plan.filter, columns, some.num_rows, plan.predicates))[0]
+            some, times = some.take(pa.array(keep)), times[keep]
+            columns = _with_nulls(plan, side, some, times, version)
+        if not some.num_rows:
+            continue
+        expressions = [expression for _, expression in plan.select]
+        values = [evaluate(expression, columns, some.num_rows, plan.predicates) for expression in expressions]
+        if plan.timed:
+            values.append(pa.array(times))
+        if plan.keyed and (key := plan.key_of(side)) is not None:
+            values.append(evaluate(key, columns, some.num_rows, plan.predicates))
+        yield pa.RecordBatch.from_arrays(values, schema=plan.emitted)
+
+
+def _with_nulls(
+    plan: JoinPlan, side: int, rows: pa.RecordBatch, ts_us: np.ndarray, version: int | None
+) -> dict[tuple[str, str], pa.Array]:
+    name, other = plan.names[side], plan.names[1 - side]
+    columns = {(name, column): rows.column(column) for column in rows.schema.names}
+    columns[name, TS] = pa.array(ts_us)
+    for column in plan.streams[1 - side].columns:
+        columns[other, column.name] = pa.nulls(rows.num_rows, column.type)
+    columns[other, TS] = pa.nulls(rows.num_rows, pa.int64())
+    if version is not None:
+        columns[other, VERSION] = pa.array(np.full(rows.num_rows, version, np.int64))
+    return columns
 
 
 def take(values: pa.Array, rows: np.ndarray) -> pa.Array:

@@ -16,7 +16,7 @@ from streamjoin.engine.router import Sending
 from streamjoin.engine.unit import UnitReport
 from streamjoin.flow.block import Block
 from streamjoin.flow.punctuation import Punctuation
-from streamjoin.index.columns import routed_columns
+from streamjoin.index.columns import carried_rows, routed_columns
 from streamjoin.intake.intake import Routed
 from streamjoin.intake.selection import select
 from streamjoin.plan.join import RESULT_TIME
@@ -38,34 +38,55 @@ class Feeding:
     in every attempt.
 
     Args:
-        sending: to the units of the next stage, on the side on which the flow enters.
+        sending: to the units of the next stage, on the side on which the flow enters, or the first one of several.
         batch: the number of the batch.
     """
 
     def __init__(self, sending: Sending, batch: int) -> None:
         self._sending = sending
+        self._sides = {sending.side: sending}
         self._batch = batch
         self._units: dict[int, _OfUnit] = {}
 
-    def take(self, rows: pa.RecordBatch, unit: int) -> Iterator[Routed]:
-        """Results of one unit, in the order in which it found them."""
+    def take(self, rows: pa.RecordBatch, unit: int, query_number: int = 0) -> Iterator[Routed]:
+        """Results of one unit, in the order in which it found them.
+
+        Args:
+            query_number: what the unit's step says of them; see `Step`.
+        """
         known = self._units.setdefault(unit, _OfUnit())
-        (query,) = self._sending.plan.queries
-        side = self._sending.side
+        sending = self._to(self._sending.side + query_number)
+        (query,) = sending.plan.queries
+        side = sending.side
         ts_us = rows.column(RESULT_TIME).to_numpy()
         positions = np.arange(known.rows, known.rows + rows.num_rows, dtype=np.int64)
         known.rows += rows.num_rows
         if rows.num_rows:
             latest = int(ts_us.max())
             known.ts_max_us = latest if known.ts_max_us is None else max(known.ts_max_us, latest)
-        block = Block(rows.select(list(routed_columns(query, side))), ts_us)
-        joinable = select(query, side, rows).joinable
-        if not joinable.all():
-            kept = np.nonzero(joinable)[0]
+        places = positions if query.counts_tuples else None
+        block = Block(carried_rows(rows.select(list(routed_columns(query, side)))), ts_us, places)
+        picked = select(query, side, rows)
+        if not picked.joinable.all():
+            alone = np.nonzero(picked.selected & ~picked.joinable)[0]
+            if side in query.kind.preserved and alone.size:
+                yield from sending.route_alone(block.take(alone), positions[alone], _piece(unit))
+            kept = np.nonzero(picked.joinable)[0]
             block, positions = block.take(kept), positions[kept]
         if len(block):
             first, known.routed = known.routed, known.routed + len(block)
-            yield from self._sending.route(block, positions, f"{self._batch}/{unit}", _piece(unit), first)
+            yield from sending.route(block, positions, f"{self._batch}/{unit}", _piece(unit), first)
+
+    def _to(self, side: int) -> Sending:
+        if side not in self._sides:
+            first = self._sending
+            self._sides[side] = Sending(first.plan, side, first.operator, first.slots)
+        return self._sides[side]
+
+    def rest(self, slot: int) -> Iterator[Routed]:
+        """What the slot's units found and was not sent yet, once all of it has been taken; before `punctuate`."""
+        for sending in self._sides.values():
+            yield from sending.rest(f"{self._batch}/slot {slot}", f"slot-{slot:06d}")
 
     def punctuate(self, reports: list[UnitReport], now_us: int) -> Iterator[tuple[int, int, Punctuation]]:
         """(slot, rows sent there, punctuation) for every unit and every slot of the next stage: all was sent.
@@ -77,10 +98,11 @@ class Feeding:
             found = self._units.get(report.unit, _OfUnit())
             for slot in range(self._sending.slots):
                 # What was sent is said once, by the first unit.
-                sent = 0 if number else self._sending.sent.get(slot, 0)
+                sent = 0 if number else sum(sending.sent.get(slot, 0) for sending in self._sides.values())
+                counts = {} if number or slot else self._sending.counts
                 told = Punctuation(
                     self._sending.side, f"unit {report.unit}", _piece(report.unit), found.rows, found.ts_max_us, now_us,
-                    routed=found.routed, states=True, mark_us=report.output_mark_us,
+                    counts, routed=found.routed, states=True, mark_us=report.output_mark_us, ended=report.ended,
                 )  # fmt: skip
                 yield slot, sent, told
 

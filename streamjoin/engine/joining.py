@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from streamjoin.engine.arranging import places
-from streamjoin.engine.emit import Emitter
-from streamjoin.engine.routing import PROBE, STORE
+from streamjoin.engine.clocks import clocks_after
+from streamjoin.engine.emit import Emitter, Met
+from streamjoin.engine.routing import STORE
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import Probing, QueryCounts, UnitReport, Work
 from streamjoin.flow.block import Block
 from streamjoin.flow.punctuation import Punctuation, StreamClock, lowest_mark_us
-from streamjoin.index.chain import Chain
+from streamjoin.index.chain import Chain, Save
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
+from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.values import Columns
 from streamjoin.plan.window import CountWindow, FullHistory, R, S, TimeWindow, Window
 
-_ROLE_NAMES = {STORE: "store", PROBE: "probe", STORE | PROBE: "both"}
+
+class Described(Protocol):
+    """Rows of a segment with what is known of them; `info.file` is empty until they are a file."""
+
+    @property
+    def rows(self) -> pa.RecordBatch: ...
+
+    @property
+    def info(self) -> SegmentInfo: ...
 
 
 class Joining:
@@ -32,11 +43,13 @@ class Joining:
 
     Args:
         arrived: how many tuples R and S brought.
+        met: is told of pairs, and says which of them are any; None where nobody asks.
         counts: what each query had so far.
         query: its number, while `probe` gives its results.
     """
 
     def __init__(self, work: Work) -> None:
+        assert not isinstance(work.plan, AggregatePlan | RoundPlan)  # these have operators of their own
         self.plan = work.plan
         self.unit = work.unit
         self.before = work.before
@@ -45,14 +58,16 @@ class Joining:
         self.seconds = work.seconds
         self.report = UnitReport(work.unit.number, work.unit.label)
         self.query = 0
+        self.met: Met | None = None
         self.counts = [QueryCounts() for _ in work.plan.queries]
+        self._elsewhere: Mapping[int, StreamClock] = work.before.elsewhere
         self._starts = _piece_starts(work.given.punctuations)
         arrived = [sum(item.rows for item in work.given.punctuations if item.side == side) for side in (R, S)]
         self.arrived = (arrived[R], arrived[S])
 
     def gather(self, side: int, role: int) -> Block | None:
         """The tuples of `side` that came for this role, and that this unit takes."""
-        chosen = [given for given in self.given.blocks if given.side == side and given.role & role and len(given.block)]
+        chosen = self.given.came(side, role)
         if not chosen:
             return None
         block = Block.concat([given.block for given in chosen])
@@ -71,7 +86,7 @@ class Joining:
 
     def numbers(self, side: int, block: Block) -> np.ndarray | None:
         """See `Probing`."""
-        if self.plan.ordering is Ordering.NONE:
+        if not self.plan.numbers_tuples:
             return None
         assert block.positions is not None
         alternate = isinstance(self.plan.window, CountWindow)
@@ -114,17 +129,16 @@ class Joining:
 
     def probe(self, chain: Chain, stored: int, block: Block, probing: Probing) -> Iterator[pa.RecordBatch]:
         """Results of tuples that probe what a chain stores of side `stored`."""
-        begun = self.seconds()
+        yield from self.report.timed(self._found(chain, stored, block, probing), self.seconds)
+
+    def _found(self, chain: Chain, stored: int, block: Block, probing: Probing) -> Iterator[pa.RecordBatch]:
+        """Results, query by query."""
         for query in range(len(self.plan.queries)):
             self.query = query
             mine = block.of(query)
             for batch in self._matches(chain, stored, mine, probing) if len(mine) else ():
                 self.counts[self.query].results += batch.num_rows
-                # Whoever takes the results may be slow; that is not time spent probing.
-                self.report.seconds["probe"] += self.seconds() - begun
                 yield batch
-                begun = self.seconds()
-        self.report.seconds["probe"] += self.seconds() - begun
 
     def _matches(self, chain: Chain, stored: int, block: Block, probing: Probing) -> Iterator[pa.RecordBatch]:
         """Results of the query that `query` says: its tuples of `block` with what the chain stores."""
@@ -133,30 +147,21 @@ class Joining:
         segments = probing.probed(self.query, chain.segments, side, block)
         at = probing.coordinates(plan.window, side, block)
         probes = layout.probes(self._columns(plan, side, block), at, len(block))
-        emitter = Emitter(plan, stored, block, probing.numbers(side, block))
+        emitter = Emitter(plan, stored, block, probing.numbers(side, block), self.met)
         for segment in segments:
             for probe_rows, stored_rows in segment.probe(self.query, probes, layout, counts):
                 yield from emitter.add(segment, probe_rows, stored_rows)
         yield from emitter.flush()
         self.counts[self.query].comparisons += counts.comparisons
 
-    def saved(self, segments: Iterable[Segment]) -> tuple[SegmentInfo, ...]:
+    def saved(self, segments: Iterable[Described]) -> tuple[SegmentInfo, ...]:
         """Descriptions of segments, of which those are written that are not files yet."""
-        return tuple(
-            segment.info if segment.info.file else self.save_segment(segment.rows, segment.info) for segment in segments
-        )
+        return saved(segments, self.save_segment)
 
     def clocks(self) -> tuple[StreamClock, StreamClock]:
-        """How far R and S have come with this batch."""
-        return self._clock(R), self._clock(S)
-
-    def _clock(self, side: int) -> StreamClock:
-        return self.before.clocks[side].advance(
-            [item for item in self.given.punctuations if item.side == side],
-            self.plan.streams[side].delay_us,
-            self.given.now_us,
-            begins=self.given.begins,
-        )
+        """How far R and S have come with this batch; those that are idle as far as the plan's other streams have."""
+        (r, s), self._elsewhere = clocks_after(self.plan.streams, self.before, self.given)
+        return r, s
 
     def after(
         self,
@@ -173,8 +178,11 @@ class Joining:
         self.report.marks_us = (clocks[R].mark_us, clocks[S].mark_us)
         # Who keeps pairs waiting states a lower one afterwards.
         self.report.output_mark_us = lowest_mark_us(self.report.marks_us)
+        self.report.ended = all(clock.ended for clock in clocks)
         self._count(stored)
-        return UnitState(self.before.version + 1, clocks=clocks, totals=self._totals(totals or {}))
+        return UnitState(
+            self.before.version + 1, clocks=clocks, totals=self._totals(totals or {}), elsewhere=self._elsewhere
+        )
 
     def _count(self, kept: Mapping[int, tuple[SegmentInfo, ...]]) -> None:
         self.report.results = sum(found.results for found in self.counts)
@@ -184,10 +192,7 @@ class Joining:
         self.report.stored_rows = (rows[R], rows[S])
         self.report.stored_bytes = sum(info.bytes for infos in kept.values() for info in infos)
         self.report.segments = sum(len(infos) for infos in kept.values())
-        for given in self.given.blocks:
-            self.report.received[_ROLE_NAMES[given.role]] += len(given.block)
-            size = given.block.rows.nbytes + given.block.ts_us.nbytes
-            self.report.received_bytes[_ROLE_NAMES[given.role]] += size
+        self.report.count_received(self.given.blocks)
 
     def _totals(self, more: Mapping[str, int]) -> dict[str, int]:
         gained = {
@@ -196,11 +201,16 @@ class Joining:
             "late_r": self.report.late[R],
             "late_s": self.report.late[S],
             "expired_rows": self.report.expired_rows,
-            **{f"received_{role}": rows for role, rows in self.report.received.items()},
-            **{f"bytes_{role}": size for role, size in self.report.received_bytes.items()},
+            **{name: value for name in ("unmatched_rows", "late_after_final") if (value := getattr(self.report, name))},
+            **self.report.received_totals,
             **more,
         }
-        return {name: self.before.totals.get(name, 0) + value for name, value in gained.items()}
+        return self.before.totals_after(gained)
+
+
+def saved(segments: Iterable[Described], save: Save) -> tuple[SegmentInfo, ...]:
+    """Descriptions of segments, of which those are written that are not files yet."""
+    return tuple(segment.info if segment.info.file else save(segment.rows, segment.info) for segment in segments)
 
 
 @dataclass(frozen=True, slots=True)

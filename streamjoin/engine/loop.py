@@ -6,19 +6,20 @@ state of version b becomes that of version b + 1. `spark/` lays the same parts o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from streamjoin.engine.feeding import Feeding
-from streamjoin.engine.operator import Operator, drain_punctuation
-from streamjoin.engine.router import Router, Sending
-from streamjoin.engine.slot import SlotStep, StageJob, States
+from streamjoin.engine.operator import Operator
+from streamjoin.engine.router import Router, Sending, announced
+from streamjoin.engine.slot import SlotStep, StageJob, States, Tables
 from streamjoin.engine.unit import UnitReport
-from streamjoin.flow.punctuation import Punctuation
+from streamjoin.flow.punctuation import Punctuation, drain_punctuation
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
+from streamjoin.plan.hearing import elsewhere, hearing
 from streamjoin.plan.stages import AnyPlan, Flow, Stage, entry_of, stages_of
 
 
@@ -34,6 +35,7 @@ class Brought:
         begins: it is the first batch of its run.
         shed: the share of each stream's tuples to drop; empty where none sheds.
         passing: further punctuations, which every slot sees.
+        versions: which version of each relation is joined, by name.
     """
 
     pieces: Sequence[Sequence[pa.RecordBatch]]
@@ -43,6 +45,7 @@ class Brought:
     begins: bool = False
     shed: Sequence[float] = ()
     passing: tuple[Punctuation, ...] = ()
+    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -53,6 +56,7 @@ class Loop:
         operators: of each stage.
         open_states: where a stage's states are; called for each batch, which may find there what the last one left.
         on_dead_letters: takes the rows that cannot be joined.
+        tables: the relations of the plan; None where it has none.
         on_fed: is told what goes on to a next stage, in parts of bounded size; what it raises ends the batch.
         version: how many batches are done, which is the number of the next one.
         positions: how many rows of each stream the batches that are done brought.
@@ -67,6 +71,7 @@ class Loop:
     slots: int = 1
     on_dead_letters: Callable[[list[DeadLetter]], None] = lambda letters: None
     on_fed: Callable[[pa.RecordBatch], None] = lambda rows: None
+    tables: Tables | None = None
     version: int = 0
     positions: tuple[int, ...] = ()
     counts: tuple[dict[str, int], ...] = ()
@@ -90,9 +95,22 @@ class Loop:
         steps: list[list[SlotStep]] = []
         for stage, operator in zip(stages, self.operators, strict=True):
             fed_by = sum(len(self.operators[number].units) for number in stage.fed_by)
-            job = StageJob(stage.plan, operator, self.slots, begins, fed_by)
+            others = elsewhere(self.plan, stage.number)
+            job = StageJob(stage.plan, operator, self.slots, begins, fed_by, others, stage.number, stage.keeps)
+            kept = None if stage.keeps is None else self.open_states(stage.keeps)
             steps.append(
-                [SlotStep(job, slot, self.version, self.open_states(stage.number)) for slot in range(self.slots)]
+                [
+                    SlotStep(
+                        job,
+                        slot,
+                        self.version,
+                        self.open_states(stage.number),
+                        self.tables,
+                        dict(brought.versions),
+                        kept,
+                    )
+                    for slot in range(self.slots)
+                ]
             )
         passing = [*brought.passing, *([drain_punctuation(brought.now_us)] if brought.drains else [])]
         for step in (step for of_stage in steps for step in of_stage):
@@ -100,7 +118,7 @@ class Loop:
                 step.punctuate(punctuation, 0)
         for stream in range(len(self.plan.streams)):
             stage, side = entry_of(self.plan, stream)
-            self._route(stream, stage, side, brought, steps[stage.number])
+            self._route(stream, stage, side, brought, steps)
         self.reports = []
         for stage, mine in zip(stages, steps, strict=True):
             for step in mine:
@@ -123,12 +141,16 @@ class Loop:
         feeding = Feeding(Sending(stage.plan, side, self.operators[stage.number], self.slots), self.version)
         for rows in step.results():
             self.on_fed(rows)
-            for routed in feeding.take(rows, step.unit):
+            for routed in feeding.take(rows, step.unit, step.query):
                 steps[stage.number][routed.slot].take(routed)
+        for routed in feeding.rest(step.slot):
+            steps[stage.number][routed.slot].take(routed)
         for slot, sent, punctuation in feeding.punctuate(step.reports, step.now_us):
             steps[stage.number][slot].punctuate(punctuation, sent)
 
-    def _route(self, stream: int, stage: Stage, side: int, brought: Brought, steps: Sequence[SlotStep]) -> None:
+    def _route(
+        self, stream: int, stage: Stage, side: int, brought: Brought, steps: Sequence[Sequence[SlotStep]]
+    ) -> None:
         position = self.positions[stream]
         for number, rows in enumerate(brought.pieces[stream]):
             name = brought.routers[stream][number] if brought.routers else "all"
@@ -137,9 +159,12 @@ class Loop:
             intake = Intake(stage.plan, side, self.on_dead_letters, shed_factor=shed)
             router = Router(intake, self.operators[stage.number], self.slots)
             for routed in router.take(rows, piece):
-                steps[routed.slot].take(routed)
-            for slot, sent, punctuation in router.punctuate(piece):
-                steps[slot].punctuate(punctuation, sent)
+                steps[stage.number][routed.slot].take(routed)
+            for routed in router.rest(piece):
+                steps[stage.number][routed.slot].take(routed)
+            told = announced(router.punctuate(piece), stream, stage.number, hearing(self.plan, stream))
+            for where, slot, sent, punctuation in told:
+                steps[where][slot].punctuate(punctuation, sent)
                 for name, value in punctuation.counts.items():
                     self.counts[stream][name] = self.counts[stream].get(name, 0) + value
             position += rows.num_rows

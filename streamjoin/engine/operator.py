@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from streamjoin.engine.routing import Route, Tuples, UnitSpec
 from streamjoin.engine.state import Rewritten, UnitState
 from streamjoin.engine.storing import UnitStep
 from streamjoin.engine.unit import Step, Work
 from streamjoin.errors import UnsupportedError
-from streamjoin.flow.punctuation import Punctuation
+from streamjoin.flow.block import Block
 from streamjoin.index.columns import stored_columns
+from streamjoin.index.table import Part
 from streamjoin.plan.sharing import Plan
-from streamjoin.plan.window import R
+from streamjoin.plan.stages import AnyPlan, StagePlan
 
 
 class RoutesBy(StrEnum):
@@ -40,12 +42,34 @@ class Capabilities:
             brought it, and `drain_batches` says how many batches without input the end of input takes.
         units_by_key: of how many units one stores all of R's tuples of a key, and all of S's; None where a key's tuples
             are spread.
+        waits: some results are given when the mark of the input says so, and those that wait once the input has ended,
+            which one more batch without input tells.
+        reads_parts: each unit reads its own rows of a relation, dealt out by the join value, again and again; else
+            relations are sorted.
     """
 
     routes_by: RoutesBy = RoutesBy.IDENTITY
     resizes: bool = False
     hands_on: bool = False
     units_by_key: tuple[int, int] | None = None
+    waits: bool = False
+    reads_parts: bool = False
+
+
+class Folding(Protocol):
+    """Makes fewer tuples of some, in one task.
+
+    Args:
+        counts: what was taken: `tuples`, and `tuple_bytes`.
+    """
+
+    counts: dict[str, int]
+
+    def add(self, block: Block) -> Iterator[Block]:
+        """Take n >= 1 tuples; gives what cannot wait until the end."""
+
+    def rest(self) -> Iterator[Block]:
+        """All that is left, once every tuple has been taken."""
 
 
 class Operator(ABC):
@@ -59,6 +83,18 @@ class Operator(ABC):
         """What it can do."""
         return Capabilities()
 
+    def planned(self, plan: AnyPlan) -> AnyPlan:
+        """The plan as this operator runs it: most run each join of two as a stage, as it is.
+
+        Raises:
+            InputError, UnsupportedError: it cannot be run so.
+        """
+        return plan
+
+    def at(self, plan: StagePlan) -> Operator:
+        """The operator of a stage of what `planned` gives."""
+        return self
+
     @property
     @abstractmethod
     def units(self) -> tuple[UnitSpec, ...]:
@@ -67,6 +103,10 @@ class Operator(ABC):
     @abstractmethod
     def route(self, side: int, tuples: Tuples) -> list[Route]:
         """Where tuples of `side` go; a pure function. Every tuple is in exactly one route."""
+
+    def folding(self, side: int) -> Folding | None:
+        """What makes fewer tuples of those of `side` on their way to the units; None where they travel as they are."""
+        return None
 
     def step(self, work: Work) -> Step:
         """A unit's work on one batch."""
@@ -80,6 +120,13 @@ class Operator(ABC):
     def drain_batches(self) -> int:
         """How many batches without input it takes at most until every pair has met; 0 where pairs meet in their own."""
         return 0
+
+    def check_relation(self, parts: Sequence[Part]) -> None:  # noqa: B027 (most read any)
+        """Refuse a version of the stage's relation that it cannot read.
+
+        Raises:
+            InputError: the reason.
+        """
 
     @property
     def lasting(self) -> str:
@@ -109,16 +156,3 @@ class Operator(ABC):
             state: its tables of tuples as they are now; its other tables and its values as they were.
         """
         return state
-
-
-_DRAIN = "drain"
-
-
-def drain_punctuation(clock_us: int) -> Punctuation:
-    """What tells the units that a batch drains: it moves tuples on, and no mark."""
-    return Punctuation(R, _DRAIN, _DRAIN, 0, None, clock_us)
-
-
-def drains(punctuations: Sequence[Punctuation]) -> bool:
-    """Whether the batch of these punctuations drains."""
-    return any(item.piece == _DRAIN for item in punctuations)

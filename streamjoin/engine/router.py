@@ -7,14 +7,14 @@ stage found is sent on to the next one in the same way; see `feeding.py`.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.engine.operator import Operator, RoutesBy
-from streamjoin.engine.routing import Tuples
+from streamjoin.engine.operator import Folding, Operator, RoutesBy
+from streamjoin.engine.routing import ALONE, Route, Tuples, split
 from streamjoin.failpoints import failpoint
 from streamjoin.flow.block import Block
 from streamjoin.flow.punctuation import Punctuation
@@ -22,9 +22,9 @@ from streamjoin.index.kernels import mix
 from streamjoin.index.keys import key_ranges, order_key
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.intake import Intake, Piece, Routed
-from streamjoin.plan.evaluation import evaluate
+from streamjoin.plan.evaluation import evaluate_carried
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.stages import StagePlan
 from streamjoin.plan.values import Columns
 from streamjoin.plan.window import R
 
@@ -39,14 +39,20 @@ class Sending:
         slots: Spark partitions of the stage.
         sent: rows sent, by slot.
         sent_bytes: size of the blocks that were sent.
+        alone: tuples sent that are unmatched in any case; a block's place among these says which comes first.
     """
 
-    plan: Plan
+    plan: StagePlan
     side: int
     operator: Operator
     slots: int
     sent: dict[int, int] = field(default_factory=dict)
     sent_bytes: int = 0
+    alone: int = 0
+    folding: Folding | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folding = self.operator.folding(self.side)
 
     def route(self, block: Block, positions: np.ndarray, identity: str, piece: str, first: int) -> Iterator[Routed]:
         """A block's tuples on their way.
@@ -56,7 +62,41 @@ class Sending:
             piece: which part of the batch's input they are of.
             first: how many tuples of the piece were routed before.
         """
-        for route in self.operator.route(self.side, self._tuples(block, positions, identity)):
+        if self.folding is None:
+            yield from self._route(block, positions, identity, piece, first)
+            return
+        for folded in self.folding.add(block):
+            yield from self._folded(folded, identity, piece)
+
+    def rest(self, identity: str, piece: str) -> Iterator[Routed]:
+        """What was folded and has not been sent, once all has been routed."""
+        for folded in self.folding.rest() if self.folding else ():
+            yield from self._folded(folded, identity, piece)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What became of the tuples on their way, where they were folded."""
+        if self.folding is None:
+            return {}
+        return {**self.folding.counts, "views": sum(self.sent.values()), "view_bytes": self.sent_bytes}
+
+    def _folded(self, block: Block, identity: str, piece: str) -> Iterator[Routed]:
+        first = sum(self.sent.values())
+        yield from self._route(block, np.arange(first, first + len(block), dtype=np.int64), identity, piece, first)
+
+    def _route(self, block: Block, positions: np.ndarray, identity: str, piece: str, first: int) -> Iterator[Routed]:
+        yield from self._sent(
+            block, self.operator.route(self.side, self._tuples(block, positions, identity)), piece, first
+        )
+
+    def route_alone(self, block: Block, positions: np.ndarray, piece: str) -> Iterator[Routed]:
+        """A block's tuples that are unmatched in any case: evenly to all units, which give them."""
+        first, self.alone = self.alone, self.alone + len(block)
+        evenly = split(positions % len(self.operator.units))
+        yield from self._sent(block, [Route(rows, ((unit, ALONE),)) for unit, rows in evenly], piece, first)
+
+    def _sent(self, block: Block, routes: Sequence[Route], piece: str, first: int) -> Iterator[Routed]:
+        for route in routes:
             routed = block if route.rows.size == len(block) else block.take(route.rows)
             buffer = routed.to_ipc()
             by_slot: dict[int, list[tuple[int, int]]] = {}
@@ -75,11 +115,11 @@ class Sending:
         identity = mix(mix(positions) + np.int64(base))
         equal = key = lows = highs = None
         if keys := plan.equality_keys(side):
-            equal = equality_cells([evaluate(expression, columns, len(block)) for expression in keys])
+            equal = equality_cells([evaluate_carried(expression, columns, len(block)) for expression in keys])
         # By value ranges only single queries are routed.
         if self.operator.capabilities.routes_by is RoutesBy.RANGE and isinstance(plan, JoinPlan):
             main = plan.main_range
-            values = evaluate(main.keys[side], columns, len(block))
+            values = evaluate_carried(main.keys[side], columns, len(block))
             key = order_key(values)
             # What R's tuple may meet are S's keys in [r - high, r - low].
             facing = main.mirrored() if side == R else main
@@ -108,12 +148,27 @@ class Router:
         """
         if rows.num_rows == 0:
             return
-        block, positions = self.intake.take(rows, piece, positions)
+        (block, positions), alone = self.intake.take(rows, piece, positions)
+        before = self.sending.sent_bytes
         if len(block):
-            first, before = self.intake.counts.get("routed", 0), self.sending.sent_bytes
+            first = self.intake.counts.get("routed", 0)
             self.intake.count("routed", len(block))
             yield from self.sending.route(block, positions, piece.identity, piece.name, first)
-            self.intake.count("sent_bytes", self.sending.sent_bytes - before)
+        if len(alone.block):
+            yield from self.sending.route_alone(*alone, piece.name)
+        self._count_sent(before)
+
+    def rest(self, piece: Piece) -> Iterator[Routed]:
+        """What of the piece has not been routed yet; `punctuate` comes after it."""
+        before = self.sending.sent_bytes
+        yield from self.sending.rest(piece.identity, piece.name)
+        for name, value in self.sending.counts.items():
+            self.intake.count(name, value)
+        self._count_sent(before)
+
+    def _count_sent(self, before: int) -> None:
+        if sent_bytes := self.sending.sent_bytes - before:
+            self.intake.count("sent_bytes", sent_bytes)
 
     def punctuate(self, piece: Piece) -> Iterator[tuple[int, int, Punctuation]]:
         """(slot, rows sent there, punctuation) for every slot: this piece is complete."""
@@ -130,3 +185,18 @@ class Router:
                     intake.counts.get("shed", 0), intake.counts.get("routed", 0),
                 ),
             )  # fmt: skip
+
+
+def announced(
+    told: Iterable[tuple[int, int, Punctuation]], stream: int, stage: int, hearing: Sequence[int]
+) -> Iterator[tuple[int, int, int, Punctuation]]:
+    """(stage, slot, rows sent there, punctuation) of a piece of a stream: to its own stage, and to those that hear it.
+
+    Args:
+        told: what a router says to each slot of the stream's own stage.
+        hearing: see `plan.stages.hearing`.
+    """
+    for slot, sent, punctuation in told:
+        yield stage, slot, sent, punctuation
+        for other in hearing:
+            yield other, slot, 0, replace(punctuation, elsewhere=stream, counts={})

@@ -10,8 +10,11 @@ import numpy as np
 
 from streamjoin.index.kernels import radix_order
 
-STORE, PROBE = 1, 2
-"""Roles of a tuple in a unit; it can have both, and is then sent once."""
+STORE, PROBE, ALONE = 1, 2, 4
+"""Roles of a tuple in a unit; it can be stored and probe, and is then sent once. One that is alone can match nothing,
+and leaves as unmatched."""
+ROLES = {STORE: "store", PROBE: "probe", STORE | PROBE: "both", ALONE: "alone"}
+"""What people call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,11 @@ class Route:
 
     rows: np.ndarray
     targets: tuple[tuple[int, int], ...]
+
+
+def unit_of(hashed: np.ndarray, units: int) -> np.ndarray:
+    """One of so many units for each hash, int64 of shape (n,): equal for equal ones, and about as many for each."""
+    return np.asarray((hashed.view(np.uint64) % np.uint64(units)).view(np.int64))
 
 
 def split(codes: np.ndarray) -> list[tuple[int, np.ndarray]]:

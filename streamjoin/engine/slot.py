@@ -7,7 +7,7 @@ b + 1 once all results of the batch have been handed on.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Protocol
@@ -17,15 +17,19 @@ import pyarrow as pa
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.routing import UnitSpec
 from streamjoin.engine.state import UnitState
-from streamjoin.engine.unit import Given, Step, UnitInput, UnitReport, Work
+from streamjoin.engine.unit import Given, Kept, Step, UnitInput, UnitReport, Work
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
 from streamjoin.flow.block import Block
 from streamjoin.flow.punctuation import Punctuation
 from streamjoin.index.chain import Save
 from streamjoin.index.segment import SegmentInfo
+from streamjoin.index.table import Table
 from streamjoin.intake.intake import Routed
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.stages import StagePlan
+from streamjoin.plan.window import S
 
 
 class Writer(Protocol):
@@ -63,21 +67,38 @@ class States(Protocol):
         """Let go what is held open of segments that the state no longer names."""
 
 
+class Tables(Protocol):
+    """Where the versions of relations are kept."""
+
+    def open(self, relation: str, stage: int, version: int, plan: JoinPlan) -> Table:
+        """A version of a relation as the units of a stage probe it; StateError: it is missing or damaged.
+
+        Args:
+            plan: the stage's join, of which the relation is S.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class StageJob:
     """A stage of a job, as every slot knows it.
 
     Args:
+        number: the stage's.
         slots: how many there are; unit u runs in slot u mod slots.
         begins: see `Job`.
         fed_by: how many units the stage has whose output is an input of this one; 0 where both inputs are streams.
+        elsewhere: see `UnitInput`.
+        keeps: see `plan.stages.Stage`.
     """
 
-    plan: Plan
+    plan: StagePlan
     operator: Operator
     slots: int
     begins: Collection[int] = ()
     fed_by: int = 0
+    elsewhere: Mapping[int, StreamSchema] = field(default_factory=dict)
+    number: int = 0
+    keeps: int | None = None
 
 
 @dataclass(slots=True)
@@ -86,6 +107,9 @@ class SlotStep:
 
     Args:
         version: the state's version before the batch, which is the batch's number.
+        tables: the relations of the job; None where it has none.
+        versions: which version of each relation the batch joins, by name.
+        kept: the states of the stage that keeps tuples for this one; None where it keeps its own.
         unit, query: whose results come just now, and of which query.
         span: sequence numbers of the newer tuples of the results that leave, once there are any.
     """
@@ -94,11 +118,15 @@ class SlotStep:
     slot: int
     version: int
     store: States
+    tables: Tables | None = None
+    versions: Mapping[str, int] = field(default_factory=dict)
+    kept: States | None = None
     unit: int = -1
     query: int = 0
     span: range = range(0)
     reports: list[UnitReport] = field(default_factory=list)
     punctuations: list[Punctuation] = field(default_factory=list)
+    _heard: list[Punctuation] = field(default_factory=list)
     _blocks: list[Routed] = field(default_factory=list)
     _expected: int = 0
 
@@ -108,13 +136,13 @@ class SlotStep:
 
     def punctuate(self, punctuation: Punctuation, sent: int) -> None:
         """A piece is complete; it sent this slot `sent` tuples."""
-        self.punctuations.append(punctuation)
+        (self.punctuations if punctuation.elsewhere is None else self._heard).append(punctuation)
         self._expected += sent
 
     @property
     def now_us(self) -> int:
         """When the batch began, as logged; every slot sees the same punctuations."""
-        return max((item.clock_us for item in self.punctuations), default=0)
+        return max((item.clock_us for item in (*self.punctuations, *self._heard)), default=0)
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """All units' results; afterwards their next state is durable, and `reports` says what they did.
@@ -147,7 +175,8 @@ class SlotStep:
                 for number, role in routed.targets
                 if number == unit.number
             ]
-            given = UnitInput(mine, self.punctuations, self.now_us, self.version in self.job.begins)
+            begins = self.version in self.job.begins
+            given = UnitInput(mine, self.punctuations, self.now_us, begins, self.job.elsewhere, self._heard)
             self.unit = unit.number
             writer = self.store.writer(unit.number, self.version + 1)
             step = self._step(unit, given, writer.save, look)
@@ -161,9 +190,36 @@ class SlotStep:
             self.store.commit(unit.number, step.state, step.report)
             self.store.collect(unit.number, self.version + 1)
             self.store.detach_except(unit.number, step.state)
+            if self.kept is not None:
+                self.kept.detach_except(unit.number, self._kept(unit.number).state)
             self.reports.append(step.report)
 
     def _step(self, unit: UnitSpec, given: UnitInput, save: Save, look: Callable[[int], UnitState]) -> Step:
         open_segment = partial(self.store.open_segment, unit.number)
-        work = Work(self.job.plan, unit, look(unit.number), given, open_segment, save, time.perf_counter, look)
+        work = Work(
+            self.job.plan,
+            unit,
+            look(unit.number),
+            given,
+            open_segment,
+            save,
+            time.perf_counter,
+            look,
+            len(self.job.operator.units),
+            self._table,
+            partial(self._kept, unit.number),
+        )
         return self.job.operator.step(work)
+
+    def _kept(self, unit: int) -> Kept:
+        # All units of that stage are done with the batch: this one's input has come from them.
+        assert self.kept is not None
+        return Kept(self.kept.load(unit, self.version + 1), partial(self.kept.open_segment, unit))
+
+    def _table(self, version: int | None = None) -> Table:
+        (query,) = self.job.plan.queries
+        assert self.tables is not None and isinstance(query, JoinPlan)
+        relation = query.streams[S].name
+        if relation not in self.versions:
+            raise StateError(f"nothing says which version of relation {relation} batch {self.version} joins")
+        return self.tables.open(relation, self.job.number, version or self.versions[relation], query)

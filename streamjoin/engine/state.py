@@ -35,27 +35,38 @@ class UnitState:
         version: the number of batches it has seen.
         tables: the operator's segments; a table that is not there is empty.
         values: the operator's other state, as JSON has it.
-        clocks: how far R and S have come.
+        clocks: how far R and S have come, or every stream that the stage reads; none before its first batch is as good
+            as one that has not begun.
         totals: counters since the job began.
         dropped: files that the batch before this version let go.
+        elsewhere: how far streams have come that enter at other stages, by number; see `plan.stages.elsewhere`.
     """
 
     version: int
     tables: Mapping[str, Table] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
-    clocks: tuple[StreamClock, StreamClock] = (StreamClock(), StreamClock())
+    clocks: tuple[StreamClock, ...] = (StreamClock(), StreamClock())
     totals: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
+    elsewhere: Mapping[int, StreamClock] = field(default_factory=dict)
 
     @property
     def sequence(self) -> int:
         """The sequence number of the next tuple of either stream."""
         return self.clocks[R].rows + self.clocks[S].rows
 
+    def clock(self, side: int) -> StreamClock:
+        """How far one of its streams has come."""
+        return self.clocks[side] if side < len(self.clocks) else StreamClock()
+
     def segments(self, name: str) -> tuple[SegmentInfo, ...]:
         """The segments of a table."""
         table = self.tables.get(name)
         return table.segments if table else ()
+
+    def totals_after(self, gained: Mapping[str, int]) -> dict[str, int]:
+        """The counters once a batch has gained so much; of those that it says nothing of, none is kept."""
+        return {name: self.totals.get(name, 0) + value for name, value in gained.items()}
 
     def named(self) -> Iterator[SegmentInfo]:
         """Every file that the state names."""

@@ -8,11 +8,13 @@ found once (BiStream, section 3.2.3: R units join only if T_r <= T_s, S units on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
+from streamjoin.engine.deciding import Deciding
 from streamjoin.engine.joining import Joining
 from streamjoin.engine.routing import PROBE, STORE
 from streamjoin.engine.stored import stored, tables
@@ -37,6 +39,7 @@ class UnitStep:
         self.span = range(work.before.sequence, work.before.sequence + sum(self.joining.arrived))
         self._work = work
         self._chains = {side: self._attach(side) for side in work.unit.stores}
+        self._deciding = _deciding(work, self.joining, self._chains)
 
     @property
     def query(self) -> int:
@@ -44,7 +47,7 @@ class UnitStep:
         return self.joining.query
 
     def _attach(self, side: int) -> Chain:
-        plan, work = self._work.plan, self._work
+        plan, work = self.joining.plan, self._work
         layouts = tuple(layout_of(query, side) for query in plan.queries)
         segments = [Segment.attach(work.open_segment(info), info, layouts) for info in stored(work.before, side)]
         return Chain(layouts, stored_columns(plan, side), plan.archive_period, segments)
@@ -55,33 +58,62 @@ class UnitStep:
             arriving = self.joining.gather(side, STORE)
             probing = self.joining.gather(1 - side, PROBE)
             # R's new tuples come before S's; ranks order them finer, so both must be there to be compared.
-            stored_first = side == R or isinstance(self._work.plan.window, CountWindow)
+            stored_first = side == R or isinstance(self.joining.plan.window, CountWindow)
             if stored_first:
                 self._store(chain, side, arriving)
             if probing is not None:
                 yield from self.joining.probe(chain, side, probing, self.joining)
             if not stored_first:
                 self._store(chain, side, arriving)
-        self._finish()
+        clocks = self.joining.clocks()
+        if self._deciding is not None:
+            (counted,) = self.joining.counts
+            for rows in self._deciding.results(clocks):
+                counted.results += rows.num_rows
+                yield rows
+        self._finish(clocks)
 
     def _store(self, chain: Chain, side: int, block: Block | None) -> None:
         if block is not None:
-            self.joining.store(chain, side, block, self.joining.numbers(side, block))
+            numbers = self.joining.numbers(side, block)
+            self.joining.store(chain, side, block, numbers)
+            if self._deciding is not None:
+                self._deciding.stored(side, numbers)
 
-    def _finish(self) -> None:
+    def _finish(self, clocks: tuple[StreamClock, StreamClock]) -> None:
         begun = self._work.seconds()
-        clocks = self.joining.clocks()
         dropped: list[str] = []
         kept: dict[int, tuple[SegmentInfo, ...]] = {}
         for side, chain in self._chains.items():
             # After the probes: the oldest tuple of a batch may still need what its newest one lets go.
-            expired = chain.expire(_expiry(self._work.plan, side, clocks))
+            expired = chain.expire(self._expiry(side, clocks))
             self.report.expired_rows += sum(segment.info.rows for segment in expired)
             gone = expired + chain.merge()
             dropped += [segment.info.file for segment in gone if segment.info.file]
             kept[side] = self.joining.saved(chain.segments)
-        self.state = replace(self.joining.after(kept, clocks), tables=tables(kept), dropped=tuple(dropped))
+        after = self.joining.after(kept, clocks)
+        found = tables(kept)
+        if self._deciding is not None:
+            more, values, let_go = self._deciding.finish()
+            found, after = {**found, **more}, replace(after, values=values)
+            dropped += let_go
+        self.state = replace(after, tables=found, dropped=tuple(dropped))
         self.report.seconds["expire"] += self._work.seconds() - begun
+
+    def _expiry(self, side: int, clocks: tuple[StreamClock, ...]) -> Callable[[SegmentInfo], bool]:
+        if self._deciding is not None and side in self._deciding.home:
+            return partial(self._deciding.expired, side)
+        return _expiry(self.joining.plan, side, clocks)
+
+
+def _deciding(work: Work, joining: Joining, chains: Mapping[int, Chain]) -> Deciding | None:
+    """What decides on rows, where the join's kind asks for it; it is told of all pairs."""
+    (first, *_) = joining.plan.queries
+    if not first.kind.decided:
+        return None
+    deciding = Deciding(work, joining, chains)
+    joining.met = deciding.met
+    return deciding
 
 
 def _expiry(plan: Plan, side: int, clocks: tuple[StreamClock, ...]) -> Callable[[SegmentInfo], bool]:

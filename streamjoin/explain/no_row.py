@@ -16,7 +16,7 @@ from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
-from streamjoin.plan.stages import Cascade, entry_of, stages_of
+from streamjoin.plan.stages import Cascade, Input, Table, entry_of, stages_of
 from streamjoin.plan.window import R, S, TimeWindow
 from streamjoin.spec.prepare import Bound
 
@@ -28,9 +28,11 @@ _ROUND_US = ((10_000_000, 1_000_000), (10_000, 1_000))
 
 def reason_for(bound: Bound, sampled: tuple[Sample, ...], now_us: int, cut_off: bool) -> str:
     """Why a query gives no row, in words; `cut_off` where time or room ran out before all rows were joined."""
-    chosen: list[pa.RecordBatch] = []
+    chosen: dict[Input, pa.RecordBatch] = {}
+    streams = len(bound.plan.streams)
     for number, sample in enumerate(sampled):
-        stage, side = entry_of(bound.plan, number)
+        read = number if number < streams else Table(number - streams)
+        stage, side = entry_of(bound.plan, read)
         (query,) = stage.plan.queries
         name, rows = query.names[side], sample.rows
         if not rows.num_rows:
@@ -44,13 +46,18 @@ def reason_for(bound: Bound, sampled: tuple[Sample, ...], now_us: int, cut_off: 
         _, has_time = times_of(rows, query.streams[side], now_us)
         if not has_time.any():
             return f"no row of {name} that was looked at has an event time"
-        chosen.append(rows.filter(pa.array(has_time)))
+        chosen[read] = rows.filter(pa.array(has_time))
     plan = bound.plan
-    words = _never_together(plan, chosen, now_us) if isinstance(plan, Cascade) else None
-    # The first stage joins two streams; what it may find is all that later ones can join.
+    if isinstance(plan, Cascade) and plan.last_join is None:
+        return "time ran out before a window ended" if cut_off else "no group of the rows that were looked at is given"
+    of_streams = [chosen[number] for number in range(streams)]
+    words = _never_together(plan, of_streams, now_us) if isinstance(plan, Cascade) else None
+    # The first stage joins two inputs; what it may find is all that later ones can join.
     first = stages_of(plan)[0]
-    pair = [chosen[read] for read in first.inputs if isinstance(read, int)]
-    words = words or _too_far_apart(first.plan.queries[0], pair, now_us)
+    pair = [chosen[read] for read in first.inputs]
+    joined = first.plan.queries[0]
+    assert isinstance(joined, JoinPlan)
+    words = words or _too_far_apart(joined, pair, now_us)
     if words is not None:
         return words
     together = "pair" if len(chosen) == 2 else "combination"
@@ -63,13 +70,12 @@ def reason_for(bound: Bound, sampled: tuple[Sample, ...], now_us: int, cut_off: 
 
 def _never_together(plan: Cascade, rows: list[pa.RecordBatch], now_us: int) -> str | None:
     """Two of three streams and more of which no two rows are near enough in time."""
-    if not isinstance(plan.window, TimeWindow):
-        return None
     times_us = [times_of(some, schema, now_us)[0] for some, schema in zip(rows, plan.streams, strict=True)]
     for one, other in combinations(range(len(rows)), 2):
-        if _are_apart(times_us[one], times_us[other], plan.window):
+        window = plan.between(one, other)
+        if window is not None and _are_apart(times_us[one], times_us[other], window):
             named = [(plan.names[number], plan.streams[number]) for number in (one, other)]
-            return _apart_words(named, (times_us[one], times_us[other]), plan.window)
+            return _apart_words(named, (times_us[one], times_us[other]), window)
     return None
 
 

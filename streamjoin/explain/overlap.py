@@ -16,7 +16,7 @@ from streamjoin.intake.event_time import event_times
 from streamjoin.intake.records import decoder
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import entry_of
-from streamjoin.plan.window import S, TimeWindow
+from streamjoin.plan.window import CountWindow, FullHistory, reach_us
 from streamjoin.sources import GeneratorSource, Read, Source
 from streamjoin.sources.kafka_kind import KafkaSettings
 from streamjoin.sources.topic import newest_values
@@ -66,13 +66,12 @@ def samples(bound: Bound, now_us: int) -> tuple[Sample, ...]:
     """
     plan = bound.plan
     found = [_sample(bound, number, now_us, None) for number in range(len(plan.streams))]
-    if not isinstance(plan.window, TimeWindow):
+    if isinstance(plan.window, CountWindow | FullHistory):
         return tuple(found)
     for number, mine in enumerate(found):
         begins_us = [_early(other.ts_us) for other in found if other is not mine and other.ts_us.size]
         if mine.ts_us.size and begins_us:
-            # With more than two streams, the window has two equal sides.
-            needed_us = max(begins_us) - plan.window.keeps_us(min(number, S))
+            needed_us = max(begins_us) - reach_us(plan.window, number)
             if _late(mine.ts_us) < needed_us:
                 later = _sample(bound, number, now_us, needed_us)
                 found[number] = later if later.rows.num_rows else mine

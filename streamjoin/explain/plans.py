@@ -8,8 +8,13 @@ from typing import Any
 
 from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
+from streamjoin.explain.asof import asof_lines, asof_words
+from streamjoin.explain.delays import delay_lines, span_words
+from streamjoin.explain.figures import bytes_text, figure
+from streamjoin.explain.relations import Size, relations_words, sizes, streams_words
+from streamjoin.explain.rounds import memory_lines
 from streamjoin.explain.sampling import Look, look
-from streamjoin.explain.stages import stage_lines, stages_to_json
+from streamjoin.explain.stages import joined_streams, joined_words, stage_lines, stages_to_json, unmatched_lines
 from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
@@ -19,9 +24,8 @@ from streamjoin.plan.expression import TRUE, Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import type_name
 from streamjoin.plan.sharing import Plan, SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
-from streamjoin.plan.window import R, S, format_us
-from streamjoin.sources.relation import Relation
+from streamjoin.plan.stages import AnyPlan, Cascade, is_asof, stages_of
+from streamjoin.plan.window import R, S
 from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, shed_rules, with_operator
 
 HOT_SHARES = 0.5
@@ -41,7 +45,7 @@ class Option:
         """Why there are no figures; `is_blind` where nothing could be sampled."""
         if self.refusal:
             return f"cannot: {self.refusal}"
-        if self.name == registry.SPARK:
+        if registry.entry(self.name).predict is None:
             return "can run it; no formula tells its costs"
         if is_blind:
             return "can run it; its costs need the streams' rates, not known yet"
@@ -75,6 +79,7 @@ class Explanation:
         shed: what the sides shed by, and nothing for those that never do.
         hot: by side, a key that gives one unit more than its share.
         stages: the operator of each stage; None where it has no units.
+        relations: how large they are, in the order of the stages.
     """
 
     plan: AnyPlan
@@ -86,6 +91,7 @@ class Explanation:
     stages: tuple[Operator | None, ...]
     shed: Rules = field(default_factory=dict)
     hot: Mapping[int, HotKey] = field(default_factory=dict)
+    relations: tuple[Size, ...] = ()
 
     @property
     def state_bytes_per_hour(self) -> float | None:
@@ -110,6 +116,7 @@ class Explanation:
             "state_grows": registry.keeps_everything(self.plan),
             "state_bytes_per_hour": None if growth is None else round(growth),
             **self._queries(),
+            "relations": {size.name: size.to_json() for size in self.relations},
             "stages": stages_to_json(self.plan, self.stages),
             "shed": {self.plan.names[side]: asdict(rule) for side, rule in self.shed.items()},
             "hot_keys": {self.plan.names[side]: asdict(key) for side, key in self.hot.items()},
@@ -141,7 +148,8 @@ class Explanation:
 
     def _queries(self) -> dict[str, Any]:
         if isinstance(self.plan, Cascade):
-            return _indexed(self.plan.answering)
+            joined = self.plan.last_join
+            return {"main": None, "residual": []} if joined is None else _indexed(joined)
         if isinstance(self.plan, JoinPlan):
             return _indexed(self.plan)
         named = zip(self.plan.names_of_queries, self.plan.queries, strict=True)
@@ -162,12 +170,14 @@ class Explanation:
     def __str__(self) -> str:
         plan = self.plan
         lines = self._joined()
-        lines.append(("delay", ", ".join(f"{stream.name} {_span(stream.delay_us)}" for stream in plan.streams)))
+        lines += delay_lines(plan.streams)
         lines += [("operator", self.operator), ("", self.reason)]
         for number, known in enumerate(self.statistics or ()):
-            rate, stored = _figure(known.rate_per_s), _figure(known.stored)
+            rate, stored = figure(known.rate_per_s), figure(known.stored)
             words = f"{plan.names[number]}: {rate} tuples/s of event time, {known.tuple_bytes:.0f} bytes each, "
             lines.append(("" if number else "sampled", f"{words}{stored} stored"))
+        lines += memory_lines(plan, self.statistics)
+        lines += [("" if number else "relations", str(size)) for number, size in enumerate(self.relations)]
         for number, (side, key) in enumerate(self.hot.items()):
             lines.append(("" if number else "skew", f"{plan.names[side]}: {key}"))
         if self.hot:
@@ -178,7 +188,9 @@ class Explanation:
             lines.append(("", f"results may be partial; {OTHER_WAY_OUT}"))
         if registry.keeps_everything(plan):
             growth = self.state_bytes_per_hour
-            words = f", by {_bytes(growth)} an hour; the costs below are after one hour" if growth is not None else ""
+            words = (
+                f", by {bytes_text(growth)} an hour; the costs below are after one hour" if growth is not None else ""
+            )
             lines.append(("note", f"full history: state grows without end{words}"))
             if self.shed:
                 lines.append(("", "so load never falls, and once units are full everything is shed"))
@@ -189,15 +201,24 @@ class Explanation:
                           for side in (R, S) if query.predicate.selections[side] != TRUE]  # fmt: skip
                 lines += _query_lines(query)
         text = "\n".join(f"{label:<11} {words}".rstrip() for label, words in lines)
+        if not self.options:
+            return text
         return f"{text}\n\n{self._table()}"
 
     def _joined(self) -> list[tuple[str, str]]:
         """What is joined, and how."""
         plan = self.plan
         if isinstance(plan, Cascade):
-            words = f"{', '.join(plan.names)}, {plan.window}, in {len(plan.stages)} stages: {plan.shape}"
+            count = len(plan.stages)
+            words = f"{streams_words(plan, ', ')}, in {count} stage{'s'[: count > 1]}: {plan.shape}"
+            if plan.groups:
+                words = f"{streams_words(plan, ' with ')}, then groups"
+            if plan.last_join is None:
+                return [("groups", f"of {plan.names[0]}"), *stage_lines(plan, self.stages), ("", "")]
             return [("join", words), *stage_lines(plan, self.stages), ("", "")]
-        lines = [("join", f"{plan.names[R]} with {plan.names[S]}, {plan.window}")]
+        if isinstance(plan, JoinPlan) and plan.asof is not None:
+            return asof_lines(plan, _query_lines(plan)[0], _kept(plan, plan.predicate.selections))
+        lines = [("join", f"{joined_words(plan.queries[0], plan.names)}, {plan.window}")]
         if isinstance(plan, JoinPlan):
             output, *rest = _query_lines(plan)
             return [*lines, output, *_kept(plan, plan.predicate.selections), *rest]
@@ -245,6 +266,7 @@ def _query_lines(plan: JoinPlan) -> list[tuple[str, str]]:
         ("output", ", ".join(f"{field.name} {type_name(field.type)}" for field in plan.output)),
         *(("index" if side == R else "", f"{plan.names[side]} by {layout_of(plan, side)}") for side in (R, S)),
         ("then check", " AND ".join(map(str, checks)) if checks else "nothing: the index settles it"),
+        *unmatched_lines(plan, plan.names),
     ]
 
 
@@ -271,48 +293,33 @@ def _cells(option: Option) -> tuple[str, ...]:
     assert found is not None
     return (
         option.name,
-        _bytes(found.memory_bytes),
+        bytes_text(found.memory_bytes),
         f"{found.replication:,.2f}",
-        _figure(found.comparisons_per_s),
-        _bytes(found.bytes_per_s),
+        figure(found.comparisons_per_s),
+        bytes_text(found.bytes_per_s),
     )
-
-
-def _figure(value: float) -> str:
-    """Two digits at least: a stream of one tuple a minute has a rate too."""
-    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
-
-
-def _span(us: int) -> str:
-    return format_us(us) if us else "none"
-
-
-def _bytes(size: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            return f"{size:,.1f} {unit}" if unit != "B" else f"{size:.0f} B"
-        size /= 1024
-    raise AssertionError
 
 
 def explain(bound: Bound) -> Explanation:
     """Explain a bound join file."""
     looked = look(bound)
     statistics = looked.statistics()
-    options = tuple(_option(bound, name, statistics) for name in registry.REGISTRY)
+    joins = not isinstance(bound.plan, Cascade) or bound.plan.last_join is not None
+    options = tuple(_option(bound, name, statistics) for name in registry.offered(bound.plan)) if joins else ()
     described, hot_keys = bound.operator, {}
     stages: tuple[Operator | None, ...] = (None,) * len(stages_of(bound.plan))
-    if registry.entry(bound.operator).build is not None:
+    if not joins or registry.entry(bound.operator).build is not None:
         operators = bound.job().operators
         described = f"{bound.operator}, {operators[0]}"
         hot_keys = _hot_keys(operators[0], looked)
         stages = operators
-        if len(operators) > 1:
+        if sum(len(stage.inputs) > 1 for stage in stages_of(bound.plan)) > 1:
             described = f"{bound.operator} at every stage"
     rules = shed_rules(bound.file, bound.plan)
     return Explanation(
-        bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot_keys
-    )
+        bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot_keys,
+        sizes(bound, stages),
+    )  # fmt: skip
 
 
 def _hot_keys(operator: Operator, looked: Look) -> dict[int, HotKey]:
@@ -327,7 +334,7 @@ def _hot_keys(operator: Operator, looked: Look) -> dict[int, HotKey]:
 
 def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, ...] | None) -> Option:
     entry = registry.REGISTRY[name]
-    refusal = entry.refuses(bound.plan)
+    refusal = registry.refusal(name, bound.plan)
     if refusal is None and entry.build is None and shed_rules(bound.file, bound.plan):
         refusal = SHEDS_NOTHING
     if refusal:
@@ -344,8 +351,14 @@ def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, ...] | 
 
 
 def _reason(bound: Bound) -> str:
+    if isinstance(bound.plan, Cascade) and bound.plan.last_join is None:
+        return "the query reads one stream, and nothing is joined"
     if bound.file.operator.name != registry.AUTO:
         return "as the join file says"
+    if is_asof(bound.plan):
+        return "chosen by auto; an as-of join has an operator of its own"
+    if registry.joins_relations_only(bound.plan):
+        return "chosen by auto; a relation is sorted once, and each row of the stream is looked up in it"
     if bound.plan.predicate.equalities:
         return "chosen by auto; an equality sends equal keys to one unit of each side, the least there is to send"
     if bound.plan.predicate.ranges:
@@ -353,24 +366,23 @@ def _reason(bound: Bound) -> str:
     return "chosen by auto; any predicate can be joined when each tuple meets all units of the other side"
 
 
-def relation_summary(relation: Relation) -> str:
-    """One line for `validate`."""
-    columns = ", ".join(f"{field.name} {type_name(field.type)}" for field in relation.columns)
-    rows, files = relation.row_count(), len(relation.files)
-    size = f"{files:,} file{'' if files == 1 else 's'}"
-    if rows is not None:
-        size = f"{rows:,} row{'' if rows == 1 else 's'} in {size}"
-    return f"relation {relation.name}: {columns}; {size}"
-
-
 def summary(bound: Bound) -> str:
     """One line for `validate`."""
     plan = bound.plan
     delays = ", ".join(
-        f"{name} {_span(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True)
+        f"{name} {span_words(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True)
     )
     first, *others = plan.names
-    words = f"{first} joins {', '.join(others)} {plan.window}, by {bound.operator}; allowed delay: {delays}"
+    groups = plan.groups if isinstance(plan, Cascade) else None
+    made = groups.windows.made if groups else ""
+    joined = f"{joined_streams(plan)} {plan.window}" if others else first
+    joined += relations_words(plan, ", and " if others else " joins ") if isinstance(plan, Cascade) else ""
+    if isinstance(plan, JoinPlan) and plan.asof is not None:
+        joined = asof_words(plan)
+    is_joined = joined != first
+    words = f"{joined}, by {bound.operator}" if is_joined else f"{made} of {first}"
+    words += f", then {made}" if groups and is_joined else ""
+    words += f"; allowed delay: {delays}"
     if bound.single:
         words = f"{', '.join(query.name for query in bound.single)}: {words}"
     shed = [plan.names[number] for number in shed_rules(bound.file, plan)]

@@ -12,29 +12,31 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from streamjoin.engine.loop import Brought, Loop
+from streamjoin.engine.operator import Operator
 from streamjoin.explain.no_row import reason_for, span_text, time_text, times_of
+from streamjoin.explain.numbers import of_numbers, relations_of
 from streamjoin.explain.overlap import ROW_BYTES_MAX, Sample, row_sizes, samples
+from streamjoin.explain.relations import SampledTables, relation_samples
 from streamjoin.intake.intake import REJECTED
+from streamjoin.operators.aggregate import Aggregate
+from streamjoin.operators.asof import AsOfJoin
+from streamjoin.operators.lookup import Lookup
 from streamjoin.operators.matrix import Matrix
+from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.evaluation import evaluate
-from streamjoin.plan.expression import Column, columns_of, walk
-from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.expression import Column, walk
+from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import StreamSchema, type_name
-from streamjoin.plan.sharing import Plan, SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, cascade, stages_of
-from streamjoin.plan.window import R, S
+from streamjoin.plan.stages import AnyPlan, Cascade, Stage, decided_stages, is_asof, stages_of
 from streamjoin.results.formats import write_table
 from streamjoin.results.parts import json_lines
 from streamjoin.results.sink import Post
-from streamjoin.spec.job import read_columns
 from streamjoin.spec.outputs import store_sink
 from streamjoin.spec.prepare import Bound
 from streamjoin.state.memory import MemoryStates
@@ -45,6 +47,8 @@ JOIN_S = 3.0
 BATCH_ROWS = 100
 BATCH_BYTES = 64 << 20
 """Rows of each stream that one batch joins: so many, and fewer where the pairs they may give would be larger."""
+GROUPED_ROWS = 1_000
+"""The same where groups are made of pairs, of which none is kept."""
 FED_BYTES = 64 << 20
 """What stages may give to the next ones: they keep it. A preview that comes to more is cut off."""
 SHOWN_PAIRS = 1_000
@@ -53,8 +57,6 @@ SHOWN_PAIRS_BYTES = 16 << 20
 SHOWN_ROW_BYTES = 192 << 10
 """The largest row that is shown, whatever a SELECT list makes of its columns; queries beside each other share it."""
 NOTE = "a preview from samples, not a result"
-
-_NEVER_LATE_US = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,17 +167,20 @@ def preview(bound: Bound) -> Preview:
         RunError: a file is damaged.
     Cost: that of the samples, and `JOIN_S` seconds at most.
     """
+    bound = bound.as_tree
     now_us = time.time_ns() // 1_000
-    sampled = samples(bound, now_us)
+    sampled = (*samples(bound, now_us), *relation_samples(bound))
     shown = [_Shown(one, sampled, _row_bytes_max(len(bound.queries))) for one in bound.queries]
     until = time.monotonic() + JOIN_S
-    joined = _Joining(_of_numbers(bound.plan), sampled, now_us, until)
+    joined = _Joining(of_numbers(bound.plan), sampled, now_us, until)
     is_cut_off = _ran_out(joined, shown, until)
     # Only rows that were joined count.
-    sampled = tuple(replace(one, rows=one.rows.slice(0, joined.reached)) for one in sampled)
+    streams = len(bound.plan.streams)
+    sampled = (*(replace(one, rows=one.rows.slice(0, joined.reached)) for one in sampled[:streams]), *sampled[streams:])
+    schemas = (*bound.plan.streams, *relations_of(bound.plan))
     looked = (
         _looked(schema, one, dead, now_us)
-        for schema, one, dead in zip(bound.plan.streams, sampled, joined.dead, strict=True)
+        for schema, one, dead in zip(schemas, sampled, [*joined.dead, *(0 for _ in sampled[streams:])], strict=True)
     )
     queries = (
         Rows(one.bound.name, one.rows, one.large, None if one.count else _why_none(one, sampled, now_us, is_cut_off))
@@ -191,7 +196,8 @@ def _row_bytes_max(queries: int) -> int:
 
 def _ran_out(joined: _Joining, shown: Sequence[_Shown], until: float) -> bool:
     """Join until there are enough rows of each query, or no rows are left; whether time or room ran out before."""
-    while joined.is_left:
+    ran_out = False
+    while joined.is_left and not ran_out:
         try:
             for query, matches in joined.batch():
                 shown[query].take(matches, until)
@@ -201,57 +207,10 @@ def _ran_out(joined: _Joining, shown: Sequence[_Shown], until: float) -> bool:
                     return True
         except _NoRoomError:
             return True
-        if time.monotonic() > until:
-            return joined.is_left
-    return False
-
-
-def _of_numbers(plan: AnyPlan) -> AnyPlan:
-    """The same join with the numbers of rows as its only result columns: the last column of each stream."""
-    if isinstance(plan, Cascade):
-        return _cascade_of_numbers(plan)
-    streams = (_numbered(plan.streams[R], _matched(plan, R)), _numbered(plan.streams[S], _matched(plan, S)))
-    queries = tuple(_query_of_numbers(query, streams) for query in plan.queries)
-    return SharedPlan(plan.names_of_queries, queries) if isinstance(plan, SharedPlan) else queries[0]
-
-
-def _cascade_of_numbers(plan: Cascade) -> Cascade:
-    conditions = [condition for stage in plan.stages for condition in stage.conditions]
-    matched = {pair for condition in conditions for pair in columns_of(condition)}
-    streams = [
-        _numbered(stream, {stream.time, *(column for of, column in matched if of == name)})
-        for name, stream in zip(plan.names, plan.streams, strict=True)
-    ]
-    numbers = [
-        (f"row of {name}", Column(name, stream.columns.names[-1], pa.int64()))
-        for name, stream in zip(plan.names, streams, strict=True)
-    ]
-    common = partial(JoinPlan, index=plan.index, predicates=plan.predicates)
-    return cascade(streams, plan.names, conditions, numbers, plan.window, common)
-
-
-def _matched(plan: Plan, side: int) -> set[str]:
-    """The columns that tuples are matched by."""
-    return {name for query in plan.queries for name in read_columns(_without_results(query), side)}
-
-
-def _numbered(stream: StreamSchema, matched: set[str]) -> StreamSchema:
-    """A stream with these columns, and a number for each row."""
-    number = "row"
-    while number in stream.columns.names:
-        number += "_"
-    columns = [column for column in stream.columns if column.name in matched]
-    # Where no row is late nothing expires, so late tuples meet all others.
-    return replace(stream, columns=pa.schema([*columns, pa.field(number, pa.int64())]), delay_us=_NEVER_LATE_US)
-
-
-def _without_results(query: JoinPlan) -> JoinPlan:
-    return replace(query, select=(), keyed=False, ordering=Ordering.NONE)
-
-
-def _query_of_numbers(query: JoinPlan, streams: tuple[StreamSchema, StreamSchema]) -> JoinPlan:
-    numbers = (Column(query.names[side], streams[side].columns.names[-1], pa.int64()) for side in (R, S))
-    return replace(_without_results(query), streams=streams, select=tuple(zip("rs", numbers, strict=True)))
+        ran_out = time.monotonic() > until
+    for query, groups in joined.end():
+        shown[query].take(groups, until)
+    return ran_out and joined.is_left
 
 
 class _NoRoomError(Exception):
@@ -269,10 +228,19 @@ class _Joining:
         self.until = until
         self.fed_bytes = 0
         self.reached = 0
-        self._rows = [_numbered_rows(one.rows, stream) for one, stream in zip(sampled, plan.streams, strict=True)]
-        self._size = _batch_rows(sampled)
+        self._groups = isinstance(plan, Cascade) and plan.groups is not None
+        inputs = (*plan.streams, *relations_of(plan))
+        rows = [
+            one.rows if self._groups else _numbered_rows(one.rows, schema)
+            for one, schema in zip(sampled, inputs, strict=True)
+        ]
+        self._rows, of_relations = rows[: len(plan.streams)], rows[len(plan.streams) :]
+        self._size = GROUPED_ROWS if self._groups else _batch_rows(sampled[: len(plan.streams)])
         states = [MemoryStates() for _ in stages_of(plan)]
-        self._loop = Loop(plan, (Matrix(1, 1),) * len(states), lambda stage: states[stage], on_fed=self._fed)
+        operators = tuple(map(_operator, stages_of(plan)))
+        tables = SampledTables(plan, of_relations) if isinstance(plan, Cascade) else None
+        self._versions = {relation.name: 1 for relation in relations_of(plan)}
+        self._loop = Loop(plan, operators, lambda stage: states[stage], on_fed=self._fed, tables=tables)
 
     @property
     def is_left(self) -> bool:
@@ -285,16 +253,33 @@ class _Joining:
         return [sum(n for name, n in counts.items() if name.startswith(REJECTED)) for counts in self._loop.counts]
 
     def batch(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Join the next rows: (query, numbers of the rows of each stream that match)."""
-        brought = Brought([[rows.slice(self.reached, self._size)] for rows in self._rows], self.now_us)
+        """Join the next rows: (query, numbers of the rows of each stream that match, or groups of ended windows)."""
+        pieces = [[rows.slice(self.reached, self._size)] for rows in self._rows]
         self.reached += self._size
+        brought = Brought(pieces, self.now_us, versions=self._versions)
         yield from self._loop.batch(brought)
         self._loop.commit(brought)
 
+    def end(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """What the end of the rows that were joined decides: rows that found no partner, and groups of open windows."""
+        for _ in range(decided_stages(self._loop.plan) + is_asof(self._loop.plan) + self._groups):
+            brought = Brought([[] for _ in self._rows], self.now_us, drains=True, versions=self._versions)
+            yield from self._loop.batch(brought)
+            self._loop.commit(brought)
+
     def _fed(self, rows: pa.RecordBatch) -> None:
-        self.fed_bytes += rows.nbytes
+        self.fed_bytes += 0 if self._groups else rows.nbytes  # of which no row is kept
         if self.fed_bytes > FED_BYTES or time.monotonic() > self.until:
             raise _NoRoomError
+
+
+def _operator(stage: Stage) -> Operator:
+    if isinstance(stage.plan, AggregatePlan):
+        return Aggregate(stage.plan, 1)
+    if stage.table is not None:
+        return Lookup(1)
+    assert not isinstance(stage.plan, RoundPlan)  # a look at rows joins two at a time
+    return AsOfJoin(1) if stage.plan.queries[0].asof is not None else Matrix(1, 1)
 
 
 def _numbered_rows(rows: pa.RecordBatch, stream: StreamSchema) -> pa.RecordBatch:
@@ -314,7 +299,8 @@ class _Shown:
 
     def __init__(self, bound: Bound, sampled: tuple[Sample, ...], row_bytes_max: int) -> None:
         self.bound = bound
-        self.plan = bound.plan if isinstance(bound.plan, Cascade) else bound.query
+        self.plan = bound.plan if isinstance(bound.plan, Cascade) else bound.joined
+        self.names = (*self.plan.names, *(self.plan.relation_names if isinstance(self.plan, Cascade) else ()))
         self.output = bound.query.output
         self.sampled = sampled
         self.row_bytes_max = row_bytes_max
@@ -333,7 +319,7 @@ class _Shown:
         """About how large the SELECT list's values for one match may be: each mention of a column may add its value."""
         size = len(self.plan.text)
         mentioned = [column for _, item in self.plan.select for column in walk(item) if isinstance(column, Column)]
-        for name, sample in zip(self.plan.names, self.sampled, strict=True):
+        for name, sample in zip(self.names, self.sampled, strict=True):
             size += sample.row_bytes * sum(column.stream == name for column in mentioned)
         return size
 
@@ -352,9 +338,12 @@ class _Shown:
         for first in range(0, matches.num_rows, self._at_once):
             if self.is_full:
                 return
+            if isinstance(self.plan, Cascade) and self.plan.groups:
+                self._keep(matches.slice(first, self._at_once))
+                continue
             some = matches.slice(first, self._at_once)
             columns: dict[tuple[str, str], pa.Array] = {}
-            for number, (stream, sample) in enumerate(zip(self.plan.names, self.sampled, strict=True)):
+            for number, (stream, sample) in enumerate(zip(self.names, self.sampled, strict=True)):
                 columns |= {
                     (stream, name): sample.rows.column(name).take(some.column(number))
                     for name in sample.rows.schema.names
@@ -362,18 +351,22 @@ class _Shown:
             values = [
                 evaluate(expression, columns, some.num_rows, self.plan.predicates) for _, expression in self.plan.select
             ]
-            kept = self.post.apply(pa.RecordBatch.from_arrays(values, schema=self.output))
-            fits = row_sizes(kept) <= self.row_bytes_max
-            self.large += int(np.count_nonzero(~fits))
-            kept = kept.filter(pa.array(fits)).slice(0, ROWS - self.count)
-            self._parts.append(kept)
-            self.count += kept.num_rows
+            self._keep(pa.RecordBatch.from_arrays(values, schema=self.output))
             if time.monotonic() > until:
                 return
 
+    def _keep(self, found: pa.RecordBatch) -> None:
+        """Add what is kept of result rows, and small enough to be shown."""
+        kept = self.post.apply(found.select(self.output.names))
+        fits = row_sizes(kept) <= self.row_bytes_max
+        self.large += int(np.count_nonzero(~fits))
+        kept = kept.filter(pa.array(fits)).slice(0, ROWS - self.count)
+        self._parts.append(kept)
+        self.count += kept.num_rows
+
 
 def _looked(schema: StreamSchema, sample: Sample, dead: int, now_us: int) -> Looked:
-    ts_us, _ = times_of(sample.rows, schema, now_us)
+    ts_us = sample.ts_us if schema.is_relation else times_of(sample.rows, schema, now_us)[0]
     first, last = (int(ts_us.min()), int(ts_us.max())) if ts_us.size else (None, None)
     return Looked(schema.name, sample.rows.num_rows, sample.bad + dead, sample.large, first, last)
 

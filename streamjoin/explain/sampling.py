@@ -10,15 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import InputError, StreamJoinError
-from streamjoin.index.columns import stored_columns
+from streamjoin.index.columns import carried_rows, stored_columns
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.event_time import event_times
 from streamjoin.intake.selection import select
 from streamjoin.operators.costs import StreamStatistics
+from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.evaluation import evaluate
+from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, entry_of
+from streamjoin.plan.stages import AnyPlan, StagePlan, entry_of
 from streamjoin.plan.window import CountWindow, TimeWindow
 from streamjoin.sources.source import first_rows
 from streamjoin.spec.inputs import is_sparks, source_spec
@@ -63,8 +65,7 @@ class Look:
         for number, rows in enumerate(self.rows):
             stage, side = entry_of(self.plan, number)
             plan = stage.plan
-            keys = plan.equality_keys(side)
-            if not keys or rows is None:
+            if isinstance(plan, AggregatePlan) or rows is None or not (keys := plan.equality_keys(side)):
                 continue
             joinable = np.logical_or.reduce([select(query, side, rows).joinable for query in plan.queries])
             rows = rows.filter(pa.array(joinable))
@@ -77,7 +78,7 @@ class Look:
 
 def look(bound: Bound) -> Look:
     """Look at all streams, before anything is started."""
-    return Look(bound.plan, tuple(_first(bound.file, schema) for schema in bound.plan.streams))
+    return Look(bound.as_tree.plan, tuple(_first(bound.file, schema) for schema in bound.plan.streams))
 
 
 def _first(file: JoinFile, schema: StreamSchema) -> pa.RecordBatch | None:
@@ -94,24 +95,29 @@ def _first(file: JoinFile, schema: StreamSchema) -> pa.RecordBatch | None:
     return rows if rows.num_rows else None
 
 
-def _statistics(rows: pa.RecordBatch, plan: Plan, side: int) -> StreamStatistics:
+def _statistics(rows: pa.RecordBatch, plan: StagePlan, side: int) -> StreamStatistics:
     ts_us, missing, wrong = event_times(rows, plan.streams[side], 0)
     ts_us = ts_us[~(missing | wrong)]
     span_s = (int(ts_us.max()) - int(ts_us.min())) / 1e6 if ts_us.size else 0.0
     share = _selected_share(rows, plan, side)
     rate = share * (rows.num_rows / span_s if span_s else float(rows.num_rows))
-    kept = rows.select(list(stored_columns(plan, side)))
+    if isinstance(plan, AggregatePlan):  # views are stored, of which there are as many as groups
+        return StreamStatistics(rows.select(list(plan.reads)).nbytes / rows.num_rows, rate, 0.0)
+    assert not isinstance(plan, RoundPlan)  # streams are looked at as those of joins of two
+    kept = carried_rows(rows.select(list(stored_columns(plan, side))))
     size = kept.nbytes / rows.num_rows + STORED_ENGINE_BYTES
     return StreamStatistics(size, rate, _stored(plan, side, rate, share))
 
 
-def _selected_share(rows: pa.RecordBatch, plan: Plan, side: int) -> float:
+def _selected_share(rows: pa.RecordBatch, plan: StagePlan, side: int) -> float:
     """The share of rows that any query's conditions on this stream alone let through."""
     keep = np.logical_or.reduce([select(query, side, rows).selected for query in plan.queries])
     return float(keep.mean()) if keep.size else 1.0
 
 
 def _stored(plan: Plan, side: int, rate_per_s: float, share: float) -> float:
+    if plan.streams[1 - side].is_relation:
+        return 0.0
     match plan.window:
         case TimeWindow() as window:
             kept_us = window.keeps_us(side) + plan.streams[1 - side].delay_us + (plan.archive_period or 0)

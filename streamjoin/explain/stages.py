@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamjoin.engine.operator import Operator
+from streamjoin.explain.rounds import round_lines, stored_words
 from streamjoin.index.layout import layout_of
-from streamjoin.plan.expression import TRUE, conjuncts
+from streamjoin.plan.aggregate import GROUPS, AggregatePlan
+from streamjoin.plan.changing import Runs
+from streamjoin.plan.expression import TRUE, Column, Expression, conjuncts, walk
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.kinds import JoinKind, Tree
+from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import type_name
-from streamjoin.plan.stages import AnyPlan, Cascade, Flow, Input, Stage, stages_of
-from streamjoin.plan.window import R, S
+from streamjoin.plan.stages import AnyPlan, Cascade, Flow, Input, Query, Stage, Table, decided_stages, stages_of
+from streamjoin.plan.window import R, S, format_us
 
 Lines = list[tuple[str, str]]
 
@@ -19,14 +25,17 @@ def stages_to_json(plan: AnyPlan, operators: Sequence[Operator | None]) -> list[
     """Every stage: what it reads, what it checks, what it finds it by, and its units.
 
     Inputs are streams by name and stages by number, from 1; `conditions` are those of a join of more than two streams,
-    each where all its streams are.
+    each where all its streams are. `kind` is that of the join, and `groups` says what groups are made by, at a stage
+    that makes them.
     """
     return [
         {
             "stage": stage.number + 1,
             "inputs": [_input_to_json(plan, read) for read in stage.inputs],
+            "kind": _kind(stage),
             "conditions": [str(condition) for condition in stage.conditions],
-            "index": [_layout(stage, side) for side in (R, S)],
+            "index": _indexes(stage),
+            "groups": _made_by(stage),
             "operator": None if operator is None else str(operator),
             "units": 0 if operator is None else len(operator.units),
         }
@@ -35,10 +44,23 @@ def stages_to_json(plan: AnyPlan, operators: Sequence[Operator | None]) -> list[
 
 
 def stage_inputs(plan: AnyPlan) -> dict[int, dict[str, Any]]:
-    """By number from 1, what each stage reads, as `stages_to_json` has it: what a running job tells of its plan."""
+    """By number from 1, what each stage reads and its kind of join: what a running job tells of its plan."""
     return {
-        stage.number + 1: {"inputs": [_input_to_json(plan, read) for read in stage.inputs]} for stage in stages_of(plan)
+        stage.number + 1: {"inputs": [_input_to_json(plan, read) for read in stage.inputs], "kind": _kind(stage)}
+        for stage in stages_of(plan)
     }
+
+
+def _kind(stage: Stage) -> str | None:
+    """The kind of a stage's join; None of one that makes groups."""
+    return None if isinstance(stage.plan, AggregatePlan) else str(stage.plan.queries[0].kind)
+
+
+def _indexes(stage: Stage) -> list[str]:
+    """How what a stage stores of each input is found."""
+    if isinstance(stage.plan, RoundPlan):
+        return stored_words(stage.plan) if stage.plan.is_first else []
+    return [_layout(stage, side) for side in (R, S)] if len(stage.inputs) > 1 else []
 
 
 def stage_lines(plan: Cascade, operators: Sequence[Operator | None]) -> Lines:
@@ -46,14 +68,83 @@ def stage_lines(plan: Cascade, operators: Sequence[Operator | None]) -> Lines:
     output = ", ".join(f"{field.name} {type_name(field.type)}" for field in plan.answering.output)
     lines: Lines = [("output", output)]
     for stage, operator in zip(stages_of(plan), operators, strict=True):
-        r, s = (_name(plan, read) for read in stage.inputs)
-        lines += [("", ""), (f"stage {stage.number + 1}", f"{r} with {s}" + (f", {operator}" if operator else ""))]
+        names = [_name(plan, read) for read in stage.inputs]
+        run_by = f", {operator}" if operator else ""
+        further = " further" if stage.keeps is not None else ""
+        lines += [
+            ("", ""),
+            (f"stage {stage.number + 1}", f"{joined_words(stage.plan.queries[0], names)}{further}{run_by}"),
+        ]
         lines += _selected(plan, stage)
+        if isinstance(stage.plan, AggregatePlan):
+            lines += _group_lines(stage.plan)
+            continue
+        if isinstance(stage.plan, RoundPlan):
+            lines += round_lines(stage.plan, plan.names, stage.conditions, _selections(stage))
+            continue
+        (query,) = stage.plan.queries
         joined = [condition for condition in stage.conditions if str(condition) not in _selections(stage)]
-        lines.append(("where", " AND ".join(map(str, joined)) or "nothing: every pair in the window"))
-        for side in (R, S):
+        filtered = conjuncts(query.filter)
+        kept = joined[: len(joined) - len(filtered)]  # what comes out is filtered by the last ones
+        lines.append(("where", " AND ".join(map(str, kept)) or "nothing: every pair in the window"))
+        stored = (R, S) if stage.table is None else (S,)
+        for side in stored:
             name = _name(plan, stage.inputs[side])
-            lines.append(("index" if side == R else "", f"{name} by {_layout(stage, side)}"))
+            lines.append(("index" if side == stored[0] else "", f"{name} by {_layout(stage, side)}"))
+        if isinstance(query, JoinPlan):
+            lines += unmatched_lines(query, names, joined[len(kept) :], waits=stage.table is None)
+    return lines
+
+
+def joined_words(query: Query, names: Sequence[str]) -> str:
+    """What a stage does to its inputs, by the names that people know them by."""
+    return (" with " if query.kind is JoinKind.INNER else f" {query.kind} JOIN ").join(names)
+
+
+def joined_streams(plan: AnyPlan) -> str:
+    """Which streams are joined; with the kinds of their joins, where not all are inner and none is with a relation."""
+    if not decided_stages(plan) or (isinstance(plan, Cascade) and plan.relations):
+        first, *others = plan.names
+        return f"{first} joins {', '.join(others)}"
+    tree = plan.tree if isinstance(plan, Cascade) else None
+    if tree is None:  # two streams
+        return joined_words(stages_of(plan)[0].plan.queries[0], plan.names)
+    return _tree_words(tree, plan.names)
+
+
+def _tree_words(tree: Tree, names: Sequence[str]) -> str:
+    if isinstance(tree, int):
+        return names[tree]
+    right = _tree_words(tree.right, names)
+    right = right if isinstance(tree.right, int) else f"({right})"
+    kind = "" if tree.kind is JoinKind.INNER else f"{tree.kind} "
+    return f"{_tree_words(tree.left, names)} {kind}JOIN {right}"
+
+
+def unmatched_lines(
+    query: JoinPlan, names: Sequence[str], filtered: Sequence[Expression] = (), *, waits: bool = True
+) -> Lines:
+    """What becomes of the rows that a join decides on.
+
+    Args:
+        names: what people call its inputs.
+        filtered: the conjuncts of its filter, in the names of the query; as the plan has them unless given.
+        waits: more rows may come that match; not of a relation, whose rows are all there.
+    """
+    lines: Lines = []
+    kind = query.kind
+    for side in kind.decided:
+        one, other = names[side], names[1 - side]
+        if kind is JoinKind.SEMI:
+            lines.append(("gives", f"each row of {one} once, when a row of {other} matches it"))
+        else:
+            null = "" if kind is JoinKind.ANTI else f", with NULL for the columns of {other}"
+            when = f", once no row of {other} can come that matches them" if waits else ", at once"
+            lines.append(("unmatched", f"rows of {one} leave{null}{when}"))
+        if (eligible := query.predicate.eligible[side]) != TRUE:
+            lines.append(("", f"at once where {eligible} does not hold, or a key is NULL"))
+    if query.filter != TRUE:
+        lines.append(("then keep", " AND ".join(map(str, filtered or conjuncts(query.filter)))))
     return lines
 
 
@@ -62,8 +153,36 @@ def _selected(plan: Cascade, stage: Stage) -> Lines:
     lines: Lines = []
     for side, read in enumerate(stage.inputs):
         if not isinstance(read, Flow) and (chosen := stage.plan.queries[0].predicate.selections[side]) != TRUE:
-            lines.append(("keep", f"{plan.names[read]} where {chosen}"))
+            lines.append(("keep", f"{_name(plan, read)} where {chosen}"))
     return lines
+
+
+def shown(expression: Expression) -> str:
+    """An expression over groups as people write it: what is computed of a group has no stream."""
+    text = str(expression)
+    for part in walk(expression):
+        if isinstance(part, Column) and part.stream == GROUPS:
+            text = text.replace(str(part), part.name)
+    return text
+
+
+def _made_by(stage: Stage) -> str | None:
+    """What the groups of a stage are made by; None of one that joins."""
+    if not isinstance(stage.plan, AggregatePlan):
+        return None
+    if isinstance(stage.plan.windows, Runs):
+        return str(stage.plan.windows)
+    return ", ".join([*(shown(key.shown) for key in stage.plan.keys), str(stage.plan.windows)])
+
+
+def _group_lines(plan: AggregatePlan) -> Lines:
+    keys = ", ".join(shown(key.shown) for key in plan.keys)
+    if isinstance(plan.windows, Runs):
+        return [("distinct", f"{plan.windows}, {plan.windows.given}"), ("sent", "each different row, not every row")]
+    lines = [("groups", f"{keys or 'one'} {'over' if plan.identity else 'in'} {plan.windows}, {plan.windows.given}")]
+    if plan.having != TRUE:
+        lines.append(("having", shown(plan.having)))
+    return [*lines, ("sent", f"what is known of each group and {format_us(plan.windows.pane_us)}, not every row")]
 
 
 def _selections(stage: Stage) -> set[str]:
@@ -74,14 +193,20 @@ def _selections(stage: Stage) -> set[str]:
 def _layout(stage: Stage, side: int) -> str:
     """How a side is laid out, in the names of the query: a flow has the columns of its streams."""
     query = stage.plan.queries[0]
+    assert isinstance(query, JoinPlan)
     flow = f"{query.names[side]}." if isinstance(stage.inputs[side], Flow) else None
     text = str(layout_of(query, side))
     return text.replace(flow, "") if flow else text
 
 
 def _name(plan: Cascade, read: Input) -> str:
+    if isinstance(read, Table):
+        return plan.relation_names[read.number]
     return f"stage {read.stage + 1}" if isinstance(read, Flow) else plan.names[read]
 
 
 def _input_to_json(plan: AnyPlan, read: Input) -> dict[str, Any]:
+    if isinstance(read, Table):
+        assert isinstance(plan, Cascade)
+        return {"relation": plan.relation_names[read.number]}
     return {"stage": read.stage + 1} if isinstance(read, Flow) else {"stream": plan.names[read]}

@@ -15,6 +15,8 @@ IDLE_TIMEOUT_US = 60_000_000
 """A router that has had nothing to bring for so long no longer holds the mark back; what returns late is counted.
 
 It counts between batches of one run: while nobody looked, a router may have got much to bring."""
+HEARTBEAT, DRAIN = "heartbeat", "drain"
+"""Routers that are no stream's: their punctuations say that time has passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,9 @@ class Punctuation:
         shed: tuples of `rows` that load shedding dropped.
         routed: tuples of `rows` that were sent to units.
         states: it is of a unit whose output is this flow, and `mark_us` is what the unit promises of it: no later
-            tuple has a lower event time; None before its inputs have begun.
+            tuple has a lower event time; None before its inputs have begun. Where `ended`, no tuple comes any more
+            unless the job's inputs go on.
+        elsewhere: the number of the stream it is of, if that enters at another stage than the one that hears this.
     """
 
     side: int
@@ -46,10 +50,14 @@ class Punctuation:
     routed: int = 0
     states: bool = False
     mark_us: int | None = None
+    ended: bool = False
+    elsewhere: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
-        stated = {"states": True, "mark_us": self.mark_us} if self.states else {}
+        stated = {"states": True, "mark_us": self.mark_us, "ended": self.ended} if self.states else {}
+        if self.elsewhere is not None:
+            stated["elsewhere"] = self.elsewhere
         return {
             "side": self.side, "router": self.router, "piece": self.piece, "rows": self.rows,
             "ts_max_us": self.ts_max_us, "clock_us": self.clock_us, "counts": dict(self.counts),
@@ -74,6 +82,8 @@ class StreamClock:
         now_us: the clock of the last batch; None before the first.
         shed: tuples of `rows` that load shedding dropped.
         routed: tuples of `rows` that were sent to units.
+        seen_us: when its source had something to bring last, or the first batch began; it moves on as for routers.
+        ended: nothing comes any more, unless the job goes on with more input.
     """
 
     rows: int = 0
@@ -82,6 +92,8 @@ class StreamClock:
     shed: int = 0
     routed: int = 0
     now_us: int | None = None
+    seen_us: int | None = None
+    ended: bool = False
 
     def advance(
         self,
@@ -91,13 +103,16 @@ class StreamClock:
         idle_us: int = IDLE_TIMEOUT_US,
         *,
         begins: bool = False,
+        drained: bool = False,
     ) -> StreamClock:
         """The clock after a batch.
 
         Args:
             punctuations: those of this stream in the batch, in any order.
             now_us: when the batch began, as logged.
+            idle_us: a router that had nothing to bring for longer is idle.
             begins: the batch is the first that its run has planned.
+            drained: the batch is one of those after the end of all input.
         """
         stated = [punctuation.mark_us for punctuation in punctuations if punctuation.states]
         if stated:
@@ -106,6 +121,9 @@ class StreamClock:
             now_us = max(now_us, self.now_us)  # clocks of several sources, and a machine's clock may be set
         stopped_us = now_us - self.now_us if begins and self.now_us is not None else 0
         routers = {name: (latest, seen_us + stopped_us) for name, (latest, seen_us) in self.routers.items()}
+        seen_us = now_us
+        if self.seen_us is not None and all(item.router in (HEARTBEAT, DRAIN) for item in punctuations):
+            seen_us = self.seen_us + stopped_us
         for punctuation in punctuations:
             if punctuation.ts_max_us is not None:
                 latest = routers.get(punctuation.router, (punctuation.ts_max_us, 0))[0]
@@ -114,7 +132,7 @@ class StreamClock:
                 routers[punctuation.router] = (routers[punctuation.router][0], now_us)
         mark_us = self.mark_us
         if routers:
-            active = [latest for latest, seen_us in routers.values() if now_us - seen_us <= idle_us]
+            active = [latest for latest, brought_us in routers.values() if now_us - brought_us <= idle_us]
             # With every router idle, the last one to bring something still tells the time.
             reached = min(active) if active else max(latest for latest, _ in routers.values())
             mark_us = max(reached - delay_us, mark_us) if mark_us is not None else reached - delay_us
@@ -125,7 +143,15 @@ class StreamClock:
             self.shed + sum(item.shed for item in punctuations),
             self.routed + sum(item.routed for item in punctuations),
             now_us,
+            seen_us,
+            drained,
         )
+
+    def is_idle(self, idle_us: int | None) -> bool:
+        """Whether its source has had nothing to bring for longer than `idle_us`; None is for ever."""
+        if idle_us is None or self.now_us is None or self.seen_us is None:
+            return False
+        return self.now_us - self.seen_us > idle_us
 
     def _told(self, punctuations: Sequence[Punctuation], mark_us: int | None, now_us: int) -> StreamClock:
         """The clock of a stage's output, whose mark all units of that stage state anew in each batch."""
@@ -136,13 +162,15 @@ class StreamClock:
             mark_us=max(known, default=None),
             routed=self.routed + sum(item.routed for item in punctuations),
             now_us=now_us if self.now_us is None else max(now_us, self.now_us),
+            ended=all(item.ended for item in punctuations if item.states),
         )
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
         return {
             "rows": self.rows, "mark_us": self.mark_us, "routers": {k: list(v) for k, v in self.routers.items()},
-            "shed": self.shed, "routed": self.routed, "now_us": self.now_us,
+            "shed": self.shed, "routed": self.routed, "now_us": self.now_us, "seen_us": self.seen_us,
+            "ended": self.ended,
         }  # fmt: skip
 
     @staticmethod
@@ -152,8 +180,19 @@ class StreamClock:
         # A manifest written before these were kept says nothing of them.
         now_us = value.get("now_us", max((seen_us for _, seen_us in routers.values()), default=None))
         return StreamClock(
-            value["rows"], value["mark_us"], routers, value.get("shed", 0), value.get("routed", 0), now_us
-        )
+            value["rows"], value["mark_us"], routers, value.get("shed", 0), value.get("routed", 0), now_us,
+            value.get("seen_us"), value.get("ended", False),
+        )  # fmt: skip
+
+
+def drain_punctuation(clock_us: int) -> Punctuation:
+    """What tells the units that a batch drains: the input is over, and what waits moves on; it moves no mark."""
+    return Punctuation(0, DRAIN, DRAIN, 0, None, clock_us)
+
+
+def drains(punctuations: Sequence[Punctuation]) -> bool:
+    """Whether the batch of these punctuations drains."""
+    return any(item.piece == DRAIN for item in punctuations)
 
 
 def lowest_mark_us(marks_us: Iterable[int | None]) -> int | None:

@@ -39,9 +39,9 @@ class Silence:
         """As of the first look of a run: the time since the last batch of the run before was nobody's silence."""
         return self if self.since_us is None else replace(self, since_us=self.since_us + stopped_us)
 
-    def beat(self, now_us: int) -> Silence:
-        """After one more heartbeat."""
-        idle = self.since_us is not None and now_us - self.since_us > IDLE_TIMEOUT_US
+    def beat(self, now_us: int, idle_us: int = IDLE_TIMEOUT_US) -> Silence:
+        """After one more heartbeat; `idle_us` is the longest after which a router or a stream is idle."""
+        idle = self.since_us is not None and now_us - self.since_us > idle_us
         return replace(self, beats=self.beats + 1) if idle else self
 
     def pause_us(self, heartbeat_us: int, drain_batches: int) -> int:

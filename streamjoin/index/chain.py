@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.flow.block import TS, Block
+from streamjoin.index.columns import carried_rows
 from streamjoin.index.layout import IndexLayout, sorted_by
 from streamjoin.index.segment import Segment, SegmentInfo, build
 from streamjoin.index.shared import index_rows, is_index_column, merge_indexes
@@ -72,7 +73,7 @@ class Chain:
         Args:
             columns: the block's columns as each query's expressions read them.
             ranks: of the tuples, where the window is one of rows.
-            numbers: sequence numbers of the tuples, where results will be ordered.
+            numbers: sequence numbers of the tuples, where they are kept.
         """
         for part in self._periods(block.ts_us if ranks is None else ranks):
             if part is None:
@@ -178,7 +179,7 @@ class Chain:
         """One segment with all rows of `group`, not yet saved."""
         if group[0].info.members:
             return self._merged_shared(group)
-        rows = pa.concat_batches([segment.rows for segment in group])
+        rows = pa.concat_batches([carried_rows(segment.rows) for segment in group])
         (layout,) = self.layouts
         second = column_of(rows, KEY)
         if layout.window_is_key:
@@ -190,7 +191,7 @@ class Chain:
         found = [segment.rows for segment in group]
         index, members = merge_indexes(found, [segment.info.members for segment in group], self.layouts)
         names = [name for name in found[0].schema.names if not is_index_column(name)]
-        rows = pa.concat_batches([rows.select(names) for rows in found])
+        rows = pa.concat_batches([carried_rows(rows.select(names)) for rows in found])
         rows = pa.RecordBatch.from_arrays([*rows.columns, *map(pa.array, index.values())], [*names, *index])
         return Segment.attach(rows, replace(_info_of(rows, group), members=members), self.layouts)
 
@@ -203,7 +204,7 @@ def _info_of(rows: pa.RecordBatch, group: Sequence[Segment]) -> SegmentInfo:
         min(info.ts_min_us for info in infos), max(info.ts_max_us for info in infos),
         min(info.first for info in infos),
         min(info.rank_min for info in infos), max(info.rank_max for info in infos),
-        number_min=min(info.number_min for info in infos),
+        number_min=min(info.number_min for info in infos), number_max=max(info.number_max for info in infos),
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from streamjoin.index.keys import (
     order_key,
     rounding_of,
 )
-from streamjoin.plan.evaluation import evaluate
+from streamjoin.plan.evaluation import evaluate_carried
 from streamjoin.plan.expression import Expression, columns_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import JoinPredicate, Range
@@ -143,18 +143,18 @@ class IndexLayout:
 
     def cells_of(self, columns: Columns, rows: int, face: int) -> np.ndarray:
         """Cells of rows by their equal keys; face 0 is the stored side's, 1 the probing side's."""
-        values = [evaluate(pair[face], columns, rows) for pair in self.equal]
+        values = [evaluate_carried(pair[face], columns, rows) for pair in self.equal]
         return equality_cells(values)
 
     def stored_cells(self, columns: Columns, rows: int) -> np.ndarray:
         """Cells of stored rows, int64 of shape (rows,); empty where there are none."""
         if self.equal:
             return self.cells_of(columns, rows, 0)
-        return self.grid.cells(evaluate(self.grid.band.keys[0], columns, rows)) if self.grid else _EMPTY
+        return self.grid.cells(evaluate_carried(self.grid.band.keys[0], columns, rows)) if self.grid else _EMPTY
 
     def stored_keys(self, columns: Columns, rows: int) -> np.ndarray:
         """Keys of stored rows, int64 of shape (rows,); empty where there are none, or where the window is the key."""
-        return order_key(evaluate(self.key.keys[0], columns, rows)) if self.key else _EMPTY
+        return order_key(evaluate_carried(self.key.keys[0], columns, rows)) if self.key else _EMPTY
 
     def arrange(
         self, columns: Columns, coordinates: np.ndarray, rows: int
@@ -173,7 +173,7 @@ class IndexLayout:
         """The probes of a block of the other side."""
         lows = highs = _EMPTY
         if self.key:
-            values = evaluate(self.key.keys[1], columns, rows)
+            values = evaluate_carried(self.key.keys[1], columns, rows)
             lows, highs = key_ranges(values, self.key)
         elif self.window_is_key:
             bounds = self.window.bounds(self.stored)
@@ -184,7 +184,7 @@ class IndexLayout:
         if self.equal:
             cells = self.cells_of(columns, rows, 1)
         elif self.grid:
-            values = evaluate(self.grid.band.keys[1], columns, rows)
+            values = evaluate_carried(self.grid.band.keys[1], columns, rows)
             first, last = self.grid.met(values)
             counts = last - first + 1
             numbers = np.repeat(numbers, counts)

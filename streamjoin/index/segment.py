@@ -35,7 +35,7 @@ class SegmentInfo:
         first: the latest window coordinate of the oldest batch merged into it. Segments are merged while their latest
             coordinate is within an archive period of this, so that merging step by step cannot stretch one without end.
         rank_min, rank_max: ranks of its tuples, or 0, -1 where ranks are not kept.
-        number_min: the lowest sequence number of its tuples, or 0 where results have no order.
+        number_min, number_max: the lowest and the highest sequence number of its tuples, or 0, -1 where none are kept.
         members: how many of its tuples are in each query's index; empty where the rows themselves are sorted.
     """
 
@@ -49,6 +49,7 @@ class SegmentInfo:
     rank_max: int = -1
     members: tuple[int, ...] = ()
     number_min: int = 0
+    number_max: int = -1
 
     def taken_over(self, giver: int, taker: int) -> SegmentInfo:
         """The segment as the unit `taker` names it, from how `giver` does: the file stays where it was written."""
@@ -169,5 +170,6 @@ def build(
         int(ranks.max()) if ranks is not None else -1,
         members,
         int(numbers.min()) if numbers is not None else 0,
+        int(numbers.max()) if numbers is not None else -1,
     )
     return batch, info

@@ -14,7 +14,7 @@ from streamjoin.plan.window import CountWindow, FullHistory
 RANK = "__rank"
 """Engine column: place of the tuple in its whole stream, int64; only count windows need it."""
 NUMBER = "__number"
-"""Engine column: sequence number of the tuple, int64; only ordered results need it."""
+"""Engine column: sequence number of the tuple, int64; ordered results need it, and rows that are decided on."""
 CELL = "__cell"
 KEY = "__key"
 

@@ -10,18 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import RunError
 from streamjoin.flow.block import Block
-from streamjoin.index.columns import routed_columns
+from streamjoin.index.columns import carried_rows, routed_columns
 from streamjoin.intake.deadletter import NO_TIME, TIME_OUT_OF_RANGE, DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
 from streamjoin.intake.selection import bits_of, select
 from streamjoin.intake.shedding import kept
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.stages import StagePlan
 
 BLOCK_ROWS = 1 << 18
 """Rows routed at a time: large enough that a block's fixed cost does not show, small enough for a worker's memory."""
@@ -77,6 +78,13 @@ class Piece:
     place: Callable[[int], tuple[str, int, str]] | None = None
 
 
+class Taken(NamedTuple):
+    """Tuples, and the position of each, int64 of shape (n,)."""
+
+    block: Block
+    positions: np.ndarray
+
+
 @dataclass(slots=True)
 class Intake:
     """The intake of one piece of one side's input.
@@ -88,7 +96,7 @@ class Intake:
         rows: how many rows had a usable event time, and `ts_max_us` is the latest.
     """
 
-    plan: Plan
+    plan: StagePlan
     side: int
     on_dead_letters: Callable[[list[DeadLetter]], None]
     strict: bool = False
@@ -99,8 +107,10 @@ class Intake:
     _read: int = 0
     _letters_bytes: int = 0
 
-    def take(self, rows: pa.RecordBatch, piece: Piece, positions: np.ndarray | None = None) -> tuple[Block, np.ndarray]:
-        """Of n rows of the stream's schema, in stream order, those that can join, and the position of each.
+    def take(self, rows: pa.RecordBatch, piece: Piece, positions: np.ndarray | None = None) -> tuple[Taken, Taken]:
+        """Of n rows of the stream's schema, in stream order, those that can join, and those unmatched in any case.
+
+        The latter are empty unless the join gives unmatched rows of the side.
 
         Args:
             positions: int64 of shape (n,), the identity of each row within the piece; None where rows simply count on.
@@ -141,24 +151,27 @@ class Intake:
         places = np.arange(rows.num_rows, dtype=np.int64) + self.rows if self.plan.counts_tuples else None
         return Block(rows, ts_us, places), positions
 
-    def _selected(self, block: Block, positions: np.ndarray, piece: Piece) -> tuple[Block, np.ndarray]:
+    def _selected(self, block: Block, positions: np.ndarray, piece: Piece) -> tuple[Taken, Taken]:
         chosen = [select(query, self.side, block.rows) for query in self.plan.queries]
         selected = np.logical_or.reduce([one.selected for one in chosen])
         joinable = np.logical_or.reduce([one.joinable for one in chosen])
-        for name, lost in (("dropped_by_selection", ~selected), ("null_keys", selected & ~joinable)):
+        alone = selected & ~joinable
+        preserved = self.side in self.plan.queries[0].kind.preserved
+        for name, lost in (("dropped_by_selection", ~selected), ("alone" if preserved else "null_keys", alone)):
             if lost.any():
                 self.count(name, int(np.count_nonzero(lost)))
         bits = self.plan.bits
         queries = bits_of([one.joinable for one in chosen], bits) if bits > 1 else None
         names = routed_columns(self.plan, self.side)
-        block = Block(block.rows.select(list(names)), block.ts_us, block.positions, queries)
-        block, positions = _keep(block, positions, joinable)
+        block = Block(carried_rows(block.rows.select(list(names))), block.ts_us, block.positions, queries)
+        unmatched = _keep(block, positions, alone) if preserved else Taken(block.slice(0, 0), positions[:0])
+        taken = _keep(block, positions, joinable)
         if self.shed_factor:
             # Last, so that what is counted as shed could have joined.
-            keep = kept(self.shed_factor, self.plan.streams[self.side].name, piece.identity, positions)
+            keep = kept(self.shed_factor, self.plan.streams[self.side].name, piece.identity, taken.positions)
             self.count("shed", int(np.count_nonzero(~keep)))
-            block, positions = _keep(block, positions, keep)
-        return block, positions
+            taken = _keep(*taken, keep)
+        return taken, unmatched
 
     def _letter(
         self, rows: pa.RecordBatch, positions: np.ndarray, piece: Piece, row: int, reason: str, detail: str
@@ -189,11 +202,11 @@ class Intake:
             self.on_dead_letters(kept)
 
 
-def _keep(block: Block, positions: np.ndarray, mask: np.ndarray) -> tuple[Block, np.ndarray]:
+def _keep(block: Block, positions: np.ndarray, mask: np.ndarray) -> Taken:
     if mask.all():
-        return block, positions
+        return Taken(block, positions)
     rows = np.nonzero(mask)[0]
-    return block.take(rows), positions[rows]
+    return Taken(block.take(rows), positions[rows])
 
 
 def _row_text(rows: pa.RecordBatch, row: int) -> bytes:

@@ -12,6 +12,9 @@ from streamjoin.plan.evaluation import filter_mask
 from streamjoin.plan.expression import TRUE, Expression, columns_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import any_null, keys_of
+from streamjoin.plan.rounds import RoundPlan
+from streamjoin.plan.stages import Query
+from streamjoin.plan.window import R
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,20 +23,28 @@ class Selected:
 
     Args:
         selected: bool of shape (n,), where its selection holds.
-        joinable: and no key is NULL.
+        joinable: and no key is NULL, nor is there anything else by which the row is unmatched in any case.
     """
 
     selected: np.ndarray
     joinable: np.ndarray
 
 
-def select(query: JoinPlan, side: int, rows: pa.RecordBatch) -> Selected:
+def select(query: Query, side: int, rows: pa.RecordBatch) -> Selected:
     """Apply a query's selection of `side`, and look for NULL keys in what is left."""
-    return select_by(query, side, rows, query.predicate.selections[side], any_null(keys_of(query.predicate, side)))
+    predicate = query.predicate
+    hopeless = any_null(query.keys(side) if isinstance(query, RoundPlan) else keys_of(predicate, side))
+    if isinstance(query, JoinPlan) and query.asof is not None and query.asof.keeps and side == R:
+        hopeless = None  # it gets no row of S, and is given all the same
+    found = select_by(query, side, rows, predicate.selections[side], hopeless)
+    if (eligible := predicate.eligible[side]) == TRUE:
+        return found
+    columns = {(query.names[side], name): rows.column(name) for name in rows.schema.names}
+    return Selected(found.selected, found.joinable & filter_mask(eligible, columns, rows.num_rows, query.predicates))
 
 
 def select_by(
-    query: JoinPlan, side: int, rows: pa.RecordBatch, selection: Expression, hopeless: Expression | None
+    query: Query, side: int, rows: pa.RecordBatch, selection: Expression, hopeless: Expression | None
 ) -> Selected:
     """The same with a part of what a query asks of a side.
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from streamjoin.engine.operator import Operator
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.sharing import Plan
 from streamjoin.plan.stages import AnyPlan
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.trees import TreeSetting
@@ -26,18 +25,20 @@ class OperatorKind:
     Args:
         system: what it is, for people.
         settings: its knobs.
-        build: an instance of `settings`, a plan and slots -> the operator; None for Spark's own join, which has no
-            units of ours.
+        build: an instance of `settings`, a stage's plan and slots -> the operator; None for Spark's own join, which has
+            no units of ours.
         refuses: why it cannot run a plan, or None if it can.
+        plans: settings, a plan of joins of two and slots -> the plan that its stages are of; None where they are these.
         predict: the operator, both streams' statistics, D in seconds, what steps take -> the paper's formulas.
     """
 
     name: str
     system: str
     settings: type[Settings]
-    build: Callable[[Any, Plan, int], Operator] | None
+    build: Callable[[Any, Any, int], Operator] | None
     refuses: Callable[[AnyPlan], str | None] = lambda plan: None
     predict: Predict | None = None
+    plans: Callable[[Any, AnyPlan, int], AnyPlan] | None = None
 
     @property
     def knobs(self) -> tuple[str, ...]:

@@ -9,15 +9,25 @@ from pydantic import ValidationError
 
 from streamjoin.engine.operator import Operator
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.operators.aggregate import Aggregate
+from streamjoin.operators.asof.kind import ASOF
 from streamjoin.operators.biclique.kind import BICLIQUE
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.operators.handshake.kind import HANDSHAKE
 from streamjoin.operators.kind import CommonSettings, OperatorKind
+from streamjoin.operators.lookup.kind import LOOKUP
 from streamjoin.operators.matrix.kind import MATRIX
+from streamjoin.operators.meshjoin.kind import MESHJOIN
+from streamjoin.operators.ring.kind import RING
 from streamjoin.operators.splitjoin.kind import SPLITJOIN
+from streamjoin.operators.ssbj.kind import SSBJ
+from streamjoin.plan.aggregate import AggregatePlan
+from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.ring import tree_plan
+from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, Stage, is_asof, joins_relation, stages_of
 from streamjoin.plan.window import CountWindow, FullHistory
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.setting import Settings
@@ -27,8 +37,14 @@ SPARK = "spark"
 
 
 def _spark_refuses(plan: AnyPlan) -> str | None:
+    if isinstance(plan, Cascade) and plan.groups:
+        return "Spark's stream-stream join is of pairs here, without groups"
     if isinstance(plan, Cascade):
-        return "Spark's stream-stream join is of two streams here"
+        return "Spark's stream-stream join is of two streams here, and of no relation"
+    if plan.queries[0].kind is JoinKind.ANTI:
+        return "Spark's stream-stream join has no LEFT ANTI JOIN"
+    if is_asof(plan):
+        return "Spark has no as-of join of streams"
     if len(plan.queries) > 1:
         return "Spark's stream-stream join runs one query a job"
     if not plan.predicate.equalities:
@@ -43,7 +59,9 @@ def _spark_refuses(plan: AnyPlan) -> str | None:
 
 
 SPARKS_OWN = OperatorKind(SPARK, "Spark's own stream-stream join", Settings, None, _spark_refuses)
-KINDS = (BICLIQUE, MATRIX, SPLITJOIN, HANDSHAKE, SPARKS_OWN)
+KINDS = (BICLIQUE, MATRIX, SPLITJOIN, HANDSHAKE, RING, ASOF, LOOKUP, SSBJ, MESHJOIN, SPARKS_OWN)
+OF_RELATIONS = (LOOKUP, SSBJ, MESHJOIN)
+"""Operators that join a stream with a relation, and no two streams."""
 REGISTRY: dict[str, OperatorKind] = {kind.name: kind for kind in KINDS}
 COMMON_KNOBS = tuple(CommonSettings.model_fields)
 """Settings that every operator with units takes."""
@@ -64,7 +82,40 @@ def entry(name: str) -> OperatorKind:
 
 def choose(plan: AnyPlan | None = None) -> str:
     """The operator that `auto` stands for: the cheapest in memory and messages that runs any predicate."""
-    return BICLIQUE.name
+    if plan is None:
+        return BICLIQUE.name
+    if joins_relations_only(plan):
+        return LOOKUP.name
+    return ASOF.name if is_asof(plan) else BICLIQUE.name
+
+
+def offered(plan: AnyPlan) -> tuple[str, ...]:
+    """The operators to look at for a plan, whether they can run it or not.
+
+    An as-of join has one of its own, and so have relations.
+    """
+    kinds = [kind for kind in KINDS if kind is SPARKS_OWN or (kind is ASOF) == is_asof(plan)]
+    return tuple(kind.name for kind in kinds if kind not in OF_RELATIONS or any(map(joins_relation, stages_of(plan))))
+
+
+def joins_relations_only(plan: AnyPlan) -> bool:
+    """Whether every stage joins a relation, so that no operator of streams has anything to do."""
+    joins = [stage for stage in stages_of(plan) if not isinstance(stage.plan, AggregatePlan)]
+    return bool(joins) and all(map(joins_relation, joins))
+
+
+def refusal(name: str, plan: AnyPlan) -> str | None:
+    """Why an operator cannot run a plan, or None if it can; those of streams leave stages with a relation to lookup."""
+    kind = entry(name)
+    if kind is not ASOF and is_asof(plan):
+        return (
+            f"{kind.name} gives pairs, and ASOF JOIN gives each row one partner at most; leave operator.name out, or "
+            "write asof"
+        )
+    if kind.build is not None and kind not in OF_RELATIONS and joins_relations_only(plan):
+        *others, last = (one.name for one in OF_RELATIONS)
+        return f"{name} joins streams; a stream is joined with a relation by {', '.join(others)} or {last}"
+    return kind.refuses(plan)
 
 
 def check(name: str, plan: AnyPlan) -> None:
@@ -73,20 +124,40 @@ def check(name: str, plan: AnyPlan) -> None:
     Raises:
         UnsupportedError: the reason.
     """
-    if reason := entry(name).refuses(plan):
+    if reason := refusal(name, plan):
         raise UnsupportedError(reason, field="operator.name")
 
 
+def planned(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) -> AnyPlan:
+    """A plan as an operator runs it, whichever one it was planned for before.
+
+    Raises:
+        InputError: a knob is unknown or wrong.
+        UnsupportedError: the operator cannot run the query.
+    """
+    kind, plan = entry(name), tree_plan(plan)
+    if kind.plans is None:
+        return plan
+    check(name, plan)
+    return kind.plans(settings_of(kind, knobs), plan, slots)
+
+
 def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) -> tuple[Operator, ...]:
-    """An operator for each stage of a plan, all with the same knobs.
+    """An operator for each stage of a plan: one of relations where it joins one, all others with the same knobs.
 
     Raises:
         InputError, UnsupportedError: as `build`; the message names the stage where there are several.
     """
-    built = []
+    if name in REGISTRY:
+        check(name, plan)
+    built: list[Operator] = []
     for stage in stages_of(plan):
+        if isinstance(stage.plan, AggregatePlan):
+            built.append(Aggregate(stage.plan, slots))
+            continue
         try:
-            built.append(build(name, knobs, stage.plan, slots))
+            own = _operator_of(stage, name)
+            built.append(build(own, knobs if own == name else {}, stage.plan, slots))
         except InputError as wrong:
             if isinstance(plan, Cascade):
                 wrong.message = f"stage {stage.number + 1}: {wrong.message}"
@@ -94,16 +165,25 @@ def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) ->
     return tuple(built)
 
 
-def build(name: str, knobs: Mapping[str, Any], plan: Plan, slots: int) -> Operator:
-    """An operator with units, for a join of two.
+def _operator_of(stage: Stage, name: str) -> str:
+    """Which operator runs a stage of a plan whose operator is `name`."""
+    of_relations = name in REGISTRY and REGISTRY[name] in OF_RELATIONS
+    if stage.table is not None:
+        return name if of_relations else LOOKUP.name
+    return BICLIQUE.name if of_relations else name
+
+
+def build(name: str, knobs: Mapping[str, Any], plan: Plan | RoundPlan, slots: int) -> Operator:
+    """An operator with units, for a join of two or a round of a ring.
 
     Raises:
         InputError: a knob is unknown or wrong.
         UnsupportedError: the operator cannot run the query.
     """
-    chosen = entry(choose(plan) if name == AUTO else name)
+    chosen = entry(choose(None if isinstance(plan, RoundPlan) else plan) if name == AUTO else name)
     settings = settings_of(chosen, knobs)
-    check(chosen.name, plan)
+    if not isinstance(plan, RoundPlan):  # which is a part of a plan that was checked
+        check(chosen.name, plan)
     if chosen.build is None:
         raise UnsupportedError(f"{chosen.name} has no units of StreamJoin's", field="operator.name")
     return chosen.build(settings, plan, slots)
@@ -138,4 +218,4 @@ def predict(
 
 def keeps_everything(plan: AnyPlan) -> bool:
     """Whether state grows without end."""
-    return isinstance(plan.window, FullHistory)
+    return isinstance(plan.window, FullHistory) and not is_asof(plan) and not joins_relations_only(plan)

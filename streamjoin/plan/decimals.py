@@ -1,4 +1,9 @@
-"""Decimals as the integers they are made of, and as floats."""
+"""Decimals as the integers they are made of, as floats, and as tuples carry them.
+
+Columns of up to 18 digits are *carried* from intake to results, in blocks and segments, in 64 bits in place of 128:
+half the bytes, and the very integers that keys are. Expressions are evaluated on 128 bits and more, as Arrow has few
+functions for less.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +19,56 @@ _SAFE_DIGITS = 9
 """Arrow divides rightly by powers of ten of 32 bits; beyond, its quotient may be one too small."""
 _PLAIN_SCALE = 6
 """Up to so many digits after the point Arrow writes none of them as a power of ten."""
+CARRIED_DIGITS_MAX = 18
+"""Decimals of so many digits are carried in 64 bits."""
 _HALF_AWAY = "half_towards_infinity"
 
 
+def carried_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which tuples carry a column."""
+    small = pa.types.is_decimal128(kind) and kind.precision <= CARRIED_DIGITS_MAX
+    return pa.decimal64(kind.precision, kind.scale) if small else kind
+
+
+def carried(values: pa.Array) -> pa.Array:
+    """The same values in the type in which tuples carry them."""
+    kind = carried_type(values.type)
+    if kind == values.type:
+        return values
+    words = unscaled(values)
+    if not values.null_count:
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(words)])
+    valid = values.is_valid()  # a copy that begins at its first bit
+    return pa.Array.from_buffers(kind, len(values), [valid.buffers()[1], pa.py_buffer(words)], values.null_count)
+
+
+def widened(values: pa.Array) -> pa.Array:
+    """Values as they are carried in the type of their column."""
+    kind = values.type
+    if not pa.types.is_decimal64(kind):
+        return values
+    low = unscaled(values)
+    words = np.empty((low.size, 2), np.int64)
+    words[:, 0] = low
+    np.right_shift(low, 63, out=words[:, 1])
+    valid = values.is_valid().buffers()[1] if values.null_count else None
+    wide = pa.decimal128(kind.precision, kind.scale)
+    return pa.Array.from_buffers(wide, low.size, [valid, pa.py_buffer(words)], values.null_count)
+
+
 def limbs(values: pa.Array) -> np.ndarray:
-    """The unscaled integers in two's complement, uint64 of shape (n, 2 or 4), least significant first; no copy.
+    """The unscaled integers in two's complement, uint64 of shape (n, 1, 2 or 4), least significant first; no copy.
 
     NULLs have arbitrary limbs.
     """
     width = values.type.bit_width // 64
-    words = np.frombuffer(values.buffers()[1], np.uint64).reshape(-1, width)
+    data = values.buffers()[1]
+    words = np.frombuffer(b"" if data is None else data, np.uint64).reshape(-1, width)
     return words[values.offset : values.offset + len(values)]
 
 
 def unscaled(values: pa.Array) -> np.ndarray:
-    """The unscaled integers of a decimal of up to 18 digits, int64 of shape (n,)."""
+    """The unscaled integers of a decimal of up to 18 digits, int64 of shape (n,); of 64 bits without copying."""
     return np.ascontiguousarray(limbs(values)[:, 0]).view(np.int64)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.errors import RunError
+from streamjoin.plan.decimals import widened
 from streamjoin.plan.expression import Call, Column, Expression, Literal
 from streamjoin.plan.functions.table import FUNCTIONS
 from streamjoin.plan.values import Columns, Value
@@ -31,7 +32,7 @@ def evaluate(
     """The values of an expression.
 
     Args:
-        columns: arrays of `rows` values for every column the expression reads.
+        columns: arrays of `rows` values for every column the expression reads, also as they are carried.
         predicates: registered vectorised predicates by name.
     Returns:
         An array of `rows` values of the expression's type.
@@ -43,6 +44,13 @@ def evaluate(
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, rows)
     return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+
+
+def evaluate_carried(expression: Expression, columns: Columns, rows: int) -> pa.Array:
+    """As `evaluate`, but a column alone is given as it is carried: for keys, which need no more."""
+    if isinstance(expression, Column):
+        return columns[expression.stream, expression.name]
+    return evaluate(expression, columns, rows)
 
 
 def filter_mask(
@@ -61,7 +69,7 @@ def _evaluate(
 ) -> Value:
     match expression:
         case Column(stream, name, _):
-            return columns[(stream, name)]
+            return widened(columns[(stream, name)])
         case Literal(value, kind):
             return pa.scalar(value, kind)
         case Call(function, args, kind):

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from streamjoin.errors import QueryError
-from streamjoin.plan.schema import type_name
+from streamjoin.plan.schema import VERSION, type_name
 from streamjoin.plan.types import BOOL, DIGITS_MAX, STRING, decimal
 
 
@@ -26,7 +26,7 @@ class Column:
     type: pa.DataType
 
     def __str__(self) -> str:
-        return f"{self.stream}.{self.name}"
+        return f"VERSION({self.stream})" if self.name == VERSION else f"{self.stream}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

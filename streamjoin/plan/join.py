@@ -8,13 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamjoin.plan.asof import AsOf
 from streamjoin.plan.coercion import cast
-from streamjoin.plan.expression import Expression
+from streamjoin.plan.expression import TRUE, Column, Expression
+from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.ordering import NEWER, OLDER, Ordering
 from streamjoin.plan.predicate import JoinPredicate, Range, equality_keys
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.types import column_type
-from streamjoin.plan.window import CountWindow, FullHistory, TimeWindow, Window
+from streamjoin.plan.window import CountWindow, FullHistory, R, TimeWindow, Window
 
 RESULT_TIME = "__time"
 """Engine column of a result: the latest event time among its tuples, in us."""
@@ -45,6 +47,11 @@ class JoinPlan:
             of their two tuples.
         main: the conjunct that the user wants as the main one, as text.
         feeds: rows leave the units with their time, because another stage joins them further.
+        kind: which rows leave besides pairs.
+        filter: what rows that leave must fulfil; whether they do changes nothing about who is matched.
+        untils: of an input that is a flow, the column that says up to when its tuples meet others.
+        asof: each row of R has one row of S at most, the latest of its key; None for pairs.
+        looked_up_by: what results are looked up by, if not by R's side of the main predicate.
     """
 
     streams: tuple[StreamSchema, StreamSchema]
@@ -60,6 +67,11 @@ class JoinPlan:
     ordering: Ordering = Ordering.NONE
     main: str | None = None
     feeds: bool = False
+    kind: JoinKind = JoinKind.INNER
+    filter: Expression = TRUE
+    untils: tuple[Column | None, Column | None] = (None, None)
+    asof: AsOf | None = None
+    looked_up_by: Expression | None = None
 
     @property
     def queries(self) -> tuple[JoinPlan, ...]:
@@ -103,13 +115,24 @@ class JoinPlan:
     @property
     def result_key(self) -> Expression | None:
         """What results are looked up by: R's side of the main predicate; None where nothing is indexed."""
+        return self.key_of(R)
+
+    def key_of(self, side: int) -> Expression | None:
+        """What an unmatched row of a side is looked up by: its own side of the main predicate, in the type of R's."""
+        if self.looked_up_by is not None:
+            return self.looked_up_by
         if self.predicate.equalities:
-            key = self.predicate.equalities[0].keys[0]
+            keys = self.predicate.equalities[0].keys
         elif self.predicate.ranges:
-            key = self.main_range.keys[0]
+            keys = self.main_range.keys
         else:
             return None
-        return cast(key, column_type(key.type))
+        return cast(keys[side], column_type(keys[R].type))
+
+    @property
+    def has_equal_keys(self) -> bool:
+        """Whether results are looked up by what an equality compares."""
+        return bool(self.predicate.equalities)
 
     @property
     def emitted(self) -> pa.Schema:
@@ -142,4 +165,9 @@ class JoinPlan:
     @property
     def counts_tuples(self) -> bool:
         """Whether each tuple needs its place in its stream."""
-        return isinstance(self.window, CountWindow) or self.ordering is not Ordering.NONE
+        return isinstance(self.window, CountWindow) or self.numbers_tuples
+
+    @property
+    def numbers_tuples(self) -> bool:
+        """Whether stored tuples keep their sequence numbers: results have an order, or rows are decided on."""
+        return self.ordering is not Ordering.NONE or bool(self.kind.decided)

@@ -16,7 +16,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from streamjoin.plan.coercion import call, cast
-from streamjoin.plan.expression import Call, Expression, Literal, conjunction, conjuncts, streams_of, walk
+from streamjoin.plan.expression import TRUE, Call, Expression, Literal, conjunction, conjuncts, streams_of, walk
 from streamjoin.plan.types import BOOL, DURATION_NS, comparison_type, embeds, is_instant, is_number, too_wide
 from streamjoin.plan.window import R, S
 
@@ -87,12 +87,19 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class JoinPredicate:
-    """The WHERE clause of a binary join, taken apart."""
+    """The condition of a binary join, taken apart.
 
-    selections: tuple[Expression, Expression]
+    Args:
+        selections: of R and of S, what their tuples must fulfil to be looked at.
+        eligible: of R and of S, what their tuples must fulfil to be matched; others are unmatched, and only an outer
+            or anti join asks for that.
+    """
+
+    selections: tuple[Expression, ...]
     equalities: tuple[Equality, ...]
     ranges: tuple[Range, ...]
     residual: tuple[Expression, ...]
+    eligible: tuple[Expression, ...] = (TRUE, TRUE)
 
     @property
     def whole(self) -> Expression:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -17,6 +17,9 @@ from streamjoin.errors import InputError
 
 ARRIVAL = "arrival"
 """The value of `time:` that stamps tuples at intake, for data without a time column."""
+
+VERSION = "__version"
+"""The column of a relation that says of which version a row is; queries read it by VERSION(name)."""
 
 EVENT_TIME_LIMIT_US = 2**62
 """Event times lie strictly inside +-2**62 us (about 146,000 years), so that differences fit into int64."""
@@ -106,6 +109,11 @@ def left_out(schema: pa.Schema) -> dict[str, str]:
     return found
 
 
+def is_reserved(name: str) -> bool:
+    """Whether columns of that name are the engine's."""
+    return name.startswith("__")
+
+
 def check_schema(schema: pa.Schema, what: str = "stream") -> None:
     """Refuse what none may have: no columns, too many, reserved names, or a name twice.
 
@@ -117,7 +125,7 @@ def check_schema(schema: pa.Schema, what: str = "stream") -> None:
         raise InputError(f"a {what} may have 1000 columns at most, this one has {len(schema.names)}")
     seen: set[str] = set()
     for name in schema.names:
-        if name.startswith("__"):
+        if is_reserved(name):
             raise InputError(f'column "{name}": names that begin with two underscores are reserved')
         if name in seen:
             raise InputError(f'column "{name}" is there twice; rename one')
@@ -138,6 +146,8 @@ class StreamSchema:
         time: the column that holds the event time, or `arrival`.
         time_unit: unit of an integer time column (s, ms, us); ignored for timestamps and dates.
         delay_us: D, the largest disorder inside which results are exact.
+        idle_us: a silence after which the stream holds the others back no longer; None for never.
+        is_relation: it is a finite table, whose rows have no time; `time` then says nothing.
     """
 
     name: str
@@ -145,11 +155,18 @@ class StreamSchema:
     time: str
     time_unit: str = "us"
     delay_us: int = 0
+    idle_us: int | None = None
+    is_relation: bool = False
 
     def __post_init__(self) -> None:
-        check_schema(self.columns)
+        check_schema(self.own_columns)
         if self.delay_us < 0:
             raise InputError("the delay must not be negative", field=f"streams.{self.name}.delay")
+        if self.idle_us is not None and self.idle_us <= 0:
+            raise InputError(
+                "is no span; give one such as 30s, or leave it out for a stream that is never idle",
+                field=f"streams.{self.name}.idle",
+            )
         if self.time_unit not in _TIME_UNITS_US:
             raise InputError(
                 f'"{self.time_unit}" is not a time unit; use s, ms or us', field=f"streams.{self.name}.time_unit"
@@ -171,6 +188,22 @@ class StreamSchema:
                 f"with time_unit{hint}",
                 field=f"streams.{self.name}.time",
             )
+
+    @staticmethod
+    def of_relation(name: str, columns: pa.Schema) -> StreamSchema:
+        """A relation as a query sees it."""
+        return StreamSchema(name, columns, ARRIVAL, is_relation=True)
+
+    @property
+    def own_columns(self) -> pa.Schema:
+        """Those that its source has."""
+        if not self.is_relation or VERSION not in self.columns.names:
+            return self.columns
+        return self.columns.remove(self.columns.names.index(VERSION))
+
+    def versioned(self) -> StreamSchema:
+        """A relation with the column of its version."""
+        return replace(self, columns=self.own_columns.append(pa.field(VERSION, pa.int64())))
 
     @property
     def time_unit_us(self) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.plan.expression import TRUE, Call, Column, Expression
 from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.predicate import Equality, JoinPredicate
 from streamjoin.plan.schema import StreamSchema
@@ -74,6 +75,12 @@ class SharedPlan:
                 raise UnsupportedError(
                     f"this is {query.window} where {self.names_of_queries[0]} is {first.window}; the queries of one "
                     "job all have windows of rows, or none has",
+                    field=f"queries.{name}.query",
+                )
+            if query.kind is not JoinKind.INNER:
+                raise UnsupportedError(
+                    f"{query.kind} JOIN says of each row whether it was matched, and cannot share a job with other "
+                    "queries; run it as a job of its own",
                     field=f"queries.{name}.query",
                 )
             if query.gathered != first.gathered:
@@ -148,6 +155,11 @@ class SharedPlan:
     def counts_tuples(self) -> bool:
         """See `JoinPlan`."""
         return self.queries[0].counts_tuples
+
+    @property
+    def numbers_tuples(self) -> bool:
+        """See `JoinPlan`."""
+        return self.queries[0].numbers_tuples
 
     @property
     def predicates(self) -> Mapping[str, Callable[..., Any]]:

@@ -60,7 +60,34 @@ class FullHistory:
         return "full history"
 
 
+@dataclass(frozen=True, slots=True)
+class Reaches:
+    """Each stream joins rows up to its own span newer than its tuples.
+
+    Args:
+        names: what the query calls its streams, in the order of FROM.
+        spans_us: the reach of each.
+    """
+
+    names: tuple[str, ...]
+    spans_us: tuple[int, ...]
+
+    def between(self, one: int, other: int) -> TimeWindow:
+        """What this says of two streams, by their numbers, as R and S."""
+        return TimeWindow(self.spans_us[other], self.spans_us[one])
+
+    def __str__(self) -> str:
+        spans = zip(self.names, self.spans_us, strict=True)
+        return f"within {', '.join(f'{format_us(span_us)} for {name}' for name, span_us in spans)}"
+
+
 Window: TypeAlias = TimeWindow | CountWindow | FullHistory
+
+
+def reach_us(window: TimeWindow | Reaches, number: int) -> int:
+    """How much newer than a tuple what it meets may be; a window of more than two streams has two equal sides."""
+    return window.spans_us[number] if isinstance(window, Reaches) else window.keeps_us(min(number, S))
+
 
 _UNITS_US = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -10,18 +10,25 @@ from sqlglot import exp
 
 from streamjoin.errors import InputError
 from streamjoin.index.layout import layout_of
-from streamjoin.plan.expression import Expression, conjunction
+from streamjoin.plan.aggregate import Groups
+from streamjoin.plan.expression import Expression, conjunction, conjuncts
 from streamjoin.plan.functions.table import FUNCTIONS
+from streamjoin.plan.grouping import feeding_select, joined_groups, stream_groups
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.predicate import JoinPredicate, analyse, led_by
+from streamjoin.plan.kinds import Join, Tree
+from streamjoin.plan.predicate import JoinPredicate, led_by
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import STREAMS_MAX, Cascade, Tree, cascade
-from streamjoin.plan.window import CountWindow, TimeWindow
+from streamjoin.plan.stages import STREAMS_MAX, Cascade
+from streamjoin.plan.tree import cascade, parts_of
+from streamjoin.plan.window import CountWindow, FullHistory, Reaches, TimeWindow, Window
+from streamjoin.query.asof import asof_join, bind_asof
 from streamjoin.query.condition import condition_over
-from streamjoin.query.joins import bind_conditions
+from streamjoin.query.grouping import Timed, bind_distinct, bind_groups, check_alone, is_grouped
+from streamjoin.query.joins import Joins, bind_joins, check_window, hidden_names
 from streamjoin.query.limits import room_to_recurse
 from streamjoin.query.parse import ParsedQuery, parse
 from streamjoin.query.predicates import RegisteredPredicate
+from streamjoin.query.relations import check_preserved, check_relations, sides_of_relations, window_over, with_versions
 from streamjoin.query.scope import Scope, look_up, suggest
 from streamjoin.query.select import bind_select
 from streamjoin.query.tokens import Words
@@ -30,12 +37,8 @@ from streamjoin.query.translator import Translator
 from streamjoin.query.using import merged_columns
 from streamjoin.settings.trees import NamedTree
 
-_SELECT_READS = {"expressions", "from_", "joins", "where"}
+_SELECT_READS = {"expressions", "from_", "joins", "where", "group", "having"}
 _TABLE_READS = {"this", "alias"}
-_SEMI_STREAM = (
-    "no operator joins a stream with a relation yet, which is a semi-stream join; until then register the table as "
-    "a stream, with its column of event time or with time: arrival"
-)
 _NESTED = "joins in brackets are not supported yet; write them one after the other"
 
 
@@ -43,7 +46,6 @@ def plan_query(
     text: str,
     streams: Mapping[str, StreamSchema],
     *,
-    relations: Collection[str] = (),
     predicates: Mapping[str, RegisteredPredicate] | None = None,
     index: str = "auto",
     archive_period_us: int | None = None,
@@ -54,7 +56,6 @@ def plan_query(
     return bind(
         parse(text),
         streams,
-        relations=relations,
         predicates=predicates,
         index=index,
         archive_period_us=archive_period_us,
@@ -67,7 +68,6 @@ def bind(
     parsed: ParsedQuery,
     streams: Mapping[str, StreamSchema],
     *,
-    relations: Collection[str] = (),
     predicates: Mapping[str, RegisteredPredicate] | None = None,
     index: str = "auto",
     archive_period_us: int | None = None,
@@ -77,42 +77,79 @@ def bind(
     """Give the names of a query their meaning: of two streams a join, of more a join after the other.
 
     Args:
-        streams: the streams a query may read, by name.
-        relations: names of tables on disk; a query that reads one is refused by name.
+        streams: the streams and relations that a query may read, by name.
         predicates: registered predicates by name; the plan holds those the query calls.
         index, archive_period_us: handed to the plan.
         main: the conjunct of the query that leads to candidates, as text; None for the best.
         tree: what is joined with what, by the names that the query gives; in the order of FROM unless given.
     Raises:
         QueryError: a name is unknown or ambiguous, or types do not fit; `span` says where.
-        UnsupportedQueryError: the query reads a relation, or not two to nine streams.
+        UnsupportedQueryError: the query reads no stream, or not two to nine streams and relations.
         InputError: an argument besides the query is wrong.
     """
-    registered = dict(predicates or {})
-    if hidden := sorted(name for name in registered if name.lower() in FUNCTIONS):
-        raise InputError(f'predicate "{hidden[0]}" has the name of a built-in function; register it under another')
+    registered = _registered(predicates or {})
     if archive_period_us is not None:
         _check_archive_period(archive_period_us, parsed)
     syntax, words = parsed.tree, parsed.words
     _check_parts(syntax, words)
-    names, read = _streams(syntax, words, streams, relations)
+    asof, grouped = asof_join(parsed), is_grouped(syntax, words) or parsed.distinct is not None
+    names, read = _streams(syntax, words, streams, streams_min=1 if grouped else 2)
+    check_relations(read, parsed, by_time=asof is not None)
+    read = with_versions(names, read, parsed)
+    syntax.set("joins", syntax.args.get("joins") or [])
     scope = Scope(words.source, names, read)
-    scope = replace(scope, merged=merged_columns(syntax.args["joins"], words, scope))
+    if asof is not None:
+        return _asof(asof, parsed, Translator(RULES, words, scope, registered), main, tree, archive_period_us, index)
+    scope = replace(
+        scope, merged=merged_columns(syntax.args["joins"], words, scope), hidden=hidden_names(syntax, words, names)
+    )
     translator = Translator(RULES, words, scope, registered)
-    if not syntax.expressions:
-        raise words.source.wrong("SELECT ONLINE needs at least one column", words.range(0))
     with room_to_recurse():
-        conditions = bind_conditions(syntax, translator)
-        select = bind_select(syntax, translator)
         common = partial(
             JoinPlan, index=index, archive_period_us=archive_period_us, predicates=translator.used, text=parsed.text
         )
-        if len(read) > 2:
-            return _staged(names, read, conditions, select, parsed, common, main, tree)
-        if tree is not None:
-            raise InputError("two streams are joined in one way; leave it out", field="operator.tree")
-        predicate = analyse(conjunction(conditions), (names[0], names[1]))
-        plan = common((read[0], read[1]), (names[0], names[1]), predicate, parsed.window, select, main=main)
+        joins = bind_joins(syntax, translator)
+        groups = _groups(parsed, translator, lambda: _timed(names, read, parsed))
+        select = bind_select(syntax, translator) if groups is None else feeding_select(groups)
+        if groups is not None and len(read) == 1:
+            check_alone(parsed, main, tree)
+            return stream_groups(read[0], names[0], joins.where, groups, translator.used, parsed.text)
+        window = window_over(names, read, parsed)
+        if len(read) > 2 or any(one.is_relation for one in read):
+            check_preserved(joins, read, parsed)
+            staged = _staged(names, read, joins, select, window, parsed, common, main, tree)
+            return staged if groups is None else joined_groups(staged, (), groups)
+        _check_no_tree(tree)
+        assert not isinstance(window, Reaches)
+        plan = _binary((names[0], names[1]), (read[0], read[1]), joins, select, window, parsed, common, main)
+    plan = _indexed(plan, main, index)
+    return plan if groups is None else joined_groups(plan, joins.conditions, groups)
+
+
+def _groups(parsed: ParsedQuery, translator: Translator, timed: Callable[[], Timed]) -> Groups | None:
+    """What GROUP BY or DISTINCT makes of rows; None without either."""
+    if parsed.tree.args.get("group"):
+        return bind_groups(parsed, translator, timed())
+    if parsed.distinct is not None:
+        return bind_distinct(bind_select(parsed.tree, translator), parsed, translator, timed())
+    return None
+
+
+def _check_no_tree(tree: NamedTree | None) -> None:
+    if tree is not None:
+        raise InputError("two streams are joined in one way; leave it out", field="operator.tree")
+
+
+def _timed(names: Sequence[str], read: Sequence[StreamSchema], parsed: ParsedQuery) -> Timed:
+    """The streams of a query, by name, and how near they are in time."""
+    if len(read) == 1:
+        return names, FullHistory()
+    streams = [name for name, one in zip(names, read, strict=True) if not one.is_relation]
+    return streams, window_over(names, read, parsed)
+
+
+def _indexed(plan: JoinPlan, main: str | None, index: str) -> JoinPlan:
+    """The plan, led by what the user wants as the main condition."""
     if main is not None:
         plan = replace(plan, predicate=_led_by(main, plan))
     if index != "auto":
@@ -121,44 +158,103 @@ def bind(
     return plan
 
 
+def _registered(predicates: Mapping[str, RegisteredPredicate]) -> dict[str, RegisteredPredicate]:
+    if hidden := sorted(name for name in predicates if name.lower() in FUNCTIONS):
+        raise InputError(f'predicate "{hidden[0]}" has the name of a built-in function; register it under another')
+    return dict(predicates)
+
+
+def _asof(
+    join: exp.Join,
+    parsed: ParsedQuery,
+    translator: Translator,
+    main: str | None,
+    tree: NamedTree | None,
+    archive_period_us: int | None,
+    index: str,
+) -> JoinPlan | Cascade:
+    settings = {"main": main, "tree": tree, "archive_period": archive_period_us, "index": index}
+    for name, given in settings.items():
+        if given not in (None, "auto"):
+            raise InputError("an ASOF JOIN is run in one way; leave it out", field=f"operator.{name}")
+    timed = translator.scope.names, parsed.window if isinstance(parsed.window, TimeWindow) else FullHistory()
+    with room_to_recurse():
+        groups = _groups(parsed, translator, lambda: timed)
+        select = bind_select(parsed.tree, translator) if groups is None else feeding_select(groups)
+        plan = bind_asof(join, parsed, translator, select)
+    return plan if groups is None else joined_groups(plan, conjuncts(plan.predicate.whole), groups)
+
+
 def _check_archive_period(archive_period_us: int, parsed: ParsedQuery) -> None:
     if archive_period_us < 1:
         raise InputError("the archive period is at least 1 us", field="operator.archive_period")
-    if not isinstance(parsed.window, TimeWindow):
+    if isinstance(parsed.window, CountWindow | FullHistory):
         raise InputError(
             f"an archive period is a span of time, and this join is {parsed.window}; leave it out",
             field="operator.archive_period",
         )
 
 
+def _binary(
+    names: tuple[str, str],
+    read: tuple[StreamSchema, StreamSchema],
+    joins: Joins,
+    select: tuple[tuple[str, Expression], ...],
+    window: Window,
+    parsed: ParsedQuery,
+    common: Callable[..., JoinPlan],
+    main: str | None,
+) -> JoinPlan:
+    (only,) = joins.clauses
+    check_window(only.kind, window, parsed.words, parsed.tree.args["joins"][0])
+    r, s = names
+    parts = parts_of(only.kind, only.on, joins.where, (frozenset([r]), frozenset([s])))
+    condition = conjunction(parts.filter)
+    return common(read, names, parts.predicate(names), window, select, main=main, kind=only.kind, filter=condition)
+
+
 def _staged(
     names: tuple[str, ...],
     read: tuple[StreamSchema, ...],
-    conditions: Sequence[Expression],
+    joins: Joins,
     select: tuple[tuple[str, Expression], ...],
+    window: Window | Reaches,
     parsed: ParsedQuery,
     common: Callable[..., JoinPlan],
     main: str | None,
     tree: NamedTree | None,
 ) -> Cascade:
-    window = parsed.window
     if main is not None:
         raise InputError(
-            "each stage of a join of three streams and more has a main condition of its own; leave it out",
+            "each stage of a join of three streams and more, or with a relation, has a main condition of its own; "
+            "leave it out",
             field="operator.main",
         )
     if isinstance(window, CountWindow) or (isinstance(window, TimeWindow) and window.before_us != window.after_us):
         raise parsed.words.source.unsupported(
             f"a window of rows or of two sides is for two streams, and this query joins {len(read)}; write one span of "
-            "time for all of them, such as WITHIN 10 SECONDS",
+            "time for all of them, such as WITHIN 10 SECONDS, or one for each, such as WITHIN 10 SECONDS FOR "
+            f"{names[0]}, 1 MINUTE FOR {names[1]}, ...",
             parsed.within,
         )
-    numbered = None if tree is None else _numbered(tree, names)
-    plan = cascade(read, names, conditions, select, window, common, parsed.text, numbered)
+    if joins.are_inner:
+        numbered = None if tree is None else _numbered(tree, names)
+        plan = cascade(read, names, joins.conditions, select, window, common, parsed.text, numbered)
+    elif tree is None:
+        sides = sides_of_relations(joins, read)
+        for clause, join, of_relations in zip(joins.clauses, parsed.tree.args["joins"], sides, strict=True):
+            if not of_relations:  # to which no row ever comes
+                check_window(clause.kind, window, parsed.words, join)
+        plan = cascade(read, names, joins.where, select, window, common, parsed.text, joins.tree)
+    else:
+        raise InputError(
+            "outer, semi and anti joins are joined as they are written; leave it out", field="operator.tree"
+        )
     for stage in plan.stages:
         try:
             for query in stage.plan.queries:
-                layout_of(query, 0)
+                if isinstance(query, JoinPlan):
+                    layout_of(query, 0)
         except InputError as wrong:
             raise InputError(f"stage {stage.number + 1}: {wrong.message}", field=wrong.field) from None
     return plan
@@ -170,7 +266,7 @@ def _numbered(tree: NamedTree, names: Sequence[str]) -> Tree:
 
     def numbered(part: NamedTree) -> Tree:
         if not isinstance(part, str):
-            return numbered(part[0]), numbered(part[1])
+            return Join(numbered(part[0]), numbered(part[1]))
         if part.lower() not in left:
             twice = any(part.lower() == name.lower() for name in names)
             raise InputError(
@@ -209,24 +305,28 @@ def _check_parts(tree: exp.Select, words: Words) -> None:
             where = words.range_of(node) if isinstance(node, exp.Expr) else words.range(0)
             raise words.source.unsupported(
                 f'"{words.source.snippet(where)}" belongs to a clause that is not supported; a query is '
-                "SELECT ONLINE ... FROM R, S WHERE ... WITHIN ...",
+                "SELECT ONLINE ... FROM R, S WHERE ... WITHIN ... GROUP BY ... HAVING ...",
                 where,
             )
 
 
 def _streams(
-    tree: exp.Select, words: Words, streams: Mapping[str, StreamSchema], relations: Collection[str]
+    tree: exp.Select, words: Words, streams: Mapping[str, StreamSchema], streams_min: int
 ) -> tuple[tuple[str, ...], tuple[StreamSchema, ...]]:
     """What the query calls its streams, and the streams."""
     source = words.source
+    if not tree.expressions and tree.args.get("from_"):
+        raise words.source.wrong("SELECT ONLINE needs at least one column", words.range(0))
     if (start := tree.args.get("from_")) is None:
         raise source.wrong("the query has no FROM; a join reads two streams, such as FROM R, S", words.range(0))
     joins: list[exp.Join] = tree.args.get("joins") or []
     tables: list[exp.Expr] = [start.this, *(join.this for join in joins)]
-    found = [_stream(table, words, streams, relations) for table in tables]
-    if len(found) < 2:
+    found = [_stream(table, words, streams) for table in tables]
+    if len(found) < streams_min:
         raise source.unsupported(
-            "a join needs two streams; write FROM R, S, or the same stream twice with two names", words.range_of(start)
+            "a join needs two streams; write FROM R, S, or the same stream twice with two names; one stream alone can "
+            "be grouped, with GROUP BY R.k, TUMBLE(1 MINUTE)",
+            words.range_of(start),
         )
     if len(found) > STREAMS_MAX:
         raise source.unsupported(
@@ -250,9 +350,7 @@ def _joins_tables(inside: exp.Expr) -> bool:
     return isinstance(inside, exp.Table) and bool(inside.args.get("joins"))
 
 
-def _stream(
-    table: exp.Expr, words: Words, streams: Mapping[str, StreamSchema], relations: Collection[str]
-) -> tuple[str, StreamSchema]:
+def _stream(table: exp.Expr, words: Words, streams: Mapping[str, StreamSchema]) -> tuple[str, StreamSchema]:
     where = words.range_of(table)
     if table.args.get("joins") or (isinstance(table, exp.Paren | exp.Subquery) and _joins_tables(table.this)):
         raise words.source.unsupported(_NESTED, where)
@@ -268,8 +366,6 @@ def _stream(
         raise words.source.unsupported("the columns of a stream cannot be renamed in FROM; use AS in SELECT", where)
     name = table.this.name
     stream = look_up(name, streams)
-    if stream is None and look_up(name, {own: own for own in relations}) is not None:
-        raise words.source.unsupported(f'"{name}" is a relation; {_SEMI_STREAM}', where)
     if stream is None:
         raise words.source.wrong(f'there is no stream "{name}"; {suggest(name, {own: own for own in streams})}', where)
     return alias.name if alias is not None else name, stream

@@ -14,17 +14,20 @@ from streamjoin.plan.functions import rounding
 from streamjoin.plan.functions.table import PUBLIC_FUNCTIONS
 from streamjoin.plan.schema import type_name
 from streamjoin.plan.types import BOOL, is_number
+from streamjoin.query.aggregates import AGGREGATES as KNOWN
 from streamjoin.query.predicates import RegisteredPredicate
+from streamjoin.query.relations import VERSION_CALL, version_of
 from streamjoin.query.scope import look_up, suggest
 from streamjoin.query.tokens import CALL_MARK, CALLABLE, SYNONYMS
 from streamjoin.query.translator import Translator, refuse
 
-AGGREGATES = frozenset(
+OF_GROUPS = frozenset(
     (
-        *("sum", "count", "avg", "mean", "min", "max", "stddev", "variance", "median", "quantile", "mode"),
+        *(*KNOWN, "window_start", "window_end", "median", "quantile", "mode", "approx_quantile"),
         *("first", "last", "any_value", "count_if", "array_agg", "string_agg", "listagg", "approx_count_distinct"),
     )
 )
+"""What people may write as an aggregate function, there or not."""
 
 
 def call_by_name(translator: Translator, node: exp.Anonymous) -> Expression:
@@ -35,6 +38,8 @@ def call_by_name(translator: Translator, node: exp.Anonymous) -> Expression:
     name = marked.removeprefix(CALL_MARK)
     if registered := look_up(name, {own: (own, predicate) for own, predicate in translator.predicates.items()}):
         return _registered(translator, *registered, node)
+    if name.lower() == VERSION_CALL:
+        return version_of(translator, node)
     function = SYNONYMS.get(name.lower(), name.lower())
     if function in CALLABLE:
         args = [translator.expression(arg) for arg in _checked(node, function, translator)]
@@ -43,14 +48,20 @@ def call_by_name(translator: Translator, node: exp.Anonymous) -> Expression:
             digits = args[1].value  # type: ignore[union-attr]
             return found if digits is None else replace(found, type=rounding.rounded_type(found.type, digits))
         return found
-    if name.lower() in AGGREGATES:
+    if name.lower() in OF_GROUPS:
         hint = {"min": "; of two values, write LEAST", "max": "; of two values, write GREATEST"}.get(name.lower(), "")
-        raise translator.words.source.unsupported(
-            f"{name.upper()}: aggregation is not supported yet; select the joined columns and aggregate the result "
-            f"stream{hint}",
-            translator.place(node),
+        if name.lower() not in (*KNOWN, "window_start", "window_end"):
+            raise translator.words.source.unsupported(
+                f"{name.upper()} is not supported yet; aggregate functions are {', '.join(map(str.upper, KNOWN))}",
+                translator.place(node),
+            )
+        raise translator.wrong(
+            f"{name.upper()} is computed of groups, in the SELECT list and HAVING of a query with GROUP BY and a "
+            f"window, such as GROUP BY R.k, TUMBLE(1 MINUTE){hint}",
+            node,
         )
-    known = {own: own.upper() for own in PUBLIC_FUNCTIONS} | {own: own for own in translator.predicates}
+    known = {own: own.upper() for own in (*PUBLIC_FUNCTIONS, VERSION_CALL)}
+    known |= {own: own for own in translator.predicates}
     raise translator.wrong(f"there is no function {name}; {suggest(name, known)}", node)
 
 

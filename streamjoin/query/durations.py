@@ -28,9 +28,11 @@ def singular(unit: str) -> str:
     return upper[:-1] if upper.endswith("S") else upper
 
 
-def parse_span_us(number: str, unit: str) -> int:
+def parse_span_us(number: str, unit: str, *, hint: str = "") -> int:
     """Whole microseconds in `number` units, such as ("1.5", "seconds").
 
+    Args:
+        hint: the end of the sentence that says that it is too long.
     Raises:
         QueryError: without a place; the unit has no fixed length, or the number is too large, not finite, or does
             not come to whole microseconds.
@@ -44,10 +46,10 @@ def parse_span_us(number: str, unit: str) -> int:
         raise QueryError(f'"{number}" is not a number')
     # float first: an exact number with a three-digit exponent is long, and far outside anyway.
     if abs(float(number)) * UNITS_US[name] > 2 * SPAN_US_MAX:
-        raise QueryError(f"{number} {unit} is longer than 100 years; drop WITHIN to keep everything")
+        raise QueryError(f"{number} {unit} is longer than 100 years{hint}")
     span_us = Decimal(number) * UNITS_US[name]
     if abs(span_us) > SPAN_US_MAX:
-        raise QueryError(f"{number} {unit} is longer than 100 years; drop WITHIN to keep everything")
+        raise QueryError(f"{number} {unit} is longer than 100 years{hint}")
     if span_us != span_us.to_integral_value():
         raise QueryError(f"{number} {unit} is not a whole number of microseconds")
     return int(span_us)

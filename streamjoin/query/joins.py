@@ -1,51 +1,205 @@
-"""What a query's ON, USING and WHERE ask for, as one list of conditions."""
+"""What a query's joins are, and what their ON, USING and WHERE ask for."""
 
 from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
 from sqlglot import TokenType, exp
 
 from streamjoin.plan.expression import Expression, conjuncts, streams_of
+from streamjoin.plan.kinds import Join, JoinKind, Tree
+from streamjoin.plan.window import CountWindow, FullHistory, Reaches, Window
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
 from streamjoin.query.translator import Translator
 
 
-def bind_conditions(tree: exp.Select, translator: Translator) -> list[Expression]:
-    """All that must hold of a result, in the order in which it is written.
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One comma or JOIN of FROM.
+
+    Args:
+        joined: the number of the stream that it brings.
+        on: the conjuncts of its ON and USING.
+    """
+
+    joined: int
+    kind: JoinKind
+    on: tuple[Expression, ...]
+    is_comma: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Joins:
+    """What FROM and WHERE of a query ask for.
+
+    Args:
+        clauses: in the order in which they are written.
+        where: the conjuncts of WHERE.
+    """
+
+    clauses: tuple[Clause, ...]
+    where: tuple[Expression, ...]
+
+    @property
+    def are_inner(self) -> bool:
+        """Whether all conditions may be taken together, whatever is joined first."""
+        return all(clause.kind is JoinKind.INNER for clause in self.clauses)
+
+    @property
+    def conditions(self) -> tuple[Expression, ...]:
+        """All that must hold of a result, in the order in which it is written; inner joins only."""
+        return (*(part for clause in self.clauses for part in clause.on), *self.where)
+
+    @property
+    def tree(self) -> Tree:
+        """What is joined with what: JOIN binds tighter than the comma, and joins run from left to right."""
+        groups: list[Tree] = [0]
+        for clause in self.clauses:
+            if clause.is_comma:
+                groups.append(clause.joined)
+            else:
+                groups[-1] = Join(groups[-1], clause.joined, clause.kind, clause.on)
+        return reduce(Join, groups)
+
+
+def kind_of(join: exp.Join, words: Words) -> JoinKind:
+    """What kind of join a clause is.
 
     Raises:
-        QueryError: a condition cannot be bound, one is missing, or ON reads a stream that is joined later.
+        UnsupportedQueryError: there is no such kind here.
+    """
+    if any(part and key not in _READS for key, part in join.args.items()):
+        raise words.source.unsupported("there is no such join here; joins are " + _KNOWN, words.range_of(join))
+    written = " ".join(part for part in (join.args.get("side"), join.args.get("kind")) if part)
+    if written not in _KINDS:
+        raise words.source.unsupported(f"there is no {written} JOIN here; joins are {_KNOWN}", words.range_of(join))
+    if written == "CROSS" and join.args.get("using"):
+        raise words.source.wrong("CROSS JOIN takes no USING; write JOIN", words.range_of(join.args["using"][0]))
+    return _KINDS[written]
+
+
+_READS = ("this", "on", "using", "kind", "side")
+_KINDS = {
+    "": JoinKind.INNER,
+    "INNER": JoinKind.INNER,
+    "CROSS": JoinKind.INNER,
+    "LEFT": JoinKind.LEFT,
+    "LEFT OUTER": JoinKind.LEFT,
+    "RIGHT": JoinKind.RIGHT,
+    "RIGHT OUTER": JoinKind.RIGHT,
+    "FULL": JoinKind.FULL,
+    "FULL OUTER": JoinKind.FULL,
+    "LEFT SEMI": JoinKind.SEMI,
+    "SEMI": JoinKind.SEMI,
+    "LEFT ANTI": JoinKind.ANTI,
+    "ANTI": JoinKind.ANTI,
+}
+_KNOWN = "INNER, CROSS, LEFT, RIGHT and FULL JOIN, LEFT SEMI JOIN and LEFT ANTI JOIN"
+
+
+def bind_joins(tree: exp.Select, translator: Translator) -> Joins:
+    """The joins of a query and their conditions.
+
+    Raises:
+        QueryError: a condition cannot be bound, one is missing, or one reads a stream that it cannot see.
         UnsupportedQueryError: a join of another kind.
     """
-    found: list[Expression] = []
+    words, scope = translator.words, translator.scope
+    clauses: list[Clause] = []
     joins: list[exp.Join] = tree.args["joins"]
-    merged = iter(translator.scope.merged)
+    merged = iter(scope.merged)
+    hidden: set[str] = set()
     for number, join in enumerate(joins, 1):
-        _check_kind(join, translator.words)
+        kind = kind_of(join, words)
+        on: list[Expression] = []
         for node in join.args.get("using") or ():
             one = next(merged)
-            found.append(translator.compare("eq", one.left, one.columns[-1], node))
-        if (on := join.args.get("on")) is not None:
-            condition = translator.condition(on)
-            _check_reads(condition, number, on, translator)
-            found += conjuncts(condition)
-    if place := _join_without_condition(translator.words, joins):
-        raise translator.words.source.wrong(
-            "JOIN needs a condition; write ON R.k = S.k, or FROM R, S for every pair in the window", place
+            on.append(translator.compare("eq", one.left, one.columns[-1], node))
+        if (condition := join.args.get("on")) is not None:
+            found = translator.condition(condition)
+            _check_reads(found, number, condition, translator)
+            check_hidden(found, hidden, translator, condition)
+            on += conjuncts(found)
+        clauses.append(Clause(number, kind, tuple(on), _is_comma(join, words)))
+        if not kind.gives_pairs:
+            hidden.add(scope.names[number])
+    if place := _join_without_condition(words, joins):
+        instead = (
+            ", or FROM R, S for every pair in the window"
+            if all(clause.kind is JoinKind.INNER for clause in clauses)
+            else ""
         )
-    if (where := tree.args.get("where")) is not None:
-        found += conjuncts(translator.condition(where.this))
-    return found
+        raise words.source.wrong(f"JOIN needs a condition; write ON R.k = S.k{instead}", place)
+    translator.scope = replace(scope, is_behind=True)
+    where: Sequence[Expression] = ()
+    if (node := tree.args.get("where")) is not None:
+        found = translator.condition(node.this)
+        check_hidden(found, hidden, translator, node.this)
+        where = conjuncts(found)
+    bound = Joins(tuple(clauses), tuple(where))
+    if not bound.are_inner:
+        _check_groups(bound, joins, translator)
+    return bound
 
 
-def _check_kind(join: exp.Join, words: Words) -> None:
-    if any(part and key not in ("this", "on", "using", "kind") for key, part in join.args.items()):
-        raise words.source.unsupported("only inner joins are supported yet", words.range_of(join))
-    kind = join.args.get("kind", "")
-    if kind not in ("", "INNER", "CROSS"):
-        raise words.source.unsupported(f"{kind} JOIN is not supported yet", words.range_of(join))
-    if kind == "CROSS" and join.args.get("using"):
-        raise words.source.wrong("CROSS JOIN takes no USING; write JOIN", words.range_of(join.args["using"][0]))
+def hidden_names(tree: exp.Select, words: Words, names: Sequence[str]) -> frozenset[str]:
+    """The streams that semi and anti joins look into: of these no column comes out."""
+    joins: list[exp.Join] = tree.args["joins"]
+    return frozenset(name for name, join in zip(names[1:], joins, strict=True) if not kind_of(join, words).gives_pairs)
+
+
+def check_window(kind: JoinKind, window: Window | Reaches, words: Words, join: exp.Join) -> None:
+    """Refuse a window in which rows of a kind of join would wait for ever.
+
+    Raises:
+        UnsupportedQueryError: the reason.
+    """
+    where = words.range_of(join)
+    if isinstance(window, CountWindow) and kind.decided:
+        raise words.source.unsupported(
+            f"{kind} JOIN says of each row whether it was matched, for which it needs a span of time, such as WITHIN "
+            "10 SECONDS; windows of rows are for inner joins",
+            where,
+        )
+    if isinstance(window, FullHistory) and kind.preserved:
+        raise words.source.unsupported(
+            f"over full history no row of {kind} JOIN is ever known to be unmatched, as a partner may still come; "
+            "write a span of time, such as WITHIN 1 HOUR",
+            where,
+        )
+
+
+def check_hidden(expression: Expression, hidden: Collection[str], translator: Translator, node: exp.Expr) -> None:
+    """What a semi or anti join looks for, only its own ON can read.
+
+    Raises:
+        QueryError: an expression reads it.
+    """
+    if seen := sorted(streams_of(expression) & set(hidden)):
+        raise translator.words.source.wrong(
+            f"{seen[0]} is joined by LEFT SEMI or LEFT ANTI JOIN, which gives rows of the streams before it only; read "
+            f"{seen[0]} in that ON",
+            translator.place(node),
+        )
+
+
+def _check_groups(bound: Joins, joins: Sequence[exp.Join], translator: Translator) -> None:
+    """Where not all joins are inner, ON reads what it joins: JOIN binds tighter than the comma."""
+    names, first = translator.scope.names, 0
+    for clause in bound.clauses:
+        first = clause.joined if clause.is_comma else first
+        seen = set(names[first : clause.joined + 1])
+        for part in clause.on:
+            if outside := sorted(streams_of(part) - seen, key=names.index):
+                node = joins[clause.joined - 1]
+                raise translator.words.source.wrong(
+                    f"this ON reads {outside[0]}, which a comma separates from it: JOIN binds tighter than the comma; "
+                    "write the condition in WHERE, or CROSS JOIN in place of the comma",
+                    translator.words.range_of(node.args.get("on") or node),
+                )
 
 
 def _check_reads(condition: Expression, joined: int, node: exp.Expr, translator: Translator) -> None:

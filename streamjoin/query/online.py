@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from sqlglot import TokenType
 
-from streamjoin.query.source import SNIPPET_MAX
+from streamjoin.query.source import SNIPPET_MAX, Range
 from streamjoin.query.tokens import Words
 
 
-def take_online(words: Words) -> Words:
-    """The words without ONLINE.
+def take_online(words: Words) -> tuple[Words, Range | None]:
+    """The words without ONLINE and DISTINCT, and where DISTINCT stands; None without it.
 
     Raises:
         QueryError: the query does not begin with SELECT ONLINE, or is more than one query.
-        UnsupportedQueryError: SELECT DISTINCT ONLINE.
     """
     source = words.source
     first = words.text(words.tokens[0])
@@ -29,10 +28,12 @@ def take_online(words: Words) -> Words:
         corrected = " ".join((source.text[:end] + " ONLINE" + source.text[end:]).split())
         shown = corrected if len(corrected) <= 200 else corrected[:197] + "..."
         raise source.wrong(f"a join over streams is SELECT ONLINE; write: {shown}", words.range(0, online - 1))
-    for place in (online - 1, online + 1):
-        if words.is_word(place, "DISTINCT"):
-            raise source.unsupported(
-                "DISTINCT is not supported yet; remove it, an online join gives each pair of tuples once",
-                words.range(place),
-            )
-    return words.without(online, online + 1)
+    distinct = next((place for place in (online - 1, online + 1) if words.is_word(place, "DISTINCT")), None)
+    if distinct is None:
+        return words.without(online, online + 1), None
+    if words.is_word(distinct + 1, "ON"):
+        raise source.unsupported(
+            "DISTINCT ON is not supported; write GROUP BY with ARG_MIN or ARG_MAX", words.range(distinct, distinct + 1)
+        )
+    lower = min(online, distinct)
+    return words.without(lower, lower + 2), words.range(distinct)

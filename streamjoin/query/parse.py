@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from streamjoin.errors import QueryError
-from streamjoin.plan.window import Window
+from streamjoin.query.changing import WrittenChanges, take_changes
+from streamjoin.query.hopping import WrittenWindow, take_hopping
 from streamjoin.query.limits import NESTING_MAX, check_nesting, check_text, room_to_recurse
 from streamjoin.query.online import take_online
 from streamjoin.query.refused import check_words
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import DIALECT, Words, for_parser, read_words
-from streamjoin.query.within import take_within
+from streamjoin.query.within import Asked, take_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,19 @@ class ParsedQuery:
         tree: the query without ONLINE and WITHIN.
         words: the words the tree was made from; they give its places.
         within: where WITHIN stands.
+        windows: the windows that groups are made in.
+        changes: what is said of groups that change.
+        distinct: where DISTINCT stands.
     """
 
     text: str
-    window: Window
+    window: Asked
     tree: exp.Select
     words: Words
     within: Range
+    windows: WrittenWindow | None = None
+    changes: WrittenChanges = field(default_factory=WrittenChanges)
+    distinct: Range | None = None
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -52,9 +59,12 @@ def parse(text: str) -> ParsedQuery:
     check_text(text)
     words = read_words(text)
     check_nesting(words.source, words.tokens)
-    words, window, within = take_within(take_online(words))
+    words, distinct = take_online(words)
+    words, changes = take_changes(words)
+    words, window, within = take_within(words)
     check_words(words)
-    return ParsedQuery(text, window, syntax_tree(words), words, within)
+    words, windows = take_hopping(words)
+    return ParsedQuery(text, window, syntax_tree(words), words, within, windows, changes, distinct)
 
 
 def syntax_tree(words: Words) -> exp.Select:

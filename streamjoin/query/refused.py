@@ -12,18 +12,15 @@ from sqlglot import TokenType
 
 from streamjoin.query.tokens import Words
 
-_AGGREGATION = "aggregation is not supported yet; select the joined columns and aggregate the result stream"
 _ORDER = "a stream has no end to sort by, so ORDER BY, LIMIT and OFFSET are not supported; sort the result"
 _SETS = "UNION, INTERSECT and EXCEPT are not supported yet; run one query for each part"
 _SUBQUERY = "subqueries and WITH are not supported yet; register the inner query as a stream of its own"
-_OUTER = "outer, semi, anti and as-of joins are not supported yet; write FROM R JOIN S ON ... for pairs that match"
+_POSITIONAL = "there is no POSITIONAL JOIN here: rows of streams have no common order; write FROM R JOIN S ON ..."
 _NATURAL = "NATURAL is not supported yet; name the columns, such as USING (k)"
 _WINDOW_FUNCTION = "window functions are not supported yet; the window of a join is its WITHIN clause"
 _TABLES = "only registered streams can stand in FROM, not LATERAL, PIVOT or table functions"
 
 KEYWORDS = {
-    TokenType.GROUP_BY: _AGGREGATION,
-    TokenType.HAVING: _AGGREGATION,
     TokenType.ORDER_BY: _ORDER,
     TokenType.LIMIT: _ORDER,
     TokenType.UNION: _SETS,
@@ -38,8 +35,6 @@ KEYWORDS = {
     TokenType.PIVOT: _TABLES,
     TokenType.UNPIVOT: _TABLES,
 }
-_JOIN_WORDS = ("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "ASOF", "POSITIONAL")
-
 SYMBOLS = frozenset(("(", ")", ",", ".", "=", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "::"))
 _INSTEAD = {
     "==": "write =",
@@ -80,8 +75,8 @@ def check_words(words: Words) -> None:
         kind = words.kind(place)
         if kind in KEYWORDS:
             raise words.source.unsupported(KEYWORDS[kind], words.range(place))
-        if words.is_word(place, *_JOIN_WORDS) and words.is_word(place + 1, "JOIN", *_JOIN_WORDS):
-            raise words.source.unsupported(_OUTER, words.range(place, place + 1))
+        if words.is_word(place, "POSITIONAL") and words.is_word(place + 1, "JOIN"):
+            raise words.source.unsupported(_POSITIONAL, words.range(place, place + 1))
         if kind == TokenType.USING:
             _check_using(words, place)
         if words.is_word(place, "EXTRACT") and words.kind(place + 1) == TokenType.L_PAREN:

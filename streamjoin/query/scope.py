@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeVar
 
 from streamjoin.plan.expression import Column, Expression
-from streamjoin.plan.schema import StreamSchema, left_out
+from streamjoin.plan.schema import StreamSchema, is_reserved, left_out
 from streamjoin.query.source import Range, Source
 
 Named = TypeVar("Named")
 
 _LISTED_MAX = 12
+_PLAIN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,19 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a query reads, under the names it gives it: two streams, or the results of a join."""
+    """What a query reads, under the names it gives it: two streams, or the results of a join.
+
+    Args:
+        hidden: the streams of which no column comes out: a semi or anti join gives none of theirs.
+        is_behind: what is read now stands behind the joins, so a name alone means no column of `hidden`.
+    """
 
     source: Source
     names: tuple[str, ...]
     streams: tuple[StreamSchema, ...]
     merged: tuple[Merged, ...] = ()
+    hidden: frozenset[str] = frozenset()
+    is_behind: bool = False
 
     @property
     def widest(self) -> tuple[Merged, ...]:
@@ -63,6 +72,8 @@ class Scope:
         fits = [column for column in found if column] or [
             column for side in sides for column in self._any_case(side, written)
         ]
+        if stream is None and self.is_behind:
+            fits = [column for column in fits if column.stream not in self.hidden] or fits
         if stream is None and (one := self.merged_of(fits)):
             return one.value
         if len(fits) == 1:
@@ -72,8 +83,8 @@ class Scope:
             raise self.source.wrong(f'"{written}" can be {both}; write which', where)
         known: dict[str, str] = {}
         for side in sides:
-            for column in self.streams[side].columns.names:
-                full = f"{self.names[side]}.{column}"
+            for column in self.streams[side].own_columns.names:
+                full = f"{self.names[side]}.{_as_written(column)}"
                 known[column] = f"{known[column]} or {full}" if column in known else full
         wanted = f"{stream[0]}.{written}" if stream else written
         if fields := [full for column, full in known.items() if column.lower().startswith(f"{written.lower()}.")]:
@@ -81,8 +92,13 @@ class Scope:
         for side in sides:
             for column, kind in left_out(self.streams[side].columns).items():
                 if column.lower() == written.lower():
+                    if is_reserved(column):
+                        reserved = f'column "{wanted}": names that begin with two underscores are reserved; rename it'
+                        raise self.source.wrong(reserved, where)
                     raise self.source.wrong(f'column "{wanted}" is {kind[:60]}, which no stream can have', where)
-        raise self.source.wrong(f'there is no column "{wanted}"; {suggest(written, known)}', where)
+        quoted = stream is None and self.source.text[where[0]] == '"'
+        hint = f"; a text stands in single quotes: '{wanted}'" if quoted else ""
+        raise self.source.wrong(f'there is no column "{wanted}"; {suggest(written, known)}{hint}', where)
 
     def column_at(self, parts: Sequence[tuple[str, Range]]) -> Expression:
         """The column that names with dots between them mean: `k`, `s.k`, and of a struct `s.a.b` or `a.b`.
@@ -100,12 +116,16 @@ class Scope:
         whole = f"{first}.{inside}"
         is_stream = any(own.lower() == first.lower() for own in self.names)
         of_stream = is_stream and self._knows(self.side(first, at), inside)
-        if not of_stream and any(self._knows(side, whole) for side in range(len(self.streams))):
+        if not of_stream and self.has(whole):
             return self.column(None, (whole, where))
         return self.column((first, at), (inside, where))
 
+    def has(self, name: str) -> bool:
+        """Whether a name alone is a column's."""
+        return any(self._knows(side, name) for side in range(len(self.streams)))
+
     def _knows(self, side: int, name: str) -> bool:
-        return any(own.lower() == name.lower() for own in self.streams[side].columns.names)
+        return any(own.lower() == name.lower() for own in self.streams[side].own_columns.names)
 
     def side(self, name: str, where: Range) -> int:
         """0 or 1: the stream the query calls `name`."""
@@ -122,7 +142,7 @@ class Scope:
 
     def all_of(self, side: int) -> list[Column]:
         """Every column of one side, in the stream's order."""
-        columns = self.streams[side].columns
+        columns = self.streams[side].own_columns
         return [Column(self.names[side], name, kind) for name, kind in zip(columns.names, columns.types, strict=True)]
 
     def merged_of(self, columns: Collection[Column]) -> Merged | None:
@@ -138,11 +158,16 @@ class Scope:
         return fits[0] if len(fits) == 1 else None
 
     def _exact(self, side: int, name: str) -> Column | None:
-        columns = self.streams[side].columns
+        columns = self.streams[side].own_columns
         return Column(self.names[side], name, columns.field(name).type) if name in columns.names else None
 
     def _any_case(self, side: int, name: str) -> list[Column]:
         return [column for column in self.all_of(side) if column.name.lower() == name.lower()]
+
+
+def _as_written(column: str) -> str:
+    """A column's name as a query writes it: in double quotes if it would be read as something else."""
+    return column if _PLAIN.fullmatch(column) else '"' + column.replace('"', '""') + '"'
 
 
 def look_up(name: str, table: Mapping[str, Named]) -> Named | None:

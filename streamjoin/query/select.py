@@ -16,7 +16,9 @@ from sqlglot import exp
 
 from streamjoin.plan.coercion import cast
 from streamjoin.plan.expression import Column, Expression
+from streamjoin.plan.schema import VERSION
 from streamjoin.plan.types import column_type
+from streamjoin.query.joins import check_hidden
 from streamjoin.query.source import Range, Source
 from streamjoin.query.translator import Translator
 
@@ -39,15 +41,19 @@ class Item:
             return self.alias
         if self.field is not None:
             return self.field
-        return self.expression.name if isinstance(self.expression, Column) else f"column_{self.position}"
+        return _called(self.expression) if isinstance(self.expression, Column) else f"column_{self.position}"
 
     @property
     def long_name(self) -> str:
         """What it is called otherwise."""
         if self.alias is None and isinstance(self.expression, Column):
-            name = self.expression.name if self.field is None else self.expression.name.replace(".", "_")
+            name = _called(self.expression) if self.field is None else self.expression.name.replace(".", "_")
             return f"{self.expression.stream}_{name}"
         return self.short_name
+
+
+def _called(column: Column) -> str:
+    return "version" if column.name == VERSION else column.name
 
 
 def bind_select(tree: exp.Select, translator: Translator) -> tuple[tuple[str, Expression], ...]:
@@ -59,7 +65,24 @@ def bind_select(tree: exp.Select, translator: Translator) -> tuple[tuple[str, Ex
     items: list[Item] = []
     for node in tree.expressions:
         items.extend(_items(node, len(items), translator))
-    return _named(items, translator.words.source)
+    return named(items, translator.words.source)
+
+
+def alias_of(node: exp.Expr, translator: Translator) -> str | None:
+    """What an item is called by AS; None without it.
+
+    Raises:
+        QueryError: no column can be called so.
+    """
+    if type(node) is not exp.Alias:
+        return None
+    if not node.alias.strip() or node.alias.startswith("__"):
+        raise translator.wrong(
+            f'"{node.alias}" cannot be the name of a column: names are not empty, and do not begin with two '
+            "underscores",
+            node,
+        )
+    return node.alias
 
 
 def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
@@ -67,24 +90,22 @@ def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
     if type(node) is exp.Star and not any(node.args.values()):
         scope = translator.scope
         merged = [(one.value, one.columns[0].name) for one in scope.widest]
-        every = [column for side in range(len(scope.streams)) for column in scope.all_of(side)]
+        seen = [side for side, name in enumerate(scope.names) if name not in scope.hidden]
+        every = [column for side in seen for column in scope.all_of(side)]
         others = [column for column in every if scope.merged_of([column]) is None]
         named = [*merged, *((column, None) for column in others)]
         return [Item(column, name, before + place, where) for place, (column, name) in enumerate(named, 1)]
     if type(node) is exp.Column and type(node.this) is exp.Star and not any(node.this.args.values()):
         table = node.args["table"]
         columns = translator.scope.all_of(translator.scope.side(table.name, translator.place(table)))
+        for column in columns[:1]:
+            check_hidden(column, translator.scope.hidden, translator, node)
         return [Item(column, None, before + place, where) for place, column in enumerate(columns, 1)]
-    alias = None
+    alias = alias_of(node, translator)
     if type(node) is exp.Alias:
-        alias = node.alias
-        if not alias.strip() or alias.startswith("__"):
-            raise translator.words.source.wrong(
-                f'"{alias}" cannot be the name of a column: names are not empty, and do not begin with two underscores',
-                where,
-            )
         node = node.this
     expression = translator.expression(node)
+    check_hidden(expression, translator.scope.hidden, translator, node)
     if alias is None and type(node) is exp.Column and not node.args.get("table"):
         alias = next((one.columns[0].name for one in translator.scope.merged if one.value is expression), None)
     if pa.types.is_null(expression.type):
@@ -94,7 +115,12 @@ def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
     return [Item(expression, alias, before + 1, where, node.name if is_field else None)]
 
 
-def _named(items: list[Item], source: Source) -> tuple[tuple[str, Expression], ...]:
+def named(items: list[Item], source: Source) -> tuple[tuple[str, Expression], ...]:
+    """Items with their final names.
+
+    Raises:
+        QueryError: two have one name.
+    """
     short = Counter(item.short_name.lower() for item in items)
     taken: dict[str, Item] = {}
     select = []

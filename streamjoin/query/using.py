@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 from sqlglot import exp
 
-from streamjoin.plan.coercion import cast
+from streamjoin.plan.coercion import call, cast
 from streamjoin.plan.expression import Column, Expression
+from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.types import comparison_type, is_number
+from streamjoin.query.joins import kind_of
 from streamjoin.query.scope import Merged, Scope, suggest
 from streamjoin.query.tokens import Words
 
@@ -31,7 +33,7 @@ def merged_columns(joins: Sequence[exp.Join], words: Words, scope: Scope) -> tup
             right = _column(node, joined, words, scope)
             if any(one.columns[-1] == right for one in here):
                 raise words.source.wrong(f'"{node.name}" stands twice in USING', words.range_of(node))
-            here.append(Merged((*columns, right), left, _value(left, right)))
+            here.append(Merged((*columns, right), left, _value(left, right, kind_of(join, words))))
         found += here
     return tuple(found)
 
@@ -52,7 +54,7 @@ def _before(
     if named:
         both = " or ".join(map(str, named))
         raise words.source.wrong(f'"{node.name}" can be {both}; join them with ON', words.range_of(node))
-    known = {name: name for side in range(joined) for name in scope.streams[side].columns.names}
+    known = {name: name for side in range(joined) for name in scope.streams[side].own_columns.names}
     raise words.source.wrong(
         f'no stream before {scope.names[joined]} has a column "{node.name}", and USING needs one of each side; '
         f"{suggest(node.name, known)}",
@@ -60,19 +62,27 @@ def _before(
     )
 
 
-def _value(r: Expression, s: Column) -> Expression:
-    """R's value in the type in which the two are compared; as it is where no column has such a type."""
-    common = comparison_type(r.type, s.type)
+def _value(left: Expression, right: Column, kind: JoinKind) -> Expression:
+    """The value of the side that is there, in the type in which the two are compared."""
+    ours, theirs = _common(left, right), _common(right, left)
+    if kind is JoinKind.FULL:
+        return call("coalesce", ours, theirs)
+    return theirs if kind is JoinKind.RIGHT else ours
+
+
+def _common(value: Expression, other: Expression) -> Expression:
+    """A value in the type in which it is compared with another; as it is where there is no such type."""
+    common = comparison_type(value.type, other.type)
     # Where they cannot be compared, the equality says so.
-    if common is None or pa.types.is_decimal256(common) or is_number(common) != is_number(r.type):
-        return r
-    return cast(r, common)
+    if common is None or pa.types.is_decimal256(common) or is_number(common) != is_number(value.type):
+        return value
+    return cast(value, common)
 
 
 def _column(node: exp.Identifier, side: int, words: Words, scope: Scope) -> Column:
     if column := scope.column_of(side, node.name):
         return column
-    known = {name: name for name in scope.streams[side].columns.names}
+    known = {name: name for name in scope.streams[side].own_columns.names}
     raise words.source.wrong(
         f'{scope.names[side]} has no column "{node.name}", and USING needs one of each stream; '
         f"{suggest(node.name, known)}",

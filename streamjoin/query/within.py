@@ -1,12 +1,16 @@
 """WITHIN, the last clause of a query: which window it asks for.
 
-WITHIN 10 MINUTES                 at most 10 minutes apart
-WITHIN (5 SECONDS, 10 SECONDS)    s at most 5 s before r and at most 10 s after it
-WITHIN 100 ROWS                   the last 100 tuples of the other stream
-(nothing)                         full history
+WITHIN 10 MINUTES                        at most 10 minutes apart
+WITHIN (5 SECONDS, 10 SECONDS)           s at most 5 s before r and at most 10 s after it
+WITHIN 5 SECONDS FOR r, 1 MINUTE FOR s   each with rows up to so much newer than its own
+WITHIN 100 ROWS                          the last 100 tuples of the other stream
+(nothing)                                full history
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sqlglot import TokenType
 
@@ -17,12 +21,30 @@ from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
 
 ROWS_MAX = 10**12
+_FOR_EXAMPLE = "write WITHIN 10 SECONDS FOR a, 1 MINUTE FOR b"
 _EXAMPLE = "write WITHIN 10 MINUTES, WITHIN (5 SECONDS, 10 SECONDS) or WITHIN 100 ROWS"
 _MAY_FOLLOW = ("GROUP", "GROUP BY", "HAVING", "ORDER", "ORDER BY", "LIMIT", "UNION", "INTERSECT", "EXCEPT", "QUALIFY")
 
 
-def take_within(words: Words) -> tuple[Words, Window, Range]:
-    """The words without the WITHIN clause, the window it asks for, and where it stands; without one, the first word.
+@dataclass(frozen=True, slots=True)
+class ReachFor:
+    """A span FOR a stream.
+
+    Args:
+        stream: its name as written, and `place` is where.
+    """
+
+    stream: str
+    span_us: int
+    place: Range
+
+
+Asked = Window | tuple[ReachFor, ...]
+"""What WITHIN asks for: a window, or a reach for each stream."""
+
+
+def take_within(words: Words) -> tuple[Words, Asked, Range]:
+    """The words without the WITHIN clause, what it asks for, and where it stands; without one, the first word.
 
     Raises:
         QueryError: the clause cannot be read, stands elsewhere than last, or stands twice.
@@ -71,7 +93,7 @@ class _Reader:
         self.words = words
         self.place = place
 
-    def window(self) -> Window:
+    def window(self) -> Asked:
         start = self.place
         if self.words.kind(start) == TokenType.L_PAREN:
             self.place += 1
@@ -83,7 +105,28 @@ class _Reader:
         if self.words.is_word(start + 1, "ROWS", "ROW") or self.words.is_word(start + 2, "ROWS", "ROW"):
             return self._rows()
         span_us = self._span_us()
+        if self._is_for():
+            return tuple(self._reaches(span_us))
         return TimeWindow(span_us, span_us)
+
+    def _is_for(self) -> bool:
+        return self.words.is_word(self.place, "FOR")
+
+    def _reaches(self, span_us: int) -> Iterator[ReachFor]:
+        """From the first FOR on."""
+        while True:
+            if not self._is_for():
+                raise self._wrong(
+                    f"every span of this WITHIN is for a stream; {_FOR_EXAMPLE}", self.words.range(self.place - 1)
+                )
+            if self.words.kind(self.place + 1) in (None, TokenType.COMMA, TokenType.NUMBER, TokenType.STRING):
+                raise self._wrong(f"FOR takes the name of a stream; {_FOR_EXAMPLE}", self.words.range(self.place))
+            yield ReachFor(self.words.tokens[self.place + 1].text, span_us, self.words.range(self.place + 1))
+            self.place += 2
+            if self.words.kind(self.place) != TokenType.COMMA:
+                return
+            self.place += 1
+            span_us = self._span_us()
 
     def _rows(self) -> CountWindow:
         number, where = self._number()
@@ -103,7 +146,7 @@ class _Reader:
         where = where[0], self.words.range(self.place)[1]
         self.place += 1
         try:
-            return parse_span_us(number, unit)
+            return parse_span_us(number, unit, hint="; drop WITHIN to keep everything")
         except QueryError as bad:
             raise self._wrong(f"WITHIN: {bad.message}", where) from None
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from streamjoin.errors import InputError
 from streamjoin.plan.schema import type_name
-from streamjoin.results.answer import Answer, ask
+from streamjoin.results.answer import ask
+from streamjoin.results.finding import Answer
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 

@@ -24,6 +24,7 @@ class Description:
         key_name: what the key is, for people; None for a join without one.
         period_us: blocks hold results of one period of event time; None where snapshots close by epoch.
         where: which results are kept, as written; None for all.
+        identity: of groups that change, the columns that tell them apart; none where a result is final.
     """
 
     schema: pa.Schema
@@ -32,6 +33,7 @@ class Description:
     key_name: str | None = None
     period_us: int | None = None
     where: str | None = None
+    identity: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """A record; `from_bytes` reads it back."""
@@ -39,6 +41,7 @@ class Description:
         meta = {
             "format": FORMAT, "ordered": self.code.ordered, "buckets": self.code.buckets, "query": self.query,
             "key_name": self.key_name, "period_us": self.period_us, "where": self.where,
+            "identity": list(self.identity),
         }  # fmt: skip
         return with_meta(empty, meta)
 
@@ -51,7 +54,7 @@ class Description:
         schema = empty.schema.remove_metadata()
         return Description(
             schema, KeyCode(meta["ordered"], meta["buckets"]), meta["query"], meta["key_name"], meta["period_us"],
-            meta["where"],
+            meta["where"], tuple(meta.get("identity", ())),
         )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def follow(
         ExpiredError: snapshots after `after` have been removed by retention: there would be a gap.
     """
     stop = stop or threading.Event()
-    wanted = Rows(question or Question(), reader.description.schema)
+    wanted = Rows(question or Question(), reader.description.schema, reader.description.identity)
     head = reader.refresh()
     last = head.state.last if after is None else after
     if last < head.floor:

@@ -24,7 +24,9 @@ class Head:
         id_owners: (generation, the newest snapshot before its first), rising.
         waiting_since: the first batch that has blocks in no snapshot; None when nothing waits.
         floor: snapshots up to this one have been removed.
-        below_time_max_us: the latest result time among the snapshots up to `floor`; kept in memory stores only.
+        below_time_max_us: the latest result time among the snapshots up to `floor`; kept in memory stores, and where
+            they have a base.
+        base: the generation that wrote the base of the snapshots up to `floor`; 0 where there is none.
         rows, snapshots: in all committed snapshots, removed ones included.
         marks_us, clock_us: of the last batch.
         shed: tuples shed since the last batch that closed a snapshot.
@@ -48,6 +50,7 @@ class Head:
     writer: str = ""
     shed: int = 0
     lease: int = 0
+    base: int = 0
 
     def to_bytes(self) -> bytes:
         """The stored text; `from_bytes` reads it back."""
@@ -60,7 +63,7 @@ class Head:
                 "waiting_since": self.waiting_since, "floor": [self.floor.epoch, self.floor.part], "rows": self.rows,
                 "snapshots": self.snapshots, "marks_us": list(self.marks_us), "clock_us": self.clock_us,
                 "below_time_max_us": self.below_time_max_us, "writer": self.writer, "shed": self.shed,
-                "lease": self.lease,
+                "lease": self.lease, "base": self.base,
             },
             separators=(",", ":"),
         ).encode()  # fmt: skip
@@ -78,7 +81,7 @@ class Head:
                 tuple((generation, SnapshotId(epoch, part)) for generation, epoch, part in value["id_owners"]),
                 value["waiting_since"], SnapshotId(*value["floor"]), value["rows"], value["snapshots"],
                 tuple(value["marks_us"]), value["clock_us"], value["below_time_max_us"],
-                value["writer"], value.get("shed", 0), value.get("lease", 0),
+                value["writer"], value.get("shed", 0), value.get("lease", 0), value.get("base", 0),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, IndexError) as cause:
             raise StateError(f"the head of a job's results is damaged: {cause}") from None
@@ -93,6 +96,10 @@ class Head:
             batch_owners=(*batches, (generation, self.batch + 1)),
             id_owners=(*ids, (generation, self.state.last)),
         )
+
+    def based(self, generation: int, time_max_us: int) -> Head:
+        """The head once a generation has written a base of results up to a time."""
+        return replace(self, base=generation, below_time_max_us=max(time_max_us, self.below_time_max_us or time_max_us))
 
     def owner_of_batch(self, batch: int) -> int | None:
         """The generation whose blocks of `batch` count."""

@@ -20,6 +20,7 @@ from dataclasses import fields, replace
 
 from streamjoin.errors import InputError, RunError, StateError
 from streamjoin.failpoints import failpoint
+from streamjoin.results.base import BASE_UNIT, Bases
 from streamjoin.results.block import BlockRef, refs_from_batch, refs_to_batch
 from streamjoin.results.description import DESCRIPTION, Description, differs
 from streamjoin.results.head import Head
@@ -64,6 +65,7 @@ class Ledger:
         self._head = Head()
         self._stored: bytes | None = None
         self._waiting: list[BlockRef] = []
+        self.bases = Bases(store, job, description, self.patience) if description.identity else None
         self._closed: deque[tuple[int, SnapshotId]] | None = None  # when each snapshot was closed, oldest first
 
     @property
@@ -255,20 +257,31 @@ class Ledger:
             old, floor = old + 1, id
         if not old:
             return 0
-        if not self._swap(self._stored, replace(self._head, floor=floor)):
+        after = self._head
+        base = None if self.bases is None else self.bases.read(after)
+        if self.bases is not None:
+            after = self.bases.write(after, self._owned(before, floor), floor)
+            failpoint("ledger.after_base")
+        if not self._swap(self._stored, replace(after, floor=floor)):
             raise FencedError(f"another driver has taken over job {self.job}; this one stops")
         for _ in range(old):
             self._closed.popleft()
         failpoint("ledger.mid_expire")
         self._remove_expired(before)
+        if self.bases is not None:
+            self.bases.replace(base, self._head)
         return old
 
     def _load_closed(self) -> list[tuple[int, SnapshotId]]:
-        names = snapshot_name(self._head.floor), snapshot_name(self._head.state.last, LAST_GENERATION)
+        return [(one.closed_us, one.id) for one in self._owned(self._head.floor, self._head.state.last)]
 
-        def load() -> list[tuple[int, SnapshotId]]:
+    def _owned(self, after: SnapshotId, upto: SnapshotId) -> list[Snapshot]:
+        """The snapshots with after < id <= upto, oldest first."""
+        names = snapshot_name(after), snapshot_name(upto, LAST_GENERATION)
+
+        def load() -> list[Snapshot]:
             found = (Snapshot.from_bytes(content) for _, content in self.store.get_records(self.job, *names))
-            return [(one.closed_us, one.id) for one in found if self._head.owns(one)]
+            return [one for one in found if self._head.owns(one)]
 
         return self.patience.steadily(load)
 
@@ -296,11 +309,14 @@ class Ledger:
             key
             for key in keys
             if key.generation < head.generation
+            and key.unit != BASE_UNIT
             and (key.batch > head.batch or head.owner_of_batch(key.batch) != key.generation)
         ]
         if dead:
             self.patience.steadily(lambda: self.store.delete_blocks(self.job, dead))
         self._remove_expired(FIRST)  # of a driver that died half-way
+        if self.bases is not None:
+            self.bases.sweep(head)
         names = []
         # What was fenced while the previous generation wrote has ids from where that one began.
         since = head.id_owners[-2][1] if len(head.id_owners) > 1 else FIRST

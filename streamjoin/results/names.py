@@ -15,5 +15,12 @@ def batch_name(batch: int, generation: int = 0) -> str:
     return f"b/{batch:014d}/{generation:08d}"
 
 
+def base_name(id: SnapshotId, generation: int) -> str:
+    """The name of the manifest of a base, by the newest snapshot that it stands for."""
+    return f"g/{id.epoch:020d}/{id.part + 1:010d}/{generation:08d}"
+
+
+BASES = "g/", "g0"
+"""The names of all bases lie between these two."""
 LAST_GENERATION = 99_999_999
 """Names of any generation sort up to one of this number."""

@@ -22,6 +22,8 @@ class Question:
         limit: rows at most.
         cursor: where an earlier answer with the same question ended.
         after, upto: only snapshots with after < id <= upto.
+        as_of: of groups that change, what they were: a snapshot's id, or a time, in us.
+        history: every row of groups that change, and not the last one of each, as with `after`.
     """
 
     from_us: int | None = None
@@ -35,6 +37,8 @@ class Question:
     cursor: str | None = None
     after: str | None = None
     upto: str | None = None
+    as_of: str | int | None = None
+    history: bool = False
 
 
 def check(question: Question) -> None:
@@ -42,5 +46,7 @@ def check(question: Question) -> None:
         raise InputError("ask for a key or for a range of keys, not for both")
     if question.from_us is not None and question.to_us is not None and question.from_us > question.to_us:
         raise InputError("the time range is empty: it ends before it begins; swap the two")
+    if question.as_of is not None and (question.history or question.after or question.upto):
+        raise InputError("ask for groups as of a moment, or for the history of their changes, not for both")
     if question.limit is not None and not 1 <= question.limit <= LIMIT_MAX:
         raise InputError(f"a limit is between 1 and {LIMIT_MAX:,}")

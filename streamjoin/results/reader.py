@@ -14,6 +14,7 @@ from streamjoin.engine.arranging import in_order
 from streamjoin.errors import InputError, StateError
 from streamjoin.plan.join import RESULT_KEY
 from streamjoin.plan.ordering import NEWER, Ordering
+from streamjoin.results.base import read_base
 from streamjoin.results.block import BlockRef, KeyCode, check, decode_all, one_column, ordered_codes, sums_of_parts
 from streamjoin.results.description import DESCRIPTION, Description
 from streamjoin.results.head import Head
@@ -189,6 +190,17 @@ class Reader:
         ids = [found.id for found in self._snapshots]
         stop = len(ids) if upto is None else bisect_right(ids, upto)
         return self._snapshots[bisect_right(ids, after) : stop]
+
+    def base(self, head: Head) -> Snapshot | None:
+        """The last row of each group of the snapshots that have been removed; None where there is none.
+
+        Raises:
+            ExpiredError: retention has replaced it meanwhile.
+        """
+        found = read_base(self.store, self.job, head)
+        if head.base and found is None:
+            raise ExpiredError("groups were removed while they were read; ask again")
+        return found
 
     def index(self) -> BlockIndex:
         """Of all snapshots, as of the last `refresh`."""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from streamjoin.errors import InputError
 from streamjoin.index.keys import INT64_MAX, INT64_MIN, is_exact
+from streamjoin.plan.changing import DELETE, EMIT_TIME, OPERATION
 from streamjoin.plan.evaluation import filter_mask
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
@@ -23,10 +24,16 @@ from streamjoin.results.sink import RESULTS
 
 
 class Rows:
-    """The question's row by row part: filters and columns."""
+    """The question's row by row part: filters and columns.
 
-    def __init__(self, question: Question, stored: pa.Schema) -> None:
+    Args:
+        identity: where rows are changes of groups, what tells groups apart: a change into what is not asked for is then
+            the end of its group.
+    """
+
+    def __init__(self, question: Question, stored: pa.Schema, identity: tuple[str, ...] = ()) -> None:
         self.question = question
+        self.identity = identity
         visible = [name for name in stored.names if not name.startswith("__")]
         for name in question.select or ():
             if name not in visible:
@@ -83,7 +90,11 @@ class Rows:
             masks.append(wanted.mask(batch.column(RESULT_KEY)))
         if self.where is not None:
             columns = {(RESULTS, name): batch.column(name) for name in batch.schema.names}
-            masks.append(filter_mask(self.where, columns, batch.num_rows, {}))
+            mask = filter_mask(self.where, columns, batch.num_rows, {})
+            if self.identity:
+                batch = _ended(batch, mask, self.identity)
+            else:
+                masks.append(mask)
         chosen = batch.select(self.names)
         if masks:
             keep = np.logical_and.reduce(masks)
@@ -107,6 +118,19 @@ def _is_above(low: pa.Array, high: pa.Array) -> bool:
     if is_exact(low.type):  # for which NaN is above all numbers
         return bool(ordered_codes(low)[0] > ordered_codes(high)[0])
     return bool(pc.greater(low[0], high[0]).as_py())
+
+
+def _ended(batch: pa.RecordBatch, kept: np.ndarray, identity: tuple[str, ...]) -> pa.RecordBatch:
+    """Changes of groups in which those that are not kept say that their group is no more."""
+    keep = pa.array(kept)
+    arrays = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name == OPERATION:
+            column = pc.if_else(keep, column, pa.scalar(DELETE, column.type))
+        elif not (name in identity or name == EMIT_TIME or name.startswith("__")):
+            column = pc.if_else(keep, column, pa.scalar(None, column.type))
+        arrays.append(column)
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
 _INTEGER = re.compile("-?[0-9]{1,18}")

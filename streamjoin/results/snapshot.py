@@ -40,6 +40,12 @@ class SnapshotId:
         raise InputError(f'"{text[:40]}" is not a snapshot id; ids are two numbers with a dot, such as 41.0')
 
 
+def is_id(text: str) -> bool:
+    """Whether a text is written as a snapshot id is, and not as a time."""
+    epoch, dot, part = text.strip().partition(".")
+    return bool(dot) and epoch.isdigit() and part.isdigit()
+
+
 FIRST = SnapshotId(0, -1)
 """Before every snapshot."""
 

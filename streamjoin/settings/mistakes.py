@@ -34,7 +34,7 @@ def first_error(wrong: ValidationError, model: type[BaseModel]) -> InputError:
         case kind if kind == REFUSED:
             return InputError(error["msg"], field=field)
         case "value_error":
-            return InputError(_not_empty(error["input"]) or str(error["ctx"]["error"]), field=field)
+            return InputError(_not_empty(error["input"], place) or str(error["ctx"]["error"]), field=field)
         case "model_type" | "dict_type":
             needed = f"needs a mapping{_meant(place)}"
         case "string_type":
@@ -54,7 +54,7 @@ def first_error(wrong: ValidationError, model: type[BaseModel]) -> InputError:
         case _:
             needed = error["msg"]
     got = error["input"]
-    return InputError(_not_empty(got) or f"{needed}, not {shown(got)}", field=field)
+    return InputError(_not_empty(got, place) or f"{needed}, not {shown(got)}", field=field)
 
 
 _MEANT = {
@@ -79,5 +79,7 @@ def _meant(place: list[str]) -> str:
     return _MEANT.get(f"{place[0]}.{place[-1]}") or _MEANT.get(place[-1], "")
 
 
-def _not_empty(value: object) -> str | None:
+def _not_empty(value: object, place: list[str]) -> str | None:
+    if value is None and place[-2:] == ["csv", "null"]:
+        return 'is empty, as YAML reads NULL and ~; put the text into quotes, "NULL"'
     return "is empty; give it a value or leave the field out" if value is None else None

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from streamjoin.errors import InputError, RunError
 from streamjoin.plan.decimals import to_float64
 from streamjoin.plan.functions.times import from_text
-from streamjoin.plan.schema import parse_type, type_name, without
+from streamjoin.plan.schema import is_reserved, parse_type, type_name, without
 from streamjoin.plan.types import COLUMN_DIGITS_MAX, TIMESTAMP, TIMESTAMP_NS, as_decimal, is_instant
 
 
@@ -46,15 +46,21 @@ def stream_type(kind: pa.DataType) -> pa.DataType | None:
 
 
 def stream_schema(carried: pa.Schema) -> pa.Schema:
-    """The columns of a file that a stream can have; a field of a struct is a column `struct.field`, lists are left out.
+    """The columns of a file that a stream can have; a field of a struct is a column `struct.field`.
+
+    Lists are left out, and names that begin with two underscores, such as pandas' `__index_level_0__`.
 
     Where a file has a column of that very name, it is the one.
     """
     every = [(field, len(path)) for field, path in _leaves(carried)]
     own = {field.name for field, depth in every if depth == 1}
     fields = [(field.name, stream_type(field.type)) for field, depth in every if depth == 1 or field.name not in own]
-    others = {field.name: str(field.type) for field, _ in every if stream_type(field.type) is None}
-    return without(pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None]), others)
+    others = {
+        field.name: str(field.type) for field, _ in every if stream_type(field.type) is None or is_reserved(field.name)
+    }
+    return without(
+        pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None and not is_reserved(name)]), others
+    )
 
 
 def _leaves(fields: Iterable[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[pa.Field, tuple[str, ...]]]:

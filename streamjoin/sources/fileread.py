@@ -159,6 +159,8 @@ class FileRead:
         wanted = pa.schema([self.schema.field(name) for name in columns or self.schema.names[:1]])
         if self.format == "csv":
             header = self._header()
+            if not header:  # an empty file, as Spark writes them, has no rows
+                return
             self._check_known(header)
             if twice := [name for name in columns if header.count(name) > 1]:
                 raise RunError(f'{self.path} has the column "{twice[0]}" twice')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,12 @@ from streamjoin.sources.columns import stream_schema, widened
 from streamjoin.sources.filelog import list_files, root_of
 from streamjoin.sources.lines import infer_schema
 from streamjoin.sources.partitions import partition_columns
+from streamjoin.sources.texts import head_of
 
+_ARROW_FILE = b"ARROW1"
+"""How an Arrow file begins, and a stream does not."""
+_LOOKED_AT_BYTES = 4096
+"""Of a text file, to see whether there is anything in it."""
 GUESSED_FROM = 5
 """A guess looks at so many files: the first, the last, and some between them."""
 
@@ -32,10 +38,11 @@ def first_schema(format: str, path: Path, csv: Dialect | None = None) -> pa.Sche
         raise InputError(f"{path} has no files yet, so its columns are unknown; give a schema{_hint(path)}")
     last = len(files) - 1
     chosen = sorted({last * place // (GUESSED_FROM - 1) for place in range(GUESSED_FROM)})
-    carried = _carried(format, files[0], csv or PLAIN)
-    for number in chosen[1:]:
-        # An empty text file has no columns, and does no harm where another has.
-        if format in ("parquet", "arrow") or files[number].stat().st_size:
+    # An empty text file has no columns, and does no harm where another has.
+    first = next((number for number, file in enumerate(files) if not _is_empty(format, file)), 0)
+    carried = _carried(format, files[first], csv or PLAIN)
+    for number in chosen:
+        if number > first and not _is_empty(format, files[number]):
             other = _carried(format, files[number], csv or PLAIN)
             # A file of something else has no part in the guess, and stops the job by its name when it is read.
             if set(other.names) & set(carried.names):
@@ -47,6 +54,17 @@ def first_schema(format: str, path: Path, csv: Dialect | None = None) -> pa.Sche
     return carried
 
 
+def _is_empty(format: str, file: Path) -> bool:
+    return format not in ("parquet", "arrow") and not _head(file).strip()
+
+
+def _head(file: Path) -> bytes:
+    try:
+        return head_of(file, _LOOKED_AT_BYTES)[0]
+    except RunError as cause:
+        raise InputError(str(cause)) from None
+
+
 def _carried(format: str, file: Path, csv: Dialect) -> pa.Schema:
     try:
         match format:
@@ -54,13 +72,26 @@ def _carried(format: str, file: Path, csv: Dialect) -> pa.Schema:
                 return pq.read_schema(file)
             case "arrow":
                 with pa.memory_map(str(file), "r") as mapped:
+                    if not bytes(mapped.read(len(_ARROW_FILE))) == _ARROW_FILE and _is_arrow_stream(file):
+                        raise InputError(
+                            f"{file} is an Arrow stream; write it as an Arrow file, also called Feather V2"
+                        )
                     return pa.ipc.open_file(mapped).schema
             case _:
+                if format == "jsonl" and _head(file).lstrip().startswith(b"["):
+                    raise InputError(f"{file} is one JSON array; write its objects one a line, without the brackets")
                 return infer_schema(file, format, csv)
     except RunError as cause:
         raise InputError(str(cause)) from None
     except (pa.ArrowInvalid, OSError) as cause:
         raise InputError(f"{file} cannot be read as {format}: {cause}") from None
+
+
+def _is_arrow_stream(file: Path) -> bool:
+    with contextlib.suppress(pa.ArrowInvalid, OSError), pa.memory_map(str(file), "r") as mapped:
+        pa.ipc.open_stream(mapped)
+        return True
+    return False
 
 
 def _hint(path: Path) -> str:

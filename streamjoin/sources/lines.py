@@ -205,10 +205,10 @@ def _filled(data: bytes, ends: np.ndarray) -> np.ndarray:
 
 
 def read_header(path: str | Path, dialect: Dialect) -> list[str]:
-    """The column names in a CSV file's first record, or those that stand for them.
+    """The column names in a CSV file's first record, or those that stand for them; none where it has no record.
 
     Raises:
-        RunError: the file is empty or cannot be read, or its names are no text.
+        RunError: the file cannot be read, or its names are no text.
     """
     if dialect.names is not None:
         return list(dialect.names)
@@ -217,12 +217,9 @@ def read_header(path: str | Path, dialect: Dialect) -> list[str]:
         record = _first_record(head, dialect)
         quoting: dict[str, Any] = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
         reader = csv.reader([record.decode()], delimiter=dialect.delimiter, strict=True, **quoting)
-        names = next(reader, None) if record else None
+        return next(reader, [])
     except (UnicodeDecodeError, csv.Error) as cause:
         raise RunError(f"{path} cannot be read: its line of column names: {cause}") from None
-    if not names:
-        raise RunError(f"{path} is empty; a CSV file begins with a line of column names")
-    return names
 
 
 def _first_record(head: bytes, dialect: Dialect) -> bytes:

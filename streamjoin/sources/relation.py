@@ -5,11 +5,13 @@ Source: SSBJ (DAPD 2019), sections 2.2 and 3: R is on disk, is read in one pass 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,9 +19,13 @@ import pyarrow.parquet as pq
 from streamjoin.errors import InputError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.dialect import PLAIN, Dialect
+from streamjoin.sources.filelog import list_files
 from streamjoin.sources.fileread import FileRead
 from streamjoin.sources.files import SAMPLED_BYTES
+from streamjoin.sources.guess import first_schema
+from streamjoin.sources.sql import SqlTable
 
+Figure = TypeVar("Figure")
 FILES_OPENED_MAX = 1_000
 """A look at a relation opens no more; the footer of one takes about a millisecond."""
 
@@ -35,6 +41,8 @@ class Relation:
         columns: what each of them has.
         root: see `filelog.root_of`.
         csv: how CSV files are written.
+        path: the folder, file or pattern that they are of.
+        refresh_us: how often it is looked at while a job runs; None for never.
     """
 
     name: str
@@ -43,6 +51,72 @@ class Relation:
     columns: pa.Schema
     root: Path
     csv: Dialect = PLAIN
+    path: Path = Path()
+    refresh_us: int | None = None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether `origin` says that it has changed."""
+        return True
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are."""
+        return len(self.files)
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return str(self.path)
+
+    def listed_again(self) -> Relation:
+        """The same with the files that there are now.
+
+        Raises:
+            InputError: the path is gone.
+        """
+        return replace(self, files=tuple(list_files(self.path)))
+
+    def origin(self) -> str:
+        """What changes when its files do: a hash of their names, sizes and times of change.
+
+        Raises:
+            InputError: one is gone.
+        """
+        found = hashlib.sha256()
+        for file in self.files:
+            about = self._of(file, lambda file: file.stat())
+            found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\0".encode())
+        return found.hexdigest()
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """All rows, file after file, with how many records before and among them could not be read.
+
+        Raises:
+            RunError: a file is gone, damaged or misses all columns.
+        """
+        for read in self._reads(None):
+            for rows, letters in read.rows(columns):
+                yield rows, len(letters)
+
+    def _reads(self, bytes_max: int | None) -> Iterator[FileRead]:
+        for number, file in enumerate(self.files):
+            yield FileRead(
+                self.name, self.format, str(file), number, self.columns, str(self.root), self.csv, bytes_max=bytes_max
+            )
+
+    def carried(self) -> dict[str, str]:
+        """The columns that its first file has, with their types where files of that format have types.
+
+        Empty for JSON lines, whose records need not have every column.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        if self.format == "jsonl" or not self.files or not self._of(self.files[0], lambda file: file.stat().st_size):
+            return {}
+        schema = first_schema(self.format, self.path, self.csv)
+        return {one.name: "" if self.format == "csv" else str(one.type) for one in schema}
 
     def bytes(self) -> int:
         """The size of all files.
@@ -74,19 +148,7 @@ class Relation:
         Cost: opens as many files as it takes, and `FILES_OPENED_MAX` at most.
         """
         names = self.columns.names
-        reads = (
-            FileRead(
-                self.name,
-                self.format,
-                str(file),
-                number,
-                self.columns,
-                str(self.root),
-                self.csv,
-                bytes_max=SAMPLED_BYTES,
-            )
-            for number, file in enumerate(self.files[:FILES_OPENED_MAX])
-        )
+        reads = islice(self._reads(SAMPLED_BYTES), FILES_OPENED_MAX)
         parts = [pa.RecordBatch.from_pylist([], schema=self.columns)]
         letters: list[DeadLetter] = []
         left = limit
@@ -98,7 +160,7 @@ class Relation:
                 break
         return pa.concat_batches(parts), letters
 
-    def _of(self, file: Path, figure: Callable[[Path], int]) -> int:
+    def _of(self, file: Path, figure: Callable[[Path], Figure]) -> Figure:
         with _readable(file, self.format):
             return figure(file)
 
@@ -123,3 +185,6 @@ def _readable(file: Path, format: str) -> Iterator[None]:
         yield
     except (pa.ArrowInvalid, OSError) as cause:
         raise InputError(f"{file} cannot be read as {format}: {cause}") from None
+
+
+AnyRelation: TypeAlias = "Relation | SqlTable"

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,16 @@ from streamjoin.operators import registry
 from streamjoin.plan.expression import Call, Expression, Literal, conjunction
 from streamjoin.plan.expression import Column as StreamColumn
 from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.schema import ARRIVAL
 from streamjoin.plan.window import R, S, TimeWindow
 from streamjoin.sources.file_kinds import CsvSettings, FileSettings
 from streamjoin.sources.filelog import root_of
 from streamjoin.sources.files import BATCH_BYTES
 from streamjoin.sources.kafka_kind import KafkaSettings
-from streamjoin.spark.driver import POLL_S, BatchTimes, first_cause
+from streamjoin.spark.batchreport import BatchTimes
+from streamjoin.spark.driver import POLL_S
+from streamjoin.spark.failures import first_cause
 from streamjoin.spark.figures import quantiles, weighted
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.spark.session import open_session
@@ -79,7 +83,7 @@ def run_baseline(
     if reason := refusal(bound):
         raise UnsupportedError(reason, field="operator.name")
     begun = time.monotonic()
-    plan = bound.query
+    plan = bound.joined
     own = session is None
     with MemorySampler() as memory:
         session = session or open_session(bound.file)
@@ -165,24 +169,38 @@ def _write(bound: Bound, frame: DataFrame, checkpoint: Path, until_end: bool) ->
 
 
 def join(session: SparkSession, bound: Bound) -> DataFrame:
-    """The join in Spark's terms: equality, time bounds, everything else as a condition, watermarks for the delays."""
-    plan = bound.query
+    """The join in Spark's terms: equality, time bounds, everything else as a condition, watermarks for the delays.
+
+    At the end of input Spark keeps back the rows of outer joins that its watermark has not reached.
+    """
+    plan = bound.joined
     sides = [_side(session, bound, side) for side in (R, S)]
-    condition = spark_column(conjunction([plan.predicate.whole]), plan)
+    condition = spark_column(conjunction([plan.predicate.whole, *plan.predicate.eligible]), plan)
     if isinstance(plan.window, TimeWindow):
         gap = F.col(f"{plan.names[S]}.{_TIME}"), F.col(f"{plan.names[R]}.{_TIME}")
         condition &= gap[0] >= gap[1] - _interval(plan.window.before_us)
         condition &= gap[0] <= gap[1] + _interval(plan.window.after_us)
-    joined = sides[R].join(sides[S], condition)
+    joined = sides[R].join(sides[S], condition, _HOW[plan.kind])
+    if not isinstance(plan.filter, Literal):
+        joined = joined.where(spark_column(plan.filter, plan))
     return joined.select(*[spark_column(expression, plan).alias(name) for name, expression in plan.select])
 
 
+_HOW = {
+    JoinKind.INNER: "inner",
+    JoinKind.LEFT: "left_outer",
+    JoinKind.RIGHT: "right_outer",
+    JoinKind.FULL: "full_outer",
+    JoinKind.SEMI: "left_semi",
+}
+
+
 def _interval(us: int) -> Column:
-    return F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), F.lit(us / 1e6).cast("decimal(18,6)"))
+    return F.lit(timedelta(microseconds=us))
 
 
 def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
-    plan = bound.query
+    plan = bound.joined
     schema = plan.streams[side]
     stream = bound.file.streams[schema.name]
     spark_schema = from_arrow_schema(schema.columns, prefer_timestamp_ntz=False)

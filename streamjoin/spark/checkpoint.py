@@ -30,10 +30,9 @@ from streamjoin.errors import InputError, StateError
 from streamjoin.index.keys import WideSpace, key_space
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.lockfile import locked
-from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.sharing import Lasting, SharedPlan, key_text
-from streamjoin.plan.stages import Cascade
+from streamjoin.plan.stages import Cascade, Query
 from streamjoin.spec.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
 from streamjoin.state import rewrite
 from streamjoin.state.manifest import FORMAT, WAY_OUT
@@ -51,6 +50,7 @@ def identity(job: Job) -> dict[str, Any]:
     plan = job.plan
     return {
         **({"tree": plan.shape} if isinstance(plan, Cascade) else {}),
+        **({"relations": _relations(plan)} if isinstance(plan, Cascade) and plan.relations else {}),
         "format": FORMAT,
         "streams": {
             name: {"columns": str(stream.columns), "time": stream.time, "delay_us": stream.delay_us}
@@ -63,6 +63,11 @@ def identity(job: Job) -> dict[str, Any]:
         # What the order is may change; stored tuples have their sequence numbers or have them not.
         "ordered results": plan.ordering is not Ordering.NONE,
     }
+
+
+def _relations(plan: Cascade) -> dict[str, str]:
+    """By the names of the query, which relations are joined; a later version may have other columns beside these."""
+    return dict(zip(plan.relation_names, (relation.name for relation in plan.relations), strict=True))
 
 
 @dataclass(slots=True)
@@ -274,7 +279,7 @@ def _recorded_units(found: int | Sequence[int]) -> tuple[int, ...]:
     return (found,) if isinstance(found, int) else tuple(found)
 
 
-def _keys_changed(plan: JoinPlan) -> bool:
+def _keys_changed(plan: Query) -> bool:
     """Whether a query's keys are others than before `KEYS` was 2."""
     for found in plan.predicate.ranges:
         kind = found.keys[0].type

@@ -17,9 +17,10 @@ from streamjoin.explain.compare.prediction import Sample, predicted
 from streamjoin.explain.sampling import look
 from streamjoin.operators import registry
 from streamjoin.operators.costs import UnitCosts
+from streamjoin.plan.stages import Cascade
 from streamjoin.spark.baseline import run_baseline
-from streamjoin.spark.driver import Progress
 from streamjoin.spark.memory import MemorySampler
+from streamjoin.spark.progress import Progress
 from streamjoin.spark.run import report, run_job
 from streamjoin.spark.session import open_session
 from streamjoin.spec.joinfile import JoinFile
@@ -45,6 +46,8 @@ def compare_file(
         InputError: the join file or an operator's name is wrong.
     """
     bound = bind(_discarding(file), anew=True)
+    if isinstance(bound.plan, Cascade) and bound.plan.last_join is None:
+        raise UnsupportedError("this query reads one stream and joins nothing, so there are no operators to compare")
     for name in operators:
         registry.entry(name)
     stop = stop or threading.Event()
@@ -72,7 +75,7 @@ def _discarding(file: JoinFile) -> JoinFile:
 def _whole_windows(bound: Bound) -> Sample | None:
     """The streams' statistics; what is kept for ever has no full window."""
     found = look(bound).statistics()
-    if found is None or len(found) > 2:  # formulas are of two streams
+    if found is None or isinstance(bound.plan, Cascade):  # formulas are of one join of two streams
         return None
     if registry.keeps_everything(bound.plan):
         found = tuple(replace(stream, stored=float("inf")) for stream in found)
@@ -122,6 +125,8 @@ def _run(
         progress = run_job(session, bound, job, bound.sinks(), until_end=True, stop=stop, show=show)
         figures = report(bound, job, progress, time.monotonic() - begun, memory.peak_bytes)
         figures["dead_letter_folder"] = None  # it was temporary
+        if isinstance(bound.plan, Cascade):
+            return {**figures, "predicted": None}
         return {**figures, "predicted": predicted(job.operator, sample, figures, _unit_costs(progress))}
 
 

@@ -5,181 +5,41 @@ from __future__ import annotations
 import functools
 import json
 import logging
-import re
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streamjoin.errors import RunError, StreamJoinError, UnsupportedError
+from streamjoin.errors import RunError, UnsupportedError
 from streamjoin.failpoints import failpoint
-from streamjoin.flow.punctuation import lowest_mark_us
 from streamjoin.intake import rejected
-from streamjoin.intake.intake import KEPT, REJECTED
 from streamjoin.plan.sharing import SharedPlan
-from streamjoin.results.parts import BatchDone, Sink
+from streamjoin.results.parts import Sink
 from streamjoin.spark import checkpoint
+from streamjoin.spark.batchreport import BatchReport, batch_done, batch_report, missing
+from streamjoin.spark.failures import NOT_CONNECTED, first_cause
 from streamjoin.spark.join import fed, gather, own_sources, routed_dataframe, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
+from streamjoin.spark.progress import Progress
+from streamjoin.spark.refresh import refreshing
+from streamjoin.spark.relations import keep_versions, note_use, told
 from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
 from streamjoin.spec.job import Job
+from streamjoin.spec.relations import OnRelation, read_relations
 
 _log = logging.getLogger("streamjoin.driver")
 POLL_S = 0.25
 STOPPING_POLL_S = 0.05
-_OF_SPARK = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
-_TRACEBACK = "Traceback (most recent call last):"
-_PYTHON_NAME = re.compile(r"(?!org\.|java\.|py4j\.)[A-Za-z_][\w.]*(:|$)")
-_WORKER_DIED = "Python worker exited unexpectedly"
-NOT_CONNECTED = "to connect back"
-"""Spark gives the process that keeps a source's offsets ten seconds from its start until it connects, after Python has
-loaded half of PySpark. No setting makes that longer, and a machine that has more to do than it can may need more."""
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling collect: java.lang.InterruptedException"
 """By these words in what a callback raised Spark knows its own interruption. It looks for them with an expression that
 overflows Java's stack on a text as long as a real failure's, and then takes that for a failure of the query."""
 STARTS_MAX = 4
 BATCH_GRACE_S = 60.0
 """How long a stop waits for the running batch; one that is cut off is repeated at the next start."""
-TIMES_KEPT = 10_000
-"""Batches whose times a job remembers: it may run for months."""
-
-
-@dataclass(slots=True)
-class BatchReport:
-    """What one batch did.
-
-    Args:
-        units: a mapping for each unit, as `UnitReport` has it.
-        intake: counts of both sides, by side and name.
-        seconds: `units`, in the slowest slot; `receive`, until a slot had all its tuples; `gather`, in the slowest
-            partition that gathers results, absent where none does; and from the batch's begin, as logged, `met` until
-            all units and gatherers were through, and `committed` until the results were visible.
-    """
-
-    batch: int
-    results: int
-    units: list[dict[str, Any]]
-    intake: dict[int, dict[str, int]]
-    seconds: dict[str, float]
-    latest_us: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchTimes:
-    """How long one batch took, `BatchReport.seconds`, and how many results and tuples waited for it."""
-
-    results: int
-    tuples: int
-    seconds: Mapping[str, float]
-
-
-@dataclass(slots=True)
-class Progress:
-    """A job so far, in this run.
-
-    Lists are by stream; `stored_rows` are the tuples that units store, and `flow_rows` what they store of other stages.
-    `reconnects` counts how often its query was started again because a Python worker did not connect to Spark in time.
-    """
-
-    streams: int = 2
-    batches: int = 0
-    results: int = 0
-    tuples_in: list[int] = field(default_factory=list)
-    counts: list[dict[str, int]] = field(default_factory=list)
-    comparisons: int = 0
-    received: dict[str, int] = field(default_factory=dict)
-    received_bytes: dict[str, int] = field(default_factory=dict)
-    forwarded: dict[str, int] = field(default_factory=dict)
-    late: list[int] = field(default_factory=list)
-    expired_rows: int = 0
-    stored_rows: tuple[int, ...] = ()
-    flow_rows: int = 0
-    state_bytes: int = 0
-    state_bytes_max: int = 0
-    stored_rows_max: int = 0
-    waiting_results_max: int = 0
-    segments: int = 0
-    units: dict[int, dict[str, Any]] = field(default_factory=dict)
-    queries: list[dict[str, int]] = field(default_factory=list)
-    reconnects: int = 0
-    batch_ms: list[int] = field(default_factory=list)
-    times: deque[BatchTimes] = field(default_factory=lambda: deque(maxlen=TIMES_KEPT))
-    first_begun_s: float | None = None
-    last_done_s: float | None = None
-
-    def __post_init__(self) -> None:
-        self.tuples_in, self.late = [0] * self.streams, [0] * self.streams
-        self.counts, self.stored_rows = [{} for _ in range(self.streams)], (0,) * self.streams
-
-    def add(self, report: BatchReport) -> None:
-        """Count a batch."""
-        self.batches += 1
-        self.results += report.results
-        for side, counts in report.intake.items():
-            self.tuples_in[side] += counts.get("rows", 0)
-            for name, value in counts.items():
-                self.counts[side][name] = self.counts[side].get(name, 0) + value
-        stored, waiting = [0] * self.streams, 0
-        self.state_bytes = self.segments = self.flow_rows = 0
-        for unit in report.units:
-            self.comparisons += unit["comparisons"]
-            self.expired_rows += unit["expired_rows"]
-            self.state_bytes += unit["stored_bytes"]
-            self.segments += unit["segments"]
-            self.flow_rows += unit.get("flow_rows", 0)
-            waiting += unit["waiting_results"]
-            for stream in range(self.streams):
-                self.late[stream] += unit["late"][stream]
-                stored[stream] += unit["stored_rows"][stream]
-            for role, rows in unit["received"].items():
-                self.received[role] = self.received.get(role, 0) + rows
-                size = unit["received_bytes"][role]
-                self.received_bytes[role] = self.received_bytes.get(role, 0) + size
-            for what, count in unit.get("forwarded", {}).items():
-                self.forwarded[what] = self.forwarded.get(what, 0) + count
-            self._add_unit(unit)
-            self._add_queries(unit["queries"])
-        self.stored_rows = tuple(stored)
-        self.state_bytes_max = max(self.state_bytes_max, self.state_bytes)
-        self.stored_rows_max = max(self.stored_rows_max, sum(stored) + self.flow_rows)
-        self.waiting_results_max = max(self.waiting_results_max, waiting)
-        tuples = sum(counts.get("rows", 0) for counts in report.intake.values())
-        self.times.append(BatchTimes(report.results, tuples, report.seconds))
-
-    def rename(self, before: Sequence[str], after: Sequence[str]) -> None:
-        """There are other queries from now on; whoever stays keeps its counts."""
-        known = dict(zip(before, self.queries, strict=True)) if self.queries else {}
-        self.queries = [known.get(name, {"results": 0, "comparisons": 0}) for name in after]
-
-    def _add_queries(self, queries: Sequence[Mapping[str, int]]) -> None:
-        self.queries = self.queries or [{} for _ in queries]
-        for known, counts in zip(self.queries, queries, strict=True):
-            for name, count in counts.items():
-                known[name] = known.get(name, 0) + count
-
-    def _add_unit(self, unit: dict[str, Any]) -> None:
-        known = self.units.setdefault(
-            unit["unit"],
-            {"unit": unit["unit"], "label": unit["label"], "comparisons": 0, "results": 0, "received": 0,
-             "stored_bytes_max": 0, "seconds": {"probe": 0.0, "store": 0.0, "expire": 0.0}},
-        )  # fmt: skip
-        known["comparisons"] += unit["comparisons"]
-        known["results"] += unit["results"]
-        known["received"] += sum(unit["received"].values())
-        known["stored_rows"] = sum(unit["stored_rows"]) + unit.get("flow_rows", 0)
-        known["stored_bytes"] = unit["stored_bytes"]
-        known["stored_bytes_max"] = max(known["stored_bytes_max"], unit["stored_bytes"])
-        known["segments"] = unit["segments"]
-        for name, seconds in unit["seconds"].items():
-            known["seconds"][name] += seconds
-
-
 OnBatch = Callable[[Progress, BatchReport], None]
 
 
@@ -191,6 +51,7 @@ class Driver:
         topics: by side, for the sides that Spark reads from Kafka.
         ending: where the results go of queries that this start stops, by name.
         on_unit: told how many units have their tuples stored for other queries, of how many.
+        on_relation: told of a relation that is read, and how many of its rows were.
         on_batch: called after each committed batch, from another thread.
     """
 
@@ -203,6 +64,7 @@ class Driver:
         on_batch: OnBatch | None = None,
         ending: Mapping[str, Sink] | None = None,
         on_unit: Callable[[int, int], None] | None = None,
+        on_relation: OnRelation | None = None,
     ) -> None:
         self.session = session
         self.job = job
@@ -211,6 +73,7 @@ class Driver:
         self.on_batch = on_batch
         self.ending = ending or {}
         self.on_unit = on_unit
+        self.on_relation = on_relation
         self.progress = Progress(len(job.plan.streams))
         self._failure: BaseException | None = None
         self._begun: dict[int, float] = {}
@@ -233,6 +96,8 @@ class Driver:
                 topics={side: topic.topic for side, topic in self.topics.items()},
                 begins=checkpoint.begins(self.job),
             )
+            for name, version in read_relations(self.job, self.on_relation).items():
+                self.progress.relations[name] = told(version)
             if not held.requeries_for(self.job):
                 self.job = replace(self.job, earlier=None)
             resizes = held.resizes_for(self.job)
@@ -241,14 +106,15 @@ class Driver:
                 if not self._done(held, stop):
                     return self.progress
                 self._change(held)
-            ended = self._join(held, stop, **({"availableNow": True} if until_end else {}))
+            with refreshing(self.job, self.progress.relations):
+                ended = self._join(held, stop, **({"availableNow": True} if until_end else {}))
             if ended and until_end:
                 for sink in self.sinks:
                     sink.finish()
         return self.progress
 
     def _check_end(self, until_end: bool, job: Job) -> None:
-        if until_end and self.topics and job.drain_batches:
+        if until_end and self.topics and job.meeting_batches:
             raise UnsupportedError(
                 f"pairs of {job.operator.name} meet some batches after their tuples came in, and the end of a "
                 "Kafka topic brings no more batches; run without --until-end, or choose biclique, matrix or splitjoin",
@@ -322,7 +188,8 @@ class Driver:
 
     def _routed(self) -> DataFrame:
         """What comes to the last stage."""
-        frames = [own_sources(self.session, self.job)] if self.job.sources or self.job.heartbeat_us else []
+        own = self.job.sources or self.job.heartbeat_us or self.job.relations
+        frames = [own_sources(self.session, self.job)] if own else []
         topics = {}
         for number, topic in self.topics.items():
             stream = self.job.plan.streams[number]
@@ -348,12 +215,14 @@ class Driver:
             failpoint("batch.before_commit")
             # A batch that some of the sinks have taken when the driver dies is repeated for all: they know it again.
             for query, sink in enumerate(self.sinks):
-                sink.commit(_batch_done(batch, slots), [part[query] for part in parts])
+                sink.commit(batch_done(batch, slots), [part[query] for part in parts])
             committed_s = time.time()
             failpoint("batch.after_commit")
-            rejected.add(self.job.dead_letters, batch, *_missing(self.job, batch, slots), sync=self.job.sync)
+            note_use(self.job, batch, self.progress.relations)
+            keep_versions(self.job, batch)
+            rejected.add(self.job.dead_letters, batch, *missing(self.job, batch, slots), sync=self.job.sync)
             gather_s = [report["gather_s"] for report in reports if "gather_s" in report]
-            report = _batch_report(batch, slots, sum(one["rows"] for part in parts for one in part), gather_s)
+            report = batch_report(batch, slots, sum(one["rows"] for part in parts for one in part), gather_s)
             begun_s = max((slot["clock_us"] for slot in slots), default=0) / 1e6
             report.seconds |= {"met": met_s - begun_s, "committed": committed_s - begun_s}
             self.progress.add(report)
@@ -423,102 +292,3 @@ def _epoch_s(timestamp: str) -> float:
     from datetime import datetime
 
     return datetime.fromisoformat(timestamp).timestamp()
-
-
-def _batch_done(batch: int, slots: Sequence[dict[str, Any]]) -> BatchDone:
-    units = [unit for slot in slots for unit in slot["units"]]
-    last = max((slot["stage"] for slot in slots), default=0)
-    shed = sum(item["shed"] for slot in slots for item in slot["intake"])
-    clock_us = max((slot["clock_us"] for slot in slots), default=0)
-    output_mark_us = lowest_mark_us(unit["output_mark_us"] for unit in units if unit.get("stage", 0) == last)
-    return BatchDone(batch, clock_us, marks_of(units), shed, output_mark_us)
-
-
-def marks_of(units: Sequence[Mapping[str, Any]]) -> tuple[int | None, ...]:
-    """How far each stream has come: every unit of the stage where it enters sees all its punctuations."""
-    by_stream = zip(*(unit["marks_us"] for unit in units), strict=True)
-    return tuple(next((mark for mark in marks if mark is not None), None) for marks in by_stream) or (None, None)
-
-
-def _batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gather_s: Sequence[float]) -> BatchReport:
-    intake: dict[int, dict[str, int]] = {}
-    latest: dict[int, int] = {}
-    for slot in slots:
-        for item in slot["intake"]:
-            counts = intake.setdefault(item["side"], {})
-            for name, value in item["counts"].items():
-                counts[name] = counts.get(name, 0) + value
-            if item["ts_max_us"] is not None:
-                latest[item["side"]] = max(item["ts_max_us"], latest.get(item["side"], item["ts_max_us"]))
-    return BatchReport(
-        batch,
-        results,
-        [unit for slot in slots for unit in slot["units"]],
-        intake,
-        {
-            "units": max((slot["seconds"]["all"] for slot in slots), default=0.0),
-            "receive": max((slot["seconds"]["receive"] for slot in slots), default=0.0),
-            **({"gather": max(gather_s)} if gather_s else {}),
-        },
-        latest,
-    )
-
-
-def _missing(job: Job, batch: int, slots: Sequence[dict[str, Any]]) -> tuple[rejected.Counts, list[rejected.Taken]]:
-    """The rows of a batch that are missing from its results: how many, and where those are that are kept."""
-    counts: rejected.Counts = {name: {} for name in job.plan.names}
-    taken = []
-
-    def count(name: str, reason: str, rows: int) -> None:
-        if rows:
-            counts[name][reason] = counts[name].get(reason, 0) + rows
-
-    for item in (item for slot in slots for item in slot["intake"]):
-        name, found = job.plan.names[item["side"]], item["counts"]
-        for reason, rows in _with_start(REJECTED, found).items():
-            count(name, reason, rows)
-        count(name, rejected.NULL_KEY, found.get("null_keys", 0))
-        count(name, rejected.SHED, found.get("shed", 0))
-        if kept := _with_start(KEPT, found):
-            taken.append(rejected.Taken(rejected.file_of(job.dead_letters, batch, item["piece"]), {name: kept}))
-    for unit in (unit for slot in slots for unit in slot["units"]):
-        for stream, name in enumerate(job.plan.names):
-            count(name, rejected.LATE, unit["late"][stream])
-    return counts, taken
-
-
-def _with_start(start: str, counts: Mapping[str, int]) -> dict[str, int]:
-    return {name.removeprefix(start): value for name, value in counts.items() if name.startswith(start)}
-
-
-def first_cause(failure: BaseException) -> StreamJoinError:
-    """A failure of Spark's as one of ours: the first cause in one sentence, without stacks."""
-    if isinstance(failure, StreamJoinError):
-        return failure
-    text = str(failure)
-    for line in reversed(text.splitlines()):
-        for kind in ("StateError", "RunError", "InputError", "UnsupportedError"):
-            marker = f"streamjoin.errors.{kind}: "
-            if marker in line:
-                return RunError(line.split(marker, 1)[1].strip())
-    if (raised := _raised_in_worker(text)) is not None:
-        return RunError(raised[:500])
-    if _WORKER_DIED in text:
-        return RunError(
-            "a Python worker exited without a message, as it does when the system ends it for lack of memory; smaller "
-            "batches or a shorter window need less"
-        )
-    for line in text.splitlines():
-        if line.strip().startswith(("Caused by:", "org.apache", "pyspark.errors")) and "STREAM_FAILED" not in line:
-            return RunError(line.strip().removeprefix("Caused by:").strip()[:500])
-    first = next((line.strip() for line in text.splitlines() if line.strip()), type(failure).__name__)
-    return RunError(_OF_SPARK.sub("", first)[:500])
-
-
-def _raised_in_worker(text: str) -> str | None:
-    """The line that names an exception of Python's in a worker, whatever it is called; None without a traceback."""
-    _, traceback, rest = text.rpartition(_TRACEBACK)
-    lines = [line for line in rest.splitlines()[1:] if line.strip()]
-    # Its own lines are indented, down to the exception's.
-    named = next((line for line in lines if not line[0].isspace()), None) if traceback else None
-    return named if named is None or _PYTHON_NAME.match(named) else None

@@ -6,7 +6,7 @@ import itertools
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from streamjoin.spark.driver import BatchTimes
+from streamjoin.spark.batchreport import BatchTimes
 
 
 def rho(results: int, comparisons: int | None) -> float | None:

@@ -20,8 +20,8 @@ import pyarrow as pa
 from streamjoin.engine.arranging import in_order
 from streamjoin.engine.routing import split
 from streamjoin.flow.block import to_ipc
-from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import NEWER
+from streamjoin.plan.stages import Query
 from streamjoin.spark.wire import row, rows_of
 
 
@@ -42,7 +42,7 @@ def run_rows(results: pa.RecordBatch, query: int, span: range, partitions: int) 
 class Gathering:
     """One gather partition's work on one batch."""
 
-    queries: tuple[JoinPlan, ...]
+    queries: tuple[Query, ...]
     _runs: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
 
     def receive(self, batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:

@@ -24,10 +24,13 @@ from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
 from streamjoin.intake.shedding import Shedding, ShedRule
 from streamjoin.operators import registry
+from streamjoin.operators.aggregate import Aggregate
+from streamjoin.plan.aggregate import AggregatePlan
+from streamjoin.plan.hearing import hearing
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import stages_of
+from streamjoin.plan.stages import AnyPlan, entry_of, stages_of
 from streamjoin.query import RegisteredPredicate, plan_query
 from streamjoin.sources.columns import conform, stream_schema
 from streamjoin.spark.source import NAME, StreamJoinSource, pack
@@ -45,6 +48,8 @@ class Stream:
             Kafka sources do; then results are exactly-once.
         time: its event-time column: a timestamp, a date, or an integer with `time_unit`; or `arrival`.
         delay_us: D, the disorder inside which results are exact.
+        idle_us: after a silence of so much logged time the stream holds back the others no longer; None for never.
+            Batches log the time, so another stream must go on meanwhile.
         shed: drops tuples under overload; None never does. Change it only while no batch waits to be repeated.
     """
 
@@ -53,6 +58,7 @@ class Stream:
     delay_us: int = 0
     time_unit: str = "us"
     shed: ShedRule | None = None
+    idle_us: int | None = None
 
 
 def stream_join(
@@ -89,7 +95,9 @@ def stream_join(
         ... )  # doctest: +SKIP
     """
     schemas = {
-        name: StreamSchema(name, dataframe_schema(stream.rows), stream.time, stream.time_unit, stream.delay_us)
+        name: StreamSchema(
+            name, dataframe_schema(stream.rows), stream.time, stream.time_unit, stream.delay_us, stream.idle_us
+        )
         for name, stream in streams.items()
     }
     plan = plan_query(query, schemas, predicates=predicates or {})
@@ -98,19 +106,26 @@ def stream_join(
     elif ordering is not Ordering.NONE:
         raise UnsupportedError(f"results of {len(plan.streams)} streams leave in no order; leave ordering out")
     registry.check(operator.name, plan)
-    given = {number: streams[stream.name].shed for number, stream in enumerate(plan.streams)}
+    ready = operator.planned(plan)
+    given = {number: streams[stream.name].shed for number, stream in enumerate(ready.streams)}
     shedding = Shedding({number: rule for number, rule in given.items() if rule is not None})
-    operators = (operator,) * len(stages_of(plan))
-    job = Job(plan, operators, slots, Path(checkpoint).absolute(), shedding=shedding)
+    job = Job(ready, _operators(operator, ready, slots), slots, Path(checkpoint).absolute(), shedding=shedding)
     frames = {
         number: routed_dataframe(job, number, streams[stream.name].rows, _decode_dataframe(stream))
-        for number, stream in enumerate(plan.streams)
+        for number, stream in enumerate(ready.streams)
     }
     routed = fed(job, [], frames)
-    output = output_schema(plan.queries[0].output)
-    if plan.gathered:
+    output = output_schema(ready.queries[0].output)
+    if ready.gathered:
         return gather(job, routed, functools.partial(gathered_rows, job), output)
     return units(job, routed, functools.partial(unit_rows, job), output)
+
+
+def _operators(operator: Operator, plan: AnyPlan, slots: int) -> tuple[Operator, ...]:
+    return tuple(
+        Aggregate(stage.plan, slots) if isinstance(stage.plan, AggregatePlan) else operator.at(stage.plan)
+        for stage in stages_of(plan)
+    )
 
 
 def dataframe_schema(rows: DataFrame) -> pa.Schema:
@@ -150,11 +165,19 @@ def fed(job: Job, frames: Sequence[DataFrame], of_streams: Mapping[int, DataFram
         of_streams: by the number of the stream, routed blocks of that one, which enter at its stage.
     """
     coming = list(frames)
+    # A stage that must hear of streams which enter later comes before they would, so they pass it as well.
+    early = [
+        number
+        for number in sorted(of_streams)
+        if any(stage < entry_of(job.plan, number)[0].number for stage in hearing(job.plan, number))
+    ]
+    coming += [of_streams[number] for number in early]
     for stage in stages_of(job.plan):
         if stage.number:
             run = functools.partial(feeding_rows, job, stage.number - 1)
             coming = [units(job, functools.reduce(DataFrame.unionAll, coming), run, ROUTED_SCHEMA)]
-        coming += [of_streams[read] for read in stage.inputs if isinstance(read, int) and read in of_streams]
+        own = [read for read in stage.inputs if isinstance(read, int) and read not in early]
+        coming += [of_streams[read] for read in own if read in of_streams]
     return functools.reduce(DataFrame.unionAll, coming)
 
 

@@ -15,6 +15,8 @@ from typing import Any
 from streamjoin.flow.punctuation import Punctuation
 
 _HEADERS = 2
+RELATIONS = "relations"
+"""In an offset of our own sources: name -> version of each relation that the batch joins."""
 _NO_OFFSET = "-"
 
 
@@ -44,8 +46,22 @@ def partitions_read(offsets: Path, batch: int, topics: Mapping[int, str]) -> Ite
                 yield Punctuation(side, router, f"{side}-{router} was read", 0, None, 0)
 
 
+def versions_joined(offsets: Path, batch: int) -> dict[str, int]:
+    """Which version of each relation a batch joins, by name, as logged before it began; empty without relations.
+
+    Cost: one small file.
+    """
+    for offset in _offsets(offsets, batch):
+        if RELATIONS in offset:
+            return {str(name): int(version) for name, version in offset[RELATIONS].items()}
+    return {}
+
+
 def _logged(offsets: Path, batch: int) -> list[dict[str, Any]]:
     """What Spark logged of each Kafka source, in its order; our own sources' offsets have a clock."""
+    return [offset for offset in _offsets(offsets, batch) if "clock_us" not in offset]
+
+
+def _offsets(offsets: Path, batch: int) -> list[dict[str, Any]]:
     lines = (offsets / "offsets" / str(batch)).read_text().splitlines()[_HEADERS:]
-    found = [{} if line == _NO_OFFSET else json.loads(line) for line in lines]
-    return [offset for offset in found if "clock_us" not in offset]
+    return [{} if line == _NO_OFFSET else json.loads(line) for line in lines]

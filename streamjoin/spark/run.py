@@ -11,12 +11,17 @@ from pyspark.sql import SparkSession
 
 from streamjoin.errors import InputError
 from streamjoin.operators import registry
+from streamjoin.operators.aggregate.keeping import FOLDED, LATE
+from streamjoin.plan.aggregate import AggregatePlan
+from streamjoin.plan.stages import decided_stages
 from streamjoin.results.parts import Sink
 from streamjoin.sources.kafka_kind import KafkaSettings
-from streamjoin.spark.driver import BatchReport, Driver, Progress
+from streamjoin.spark.batchreport import BatchReport
+from streamjoin.spark.driver import Driver
 from streamjoin.spark.figures import quantiles, rho, weighted
 from streamjoin.spark.kafka import Topic
 from streamjoin.spark.memory import MemorySampler
+from streamjoin.spark.progress import Progress
 from streamjoin.spark.session import open_session
 from streamjoin.spec.job import Job
 from streamjoin.spec.joinfile import JoinFile
@@ -88,13 +93,19 @@ def run_job(
     """Run a job in a session that is there already."""
     on_batch = _progress_text(show) if show else None
     on_unit = change_text(show) if show else None
-    driver = Driver(session, job, sinks, topics_of(bound), on_batch, bound.ending(), on_unit)
+    on_relation = relation_text(show) if show else None
+    driver = Driver(session, job, sinks, topics_of(bound), on_batch, bound.ending(), on_unit, on_relation)
     return driver.run(until_end=until_end, stop=stop)
 
 
 def change_text(show: Show) -> Callable[[int, int], None]:
     """Shows how many units of the state were given the job's queries."""
     return lambda done, units: show(f"storing tuples for other queries: {done} of {units} units")
+
+
+def relation_text(show: Show) -> Callable[[str, int], None]:
+    """Shows how many rows of a relation were read."""
+    return lambda relation, rows: show(f"reading relation {relation}: {rows:,} rows")
 
 
 def _progress_text(show: Show) -> Callable[[Progress, BatchReport], None]:
@@ -177,11 +188,33 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "approximate": was_shed(job),
         "bytes_by_role": progress.received_bytes,
         "forwarded": progress.forwarded,
+        **_groups(bound, progress),
+        **_decided(bound, progress),
+        **({"reading": {**progress.reading, **progress.holding}} if progress.reading else {}),
         "expired_rows": progress.expired_rows,
         "waiting_results_max": progress.waiting_results_max,
         "reconnects": progress.reconnects,
+        **({"relations": progress.relations} if progress.relations else {}),
         **_by_query(bound, progress),
         "units": [progress.units[number] for number in sorted(progress.units)],
+    }
+
+
+def _groups(bound: Bound, progress: Progress) -> dict[str, Any]:
+    """What travelled in place of tuples, where a query has groups, and how many came too late for a window."""
+    if bound.single or not isinstance(bound.query, AggregatePlan):
+        return {}
+    return {"groups": {name: progress.folded.get(name, 0) for name in (*FOLDED, LATE)}}
+
+
+def _decided(bound: Bound, progress: Progress) -> dict[str, Any]:
+    """What became of the rows that a query decides on, at all stages."""
+    if bound.single or not decided_stages(bound.plan):
+        return {}
+    return {
+        "open_rows": progress.open_rows,
+        "unmatched_rows": progress.unmatched_rows,
+        "late_after_final": progress.late_after_final,
     }
 
 

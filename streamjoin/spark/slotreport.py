@@ -7,7 +7,7 @@ from typing import Any
 
 from streamjoin.engine.slot import SlotStep
 from streamjoin.engine.unit import UnitReport
-from streamjoin.plan.stages import Flow, Stage, stages_of
+from streamjoin.plan.stages import Cascade, Flow, Stage, stages_of
 from streamjoin.spec.job import Job
 
 _BY_SIDE = {"stored_rows": 0, "late": 0, "marks_us": None, "outbox_rows": 0}
@@ -22,7 +22,11 @@ def slot_report(job: Job, stage: int, step: SlotStep, seconds: dict[str, float])
         "stage": stage,
         "clock_us": step.now_us,
         "units": [_unit(job, this, unit) for unit in step.reports],
-        "intake": [{**item.to_json(), "side": this.inputs[item.side]} for item in step.punctuations if item.counts],
+        "intake": [
+            {**item.to_json(), "side": this.inputs[item.side]}
+            for item in step.punctuations
+            if item.counts and not isinstance(this.inputs[item.side], Flow)
+        ],
         "seconds": seconds,
     }
 
@@ -30,10 +34,11 @@ def slot_report(job: Job, stage: int, step: SlotStep, seconds: dict[str, float])
 def _unit(job: Job, stage: Stage, unit: UnitReport) -> dict[str, Any]:
     """A unit's report; units of several stages are numbered on, and have their stage's number before their label."""
     told = asdict(unit)
-    if len(job.operators) == 1:
+    if not isinstance(job.plan, Cascade):
         return told
-    told["unit"] += sum(len(operator.units) for operator in job.operators[: stage.number])
-    told["label"] = f"{stage.number + 1}.{unit.label}"
+    if len(job.operators) > 1:
+        told["unit"] += sum(len(operator.units) for operator in job.operators[: stage.number])
+        told["label"] = f"{stage.number + 1}.{unit.label}"
     told["stage"] = stage.number
     told["flow_rows"] = sum(
         rows for read, rows in zip(stage.inputs, told["stored_rows"], strict=True) if isinstance(read, Flow)

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from streamjoin.flow.punctuation import last_seen_us
 from streamjoin.flow.silence import Silence
+from streamjoin.spark.offsetlog import RELATIONS
 from streamjoin.spark.wire import ROUTED_SCHEMA
 
 if TYPE_CHECKING:
@@ -113,7 +114,10 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             source.freeze(_now_us())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """How far the next batch goes; `start` where nothing arrived, nothing drains and no heartbeat is due."""
+        """How far the next batch goes; `start` where nothing arrived, nothing drains and no heartbeat is due.
+
+        A new version of a relation has a batch of its own, which is a heartbeat: it is not input, and ends no silence.
+        """
         now_us = max(_now_us(), start["clock_us"])
         if self._found_us is None:
             self._found_us = start["clock_us"]
@@ -121,24 +125,29 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             str(side): source.latest(start["streams"][str(side)], now_us) for side, source in self.sources.items()
         }
         offset = {"clock_us": now_us, "streams": streams, RESIZES: self.job.resizes}
+        if self.job.relations:
+            offset[RELATIONS] = newest_versions(self.job)
         if streams != start["streams"]:
             return {**offset, SILENCE: Silence(now_us).to_json()}
         # A chain of another length begins anew: what is under way in it may be further from its end.
         same = start.get(RESIZES, 0) == self.job.resizes
         drained = start.get(DRAINED, 0) if same else 0
-        if self._ends and drained < self.job.drain_batches:
+        # Rows that another source reads would be joined with the version of the batch before. At the end of what is
+        # there nothing else waits for a new one.
+        takes = offset.get(RELATIONS) != start.get(RELATIONS) and (bool(self.job.topics) or not self._ends)
+        if not takes and self._ends and drained < self.job.drain_batches:
             return {**offset, DRAINED: drained + 1}
         heartbeat_us, passed_us = self.job.heartbeat_us, now_us - start["clock_us"]
-        if not heartbeat_us or passed_us < heartbeat_us:
+        if not takes and (not heartbeat_us or passed_us < heartbeat_us):
             return start
         # An offset that does not tell is of a drain, or of before they told: there was input until then.
         known = Silence.from_json(start[SILENCE]) if SILENCE in start and same else Silence(start["clock_us"])
         if start["clock_us"] == self._found_us:
             known = known.after_stop(passed_us)
         silence = known.until(self._last_input_us(known, now_us))
-        if passed_us < silence.pause_us(heartbeat_us, self.job.drain_batches):
+        if not takes and passed_us < silence.pause_us(heartbeat_us, self.job.drain_batches):
             return start
-        return {**offset, SILENCE: silence.beat(now_us).to_json()}
+        return {**offset, SILENCE: silence.beat(now_us, self.job.idle_us).to_json()}
 
     def _last_input_us(self, known: Silence, now_us: int) -> int | None:
         """When there was input last; of streams that another source reads the state tells, looked at now and then."""
@@ -185,6 +194,13 @@ def _unpack(packed: str) -> Job:
         _unpacked.clear()
         _unpacked[packed] = cloudpickle.loads(base64.b64decode(packed))
     return _unpacked[packed]
+
+
+def newest_versions(job: Job) -> dict[str, int]:
+    """The newest version of each relation: what the next batch joins."""
+    from streamjoin.relations.versions import Versions
+
+    return {name: Versions(job.tables, name).newest() for name in sorted(job.relations)}
 
 
 def _now_us() -> int:

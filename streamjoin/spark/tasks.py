@@ -16,21 +16,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.engine.feeding import Feeding
-from streamjoin.engine.operator import drain_punctuation
-from streamjoin.engine.router import Router, Sending
+from streamjoin.engine.router import Router, Sending, announced
 from streamjoin.engine.slot import SlotStep
-from streamjoin.flow.punctuation import Punctuation
+from streamjoin.flow.punctuation import HEARTBEAT, Punctuation, drain_punctuation
 from streamjoin.index import kernels
 from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.intake.intake import Intake, Piece
+from streamjoin.operators.aggregate import exact
+from streamjoin.plan.hearing import hearing
 from streamjoin.plan.stages import Flow, entry_of, stages_of
 from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
 from streamjoin.plan.window import R
+from streamjoin.relations.versions import Tables
 from streamjoin.results.parts import PartWriter
 from streamjoin.sources import Read
 from streamjoin.spark.gather import Gathering, run_rows
-from streamjoin.spark.offsetlog import partitions_read
+from streamjoin.spark.offsetlog import partitions_read, versions_joined
 from streamjoin.spark.slotreport import slot_report
 from streamjoin.spark.wire import punctuation_row, receive, report_row, routed_row
 from streamjoin.spec.job import Job
@@ -46,6 +48,7 @@ def warm_up() -> None:
     kernels.radix_order(one, one)
     kernels.is_sorted(one)
     kernels.hash_bytes(np.zeros(2, np.int64), np.zeros(1, np.uint8))
+    exact.warm_up()
     empty = np.zeros(0, np.int64)
     for cells, window in ((one, np.zeros(2, np.int64)), (empty, empty)):
         kernels.probe_segment(
@@ -63,13 +66,12 @@ def read_piece(job: Job, stream: int, read: Read, now_us: int) -> Iterator[pa.Re
         for routed in router.take(rows, piece):
             yield routed_row(routed, stage)
     _keep_dead_letters(job, piece, read.located(letters))
-    for slot, sent, punctuation in router.punctuate(piece):
-        yield punctuation_row(slot, sent, punctuation, stage)
+    yield from _punctuated(job, stream, router, piece)
 
 
 def without_tuples(job: Job, now_us: int, *, drains: bool) -> Iterator[pa.RecordBatch]:
     """A punctuation for every slot: time passes though nothing arrives, and where the batch drains, tuples move on."""
-    told = drain_punctuation(now_us) if drains else Punctuation(R, "heartbeat", "heartbeat", 0, None, now_us)
+    told = drain_punctuation(now_us) if drains else Punctuation(R, HEARTBEAT, HEARTBEAT, 0, None, now_us)
     for stage in stages_of(job.plan):
         for slot in range(job.slots):
             yield punctuation_row(slot, 0, told, stage.number)
@@ -155,8 +157,16 @@ def intake_rows(job: Job, stream: int, decode: Decode, batches: Iterator[pa.Reco
                 yield routed_row(routed, stage)
     for router, piece, letters in routers.values():
         _keep_dead_letters(job, piece, letters)
-        for slot, sent, punctuation in router.punctuate(piece):
-            yield punctuation_row(slot, sent, punctuation, stage)
+        yield from _punctuated(job, stream, router, piece)
+
+
+def _punctuated(job: Job, stream: int, router: Router, piece: Piece) -> Iterator[pa.RecordBatch]:
+    """What of a piece of a stream has not been sent, and that it is complete, to every stage that must hear it."""
+    own = entry_of(job.plan, stream)[0].number
+    for routed in router.rest(piece):
+        yield routed_row(routed, own)
+    for stage, slot, sent, told in announced(router.punctuate(piece), stream, own, hearing(job.plan, stream)):
+        yield punctuation_row(slot, sent, told, stage)
 
 
 @functools.lru_cache(maxsize=8)
@@ -165,17 +175,30 @@ def _store(root: Path, stage: int, sync: bool) -> StateStore:
     return StateStore(root, stage, sync=sync)
 
 
+@functools.lru_cache(maxsize=2)
+def _tables(folder: Path) -> Tables:
+    return Tables(folder)
+
+
 def _step(job: Job, stage: int) -> SlotStep:
     """A slot's step, which has yet to receive its rows."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    step = SlotStep(job.stage(stage), context.partitionId(), _batch(), _store(job.state, stage, job.sync))
+    store = _store(job.state, stage, job.sync)
+    step = SlotStep(job.stage(stage), context.partitionId(), _batch(), store)
+    if step.job.keeps is not None:
+        step.kept = _store(job.state, step.job.keeps, job.sync)
+    if job.relations:
+        step.tables, step.versions = _tables(job.tables), versions_joined(job.offsets, step.version)
     for punctuation in partitions_read(job.offsets, step.version, job.topics):
-        entered, side = entry_of(job.plan, punctuation.side)
+        stream = punctuation.side
+        entered, side = entry_of(job.plan, stream)
         if entered.number == stage:
             step.punctuate(replace(punctuation, side=side), 0)
+        elif stage in hearing(job.plan, stream):
+            step.punctuate(replace(punctuation, elsewhere=stream), 0)
     return step
 
 
@@ -188,8 +211,10 @@ def feeding_rows(job: Job, stage: int, batches: Iterator[pa.RecordBatch]) -> Ite
     after, side = entry_of(job.plan, Flow(stage))
     feeding = Feeding(Sending(after.plan, side, job.operators[after.number], job.slots), step.version)
     for rows in step.results():
-        for routed in feeding.take(rows, step.unit):
+        for routed in feeding.take(rows, step.unit, step.query):
             yield routed_row(routed, after.number)
+    for routed in feeding.rest(step.slot):
+        yield routed_row(routed, after.number)
     for slot, sent, punctuation in feeding.punctuate(step.reports, step.now_us):
         yield punctuation_row(slot, sent, punctuation, after.number)
     seconds = {"receive": received_s, "all": time.perf_counter() - begun}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.plan.window import format_us
 from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.values import cut, shown
-from streamjoin.sources.registry import SOURCES
+from streamjoin.sources.registry import INPUTS
 from streamjoin.spec.sections import ONE_OF, PunctuateFile, RelationFile, ResultsFile, SnapshotFile, StreamFile
 
+REFRESH_US_MIN = 1_000_000
 NAMED = {"streams": "stream", "relations": "relation"}
 """Sections whose entries have names that a query uses."""
 
@@ -24,8 +26,12 @@ def check_name(name: str, section: str) -> str:
 
 
 def _check_source(entry: StreamFile | RelationFile, place: str) -> None:
-    kind = SOURCES[entry.source]
-    for field, path in kind.files(entry).items():
+    kind = INPUTS[entry.source]
+    try:
+        files = kind.files(entry)
+    except InputError as wrong:
+        raise InputError(wrong.message, field=f"{place}.{wrong.field}") from None
+    for field, path in files.items():
         check_path(path, f"{place}.{field}")
     try:
         kind.check(entry, entry.schema_ is not None)
@@ -39,20 +45,36 @@ def _check_source(entry: StreamFile | RelationFile, place: str) -> None:
 
 def check_relation(name: str, relation: RelationFile) -> None:
     """Refuse a relation whose fields do not go together."""
-    _check_source(relation, check_name(name, "relations"))
+    place = check_name(name, "relations")
+    if relation.refresh is not None and relation.refresh < REFRESH_US_MIN:
+        raise InputError("is no such span; a relation is looked at once a second at most", field=f"{place}.refresh")
+    _check_source(relation, place)
 
 
-def check_stream(name: str, stream: StreamFile) -> None:
-    """Refuse a stream whose fields do not go together."""
+def check_stream(name: str, stream: StreamFile, heartbeat_us: int) -> None:
+    """Refuse a stream whose fields do not go together, or not with `run.heartbeat`."""
     place = check_name(name, "streams")
     if stream.shed is not None:
         try:
             stream.shed.rule()
         except InputError as wrong:
             raise InputError(wrong.message, field=f"{place}.shed.{wrong.field}") from None
+    if stream.idle is not None:
+        _check_idle(stream.idle, heartbeat_us, f"{place}.idle")
     if stream.punctuate is not None:
         _check_punctuate(stream.punctuate, f"{place}.punctuate")
     _check_source(stream, place)
+
+
+def _check_idle(idle_us: int, heartbeat_us: int, place: str) -> None:
+    if idle_us == 0:
+        raise InputError("is 0s; give a span such as 30s, or leave it out for a stream that is never idle", field=place)
+    if idle_us < heartbeat_us:
+        raise InputError(
+            f"{format_us(idle_us)} is less than run.heartbeat, {format_us(heartbeat_us)}, by which silence is noticed; "
+            "give a longer span, or a shorter heartbeat",
+            field=place,
+        )
 
 
 def _check_punctuate(punctuate: PunctuateFile, place: str) -> None:

@@ -13,15 +13,17 @@ from streamjoin.sources.filelog import list_files, root_of
 from streamjoin.sources.guess import first_schema
 from streamjoin.sources.kind import Columns, Limits
 from streamjoin.sources.registry import SOURCES
-from streamjoin.sources.relation import Relation
+from streamjoin.sources.relation import AnyRelation, Relation
 from streamjoin.sources.spec import SourceSpec
+from streamjoin.sources.sql import SqlTable
+from streamjoin.sources.sql_kind import SQL, SqlSettings
 from streamjoin.spec.job import recorded_columns
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.sections import StreamFile
 
 
 def open_inputs(file: JoinFile, *, anew: bool) -> dict[str, StreamSchema]:
-    """The schema of every stream, once all streams and relations of a join file were looked at.
+    """The schema of every stream and relation of a join file, once all were looked at.
 
     Raises:
         InputError: one of them cannot be opened, or its columns are none that it can have.
@@ -31,8 +33,8 @@ def open_inputs(file: JoinFile, *, anew: bool) -> dict[str, StreamSchema]:
         if SOURCES[stream.source].files(stream) and stream.schema_ is None:
             found = recorded_columns(file.checkpoint, name, stream.time, schemas[name].columns)
             schemas[name] = replace(schemas[name], columns=found or schemas[name].columns)
-    for name in file.relations:  # although no query may name it: what is not there can never be joined
-        open_relation(file, name)
+    for name in file.relations:
+        schemas[name] = StreamSchema.of_relation(name, open_relation(file, name).columns)
     return schemas
 
 
@@ -45,36 +47,44 @@ def open_schema(file: JoinFile, name: str, stream: StreamFile) -> StreamSchema:
     with _at(f"streams.{name}"):
         columns = SOURCES[stream.source].look(stream, stream.arrow_schema(), file.resolve)
         check_schema(columns)
-    return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay)
+    return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay, stream.idle)
 
 
-def open_relation(file: JoinFile, name: str) -> Relation:
-    """A relation's files and columns; looks at its first file where the columns are not given.
+def open_relation(file: JoinFile, name: str) -> AnyRelation:
+    """A relation and its columns; looks at its first file, or asks its database.
 
     Raises:
         InputError: it cannot be opened, or its columns are none that a relation can have.
     """
     relation = file.relations[name]
+    if isinstance(relation, SqlSettings):
+        with _at(f"relations.{name}", "url"):
+            columns = SQL.look(relation, relation.arrow_schema(), file.resolve)
+            check_schema(columns, "relation")
+            return SqlTable(name, relation.database(file.resolve), relation.table, columns, relation.refresh)
     assert isinstance(relation, FileSettings)
     with _at(f"relations.{name}"):
         path = file.resolve(relation.path)
         columns = SOURCES[relation.source].look(relation, relation.arrow_schema(), file.resolve)
         files = list_files(path)
         check_schema(columns, "relation")
-        if files and relation.source != "jsonl":  # whose records need not have every column
+        holds_rows = any(file.stat().st_size for file in files)
+        if holds_rows and relation.source != "jsonl":  # whose records need not have every column
             carried = first_schema(relation.source, path, relation.dialect).names
             if missing := [name for name in columns.names if name not in carried]:
                 raise InputError(f'{path} has no column "{missing[0]}"; it has {", ".join(carried[:20])}')
-    return Relation(name, relation.source, tuple(files), columns, root_of(path), relation.dialect)
+    return Relation(
+        name, relation.source, tuple(files), columns, root_of(path), relation.dialect, path, relation.refresh
+    )
 
 
 @contextmanager
-def _at(place: str) -> Iterator[None]:
-    """Errors of an entry's source are about its path, unless they name another of its fields."""
+def _at(place: str, otherwise: str = "path") -> Iterator[None]:
+    """Errors of an entry's source are about where it is, unless they name another of its fields."""
     try:
         yield
     except InputError as wrong:
-        raise InputError(wrong.message, field=f"{place}.{wrong.field or 'path'}") from None
+        raise InputError(wrong.message, field=f"{place}.{wrong.field or otherwise}") from None
 
 
 def require_ends(file: JoinFile) -> None:

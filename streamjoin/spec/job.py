@@ -13,14 +13,16 @@ import pyarrow as pa
 
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.slot import StageJob
+from streamjoin.flow.punctuation import IDLE_TIMEOUT_US
 from streamjoin.index.columns import routed_columns
 from streamjoin.intake.shedding import Shedding
 from streamjoin.plan.expression import columns_of
-from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.hearing import elsewhere
 from streamjoin.plan.schema import SIMPLE_TYPES
-from streamjoin.plan.sharing import Lasting, Plan, SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, entry_of, stages_of
+from streamjoin.plan.sharing import Lasting, SharedPlan
+from streamjoin.plan.stages import AnyPlan, Query, StagePlan, decided_stages, entry_of, stages_of
 from streamjoin.sources import Source
+from streamjoin.sources.relation import AnyRelation
 from streamjoin.sources.spec import SourceSpec
 
 IDENTITY_FILE = "job.json"
@@ -43,6 +45,7 @@ class Job:
         resizes: how often its state was given another number of units.
         earlier: the queries that its state is of, where those of `plan` are others.
         topics: by the number of the stream, the Kafka topics that Spark reads.
+        relations: of the plan, by name; how each is read.
         begins: of the batches that are not done, those that are the first that their run has planned.
     """
 
@@ -58,18 +61,29 @@ class Job:
     resizes: int = 0
     earlier: SharedPlan | None = None
     topics: Mapping[int, str] = field(default_factory=dict)
+    relations: Mapping[str, AnyRelation] = field(default_factory=dict)
     begins: frozenset[int] = frozenset()
 
     @property
     def drain_batches(self) -> int:
+        """How many batches without input the end of input takes: until every pair has met, and one for what waits.
+
+        None for that where Spark reads a stream: our sources may be at their end before it.
+        """
+        waits = any(operator.capabilities.waits for operator in self.operators)
+        return self.meeting_batches + (waits and not self.topics)
+
+    @property
+    def meeting_batches(self) -> int:
         """How many batches without input it takes until every pair has met: stage by stage, as one feeds the next.
 
-        A chain of one worker needs none by itself, but it may have been several.
+        A chain of one worker needs none by itself, but it may have been several. Rows of an outer join that wait are
+        decided in the first one, and what they become may wait in the next stage.
         """
         return sum(
             max(operator.drain_batches, 1 if self.resizes and operator.capabilities.hands_on else 0)
             for operator in self.operators
-        )
+        ) + decided_stages(self.plan)
 
     @property
     def operator(self) -> Operator:
@@ -80,12 +94,25 @@ class Job:
         """A stage as its slots know it."""
         stage = stages_of(self.plan)[number]
         fed_by = sum(len(self.operators[before].units) for before in stage.fed_by)
-        return StageJob(stage.plan, self.operators[number], self.slots, self.begins, fed_by)
+        others = elsewhere(self.plan, number)
+        return StageJob(
+            stage.plan, self.operators[number], self.slots, self.begins, fed_by, others, number, stage.keeps
+        )
+
+    @property
+    def idle_us(self) -> int:
+        """The longest silence after which a partition or a stream of it becomes idle."""
+        return max([IDLE_TIMEOUT_US, *(stream.idle_us or 0 for stream in self.plan.streams)])
 
     @property
     def state(self) -> Path:
         """Where the units' state is."""
         return state_folder(self.checkpoint)
+
+    @property
+    def tables(self) -> Path:
+        """Where the versions of relations are."""
+        return tables_folder(self.checkpoint)
 
     @property
     def offsets(self) -> Path:
@@ -108,12 +135,13 @@ class Job:
         return read_columns(stage.plan, side)
 
 
-def read_columns(plan: Plan, side: int) -> tuple[str, ...]:
+def read_columns(plan: StagePlan, side: int) -> tuple[str, ...]:
     """The columns intake has to see: the routed ones, those the selection reads, and the event time."""
     stream = plan.streams[side]
     wanted = set(routed_columns(plan, side))
     for query in plan.queries:
-        wanted |= {name for _, name in columns_of(query.predicate.selections[side])}
+        for condition in (query.predicate.selections[side], query.predicate.eligible[side]):
+            wanted |= {name for _, name in columns_of(condition)}
     wanted.add(stream.time)
     return tuple(name for name in stream.columns.names if name in wanted)
 
@@ -121,6 +149,11 @@ def read_columns(plan: Plan, side: int) -> tuple[str, ...]:
 def state_folder(checkpoint: Path) -> Path:
     """Where the units' state is."""
     return checkpoint / "state"
+
+
+def tables_folder(checkpoint: Path) -> Path:
+    """Where the versions of relations are."""
+    return checkpoint / "relations"
 
 
 def dead_letters_folder(checkpoint: Path) -> Path:
@@ -187,17 +220,16 @@ class Recorded:
         return replace(self, queries=tuple(replace(query, name=query.name or name) for query in self.queries))
 
 
-def recorded_query(name: str, query: JoinPlan, *, started: bool = False) -> RecordedQuery:
+def recorded_query(name: str, query: Query, *, started: bool = False) -> RecordedQuery:
     """A query as a checkpoint names it."""
     return RecordedQuery(name, " ".join(query.text.split()), query.keyed, started)
 
 
 def queries_of(plan: AnyPlan) -> tuple[RecordedQuery, ...]:
     """The queries of a plan as a checkpoint names them."""
-    if isinstance(plan, Cascade):
-        plan = plan.answering
-    if isinstance(plan, JoinPlan):
-        return (recorded_query("", plan),)
+    if not isinstance(plan, SharedPlan):
+        (only,) = plan.queries
+        return (recorded_query("", only),)
     return tuple(
         recorded_query(name, query, started=name in plan.started)
         for name, query in zip(plan.names_of_queries, plan.queries, strict=True)

@@ -191,10 +191,10 @@ def _check(file: JoinFile) -> None:
         _check_queries(file)
     elif not file.query:
         raise InputError("is missing; write a SELECT ONLINE", field="query")
-    if not file.streams:
+    if not file.streams and not file.relations:  # whose query says better what is missing
         raise InputError("is empty; name the streams of the query", field="streams")
     for name, stream in file.streams.items():
-        check_stream(name, stream)
+        check_stream(name, stream, file.run.heartbeat)
     for name, relation in file.relations.items():
         check_relation(name, relation)
     _check_names(file)

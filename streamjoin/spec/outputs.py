@@ -8,8 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.aggregate import AggregatePlan
+from streamjoin.plan.changing import EMIT_TIME, OPERATION
 from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.stages import Query
 from streamjoin.results.block import key_code
 from streamjoin.results.description import Description
 from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink
@@ -26,6 +28,7 @@ from streamjoin.results.sink import RESULTS, Post, StoreSink
 from streamjoin.results.stores.registry import STORES
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.spec.joinfile import JoinFile
+from streamjoin.spec.sections import ResultsFile
 
 
 def store_spec(file: JoinFile) -> StoreSpec:
@@ -41,7 +44,7 @@ def store_job(file: JoinFile) -> str:
     return name if name[0].isalnum() else f"join{name}"[:100]
 
 
-def open_sink(file: JoinFile, plan: JoinPlan, staged: Path) -> Sink:
+def open_sink(file: JoinFile, plan: Query, staged: Path) -> Sink:
     """Where the results of a query go.
 
     Args:
@@ -57,7 +60,7 @@ def open_sink(file: JoinFile, plan: JoinPlan, staged: Path) -> Sink:
     return Discard()
 
 
-def store_sink(file: JoinFile, plan: JoinPlan) -> StoreSink:
+def store_sink(file: JoinFile, plan: Query) -> StoreSink:
     """The sink into the store that a join file names.
 
     Raises:
@@ -65,6 +68,8 @@ def store_sink(file: JoinFile, plan: JoinPlan) -> StoreSink:
     """
     results = file.results
     assert results.store is not None
+    identity = plan.identity if isinstance(plan, AggregatePlan) else ()
+    _check_identity(results, identity)
     where = select = None
     if results.where is not None:
         from streamjoin.query import bind_condition
@@ -87,14 +92,16 @@ def store_sink(file: JoinFile, plan: JoinPlan) -> StoreSink:
     key = plan.result_key
     code = key_code(
         None if key is None else key.type,
-        equality=bool(plan.predicate.equalities),
+        equality=plan.has_equal_keys,
         buckets=STORES[results.store].buckets,
     )
     policy = snapshot_policy(file, plan)
     return StoreSink(
         store_spec(file),
         store_job(file),
-        Description(schema, code, plan.text, None if key is None else str(key), policy.period_us, results.where),
+        Description(
+            schema, code, plan.text, None if key is None else str(key), policy.period_us, results.where, identity
+        ),
         policy,
         Post(where, select),
         results.retain,
@@ -102,7 +109,24 @@ def store_sink(file: JoinFile, plan: JoinPlan) -> StoreSink:
     )
 
 
-def snapshot_policy(file: JoinFile, plan: JoinPlan) -> Policy:
+def _check_identity(results: ResultsFile, identity: tuple[str, ...]) -> None:
+    """Refuse what would keep some changes of groups only."""
+    if not identity:
+        return
+    if results.where is not None:
+        raise InputError(
+            "would keep some of the values of groups that change, so that their last one would be unknown; write "
+            "HAVING in the query",
+            field="results.where",
+        )
+    needed = (*identity, OPERATION, EMIT_TIME)
+    if results.select is not None and (missing := [name for name in needed if name not in results.select]):
+        raise InputError(
+            f"groups that change need {', '.join(needed)}; add {', '.join(missing)}", field="results.select"
+        )
+
+
+def snapshot_policy(file: JoinFile, plan: Query) -> Policy:
     """When snapshots close, as `results.snapshot` says."""
     wanted = file.results.snapshot
     ordered = plan.ordering is not Ordering.NONE
@@ -113,16 +137,18 @@ def snapshot_policy(file: JoinFile, plan: JoinPlan) -> Policy:
             raise UnsupportedError("a punctuation closes a snapshot by event time, and results are ordered by arrival; "
                                    "leave operator.ordering out, or commit by epoch",
                                    field="results.snapshot.punctuation")  # fmt: skip
-        spans = set()
-        for stream in plan.streams:
-            punctuate = file.streams[stream.name].punctuate
+        spans, names = set(), [stream.name for stream in plan.streams]
+        # What a last stage reads may be the output of others, so that any stream of the file may be behind it.
+        names = names if all(name in file.streams for name in names) else list(file.streams)
+        for name in names:
+            punctuate = file.streams[name].punctuate
             if punctuate is None or punctuate.every is None:
                 raise InputError("is missing; commits by punctuation need it, such as {every: 1s}",
-                                 field=f"streams.{stream.name}.punctuate")  # fmt: skip
+                                 field=f"streams.{name}.punctuate")  # fmt: skip
             spans.add(punctuate.every)
         if len(spans) > 1:
             raise InputError("both streams need punctuations of one span, so that they come in pairs",
-                             field=f"streams.{plan.streams[1].name}.punctuate.every")  # fmt: skip
+                             field=f"streams.{names[1]}.punctuate.every")  # fmt: skip
         return PunctuationPolicy(spans.pop())
     rows = wanted.threshold_rows
     if rows is None and wanted.threshold_bytes is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from streamjoin.errors import InputError
 from streamjoin.results.stores.registry import STORES
 from streamjoin.sources.filelog import would_read
-from streamjoin.sources.registry import SOURCES
+from streamjoin.sources.registry import INPUTS
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.sections import RelationFile, StreamFile
 
@@ -52,7 +52,7 @@ def _inputs(file: JoinFile) -> Iterator[tuple[str, Path]]:
     entries: Mapping[str, StreamFile | RelationFile]
     for what, entries in (("stream", file.streams), ("relation", file.relations)):
         for name, entry in entries.items():
-            for path in SOURCES[entry.source].files(entry).values():
+            for path in INPUTS[entry.source].files(entry).values():
                 yield f"{what} {name}", file.resolve(path)
 
 

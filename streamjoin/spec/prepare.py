@@ -15,14 +15,18 @@ from streamjoin.errors import InputError, QueryError, UnsupportedError
 from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.operators import registry
+from streamjoin.operators.aggregate import Aggregate
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.ring import tree_plan
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.sharing import SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, Query, stages_of
+from streamjoin.plan.window import S
 from streamjoin.results.parts import Sink
-from streamjoin.spec.inputs import is_bounded, is_sparks, open_inputs, source_spec
+from streamjoin.sources.relation import AnyRelation
+from streamjoin.spec.inputs import is_bounded, is_sparks, open_inputs, open_relation, source_spec
 from streamjoin.spec.job import (
     Job,
     Recorded,
@@ -62,10 +66,21 @@ class Bound:
     earlier: SharedPlan | None = None
 
     @property
-    def query(self) -> JoinPlan:
+    def query(self) -> Query:
         """The plan of the only query."""
         (query,) = self.plan.queries
         return query
+
+    @property
+    def joined(self) -> JoinPlan:
+        """The same, of a query that is one join of two streams."""
+        assert isinstance(self.query, JoinPlan)
+        return self.query
+
+    @property
+    def as_tree(self) -> Bound:
+        """The same as joins of two, for those who look at rows before it runs."""
+        return replace(self, plan=tree_plan(self.plan))
 
     @property
     def queries(self) -> tuple[Bound, ...]:
@@ -92,7 +107,14 @@ class Bound:
             file.run.heartbeat if heartbeat else 0,
             shedding=Shedding(shed_rules(file, self.plan)),
             earlier=self.earlier if checkpoint == file.checkpoint else None,
+            relations=self.relations,
         )
+
+    @property
+    def relations(self) -> dict[str, AnyRelation]:
+        """The relations that are joined, by name."""
+        read = self.plan.relations if isinstance(self.plan, Cascade) else ()
+        return {relation.name: open_relation(self.file, relation.name) for relation in read}
 
     def ending(self) -> dict[str, Sink]:
         """Where the results of queries go that are being stopped, by name."""
@@ -121,17 +143,28 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
         return _bind_one(file, schemas, predicates)
     every = tuple(_bind_named(file, name, schemas, predicates) for name in file.queries)
     for one in every:
+        if isinstance(one.plan, Cascade) and one.plan.groups:
+            raise UnsupportedError(
+                "this has GROUP BY or DISTINCT, and the queries of one job give pairs; run it alone, with query:",
+                field=f"queries.{one.name}.query",
+            )
         if isinstance(one.plan, Cascade):
             raise UnsupportedError(
                 f"this joins {len(one.plan.streams)} streams, and the queries of one job join two; run it as a job of "
                 "its own, with query:",
                 field=f"queries.{one.name}.query",
             )
+        if one.joined.asof is not None:
+            raise UnsupportedError(
+                f"{one.joined.asof} gives each row one partner, and the queries of one job share pairs; run it as a "
+                "job of its own, with query:",
+                field=f"queries.{one.name}.query",
+            )
     single = tuple(one for one in every if not file.queries[one.name].stopped)
-    plan = SharedPlan(tuple(one.name for one in single), tuple(one.query for one in single))
+    plan = SharedPlan(tuple(one.name for one in single), tuple(one.joined for one in single))
     name, earlier = file.operator.name, None
     if (found := None if anew else recorded(file.checkpoint)) is not None:
-        single, plan, earlier = _continued(single, {one.name: one.query for one in every}, found)
+        single, plan, earlier = _continued(single, {one.name: one.joined for one in every}, found)
         name = found.operator if name == registry.AUTO else name
     name = registry.choose(plan) if name == registry.AUTO else name
     if earlier is not None and found is not None:
@@ -174,7 +207,7 @@ def _continued(
     single = tuple(sorted(single, key=lambda one: list(known).index(one.name) if one.name in known else len(known)))
     names = tuple(one.name for one in single)
     started = (frozenset(names) - known.keys()) | found.started
-    plan = SharedPlan(names, tuple(one.query for one in single), found.lasting, started & frozenset(names))
+    plan = SharedPlan(names, tuple(one.joined for one in single), found.lasting, started & frozenset(names))
     if names == tuple(known):
         return single, plan, None
     return single, plan, SharedPlan(tuple(known), tuple(queries[name] for name in known), found.lasting, found.started)
@@ -224,7 +257,6 @@ def _bind_one(
     plan = plan_query(
         file.query,
         schemas,
-        relations=file.relations,
         predicates=predicates or {},
         index=file.operator.index,
         archive_period_us=file.operator.archive_period,
@@ -235,37 +267,82 @@ def _bind_one(
     (query,) = plan.queries
     if query.keyed:
         store_sink(file, query)  # so that what is wrong with it shows before anything starts
+    if isinstance(plan, Cascade) and plan.last_join is None:
+        _check_joins_nothing(file)
+        return Bound(file, plan, Aggregate.name)
     name = registry.choose(plan) if file.operator.name == registry.AUTO else file.operator.name
     found = registry.entry(name)
     if found.build is not None:  # so that wrong knobs show before anything starts
-        registry.build_all(name, file.operator.knobs, plan, file.slots)
+        if found.plans is not None and file.operator.tree is not None:
+            raise InputError(
+                f"{name} joins all streams at once, in an order for each of them; write orders, or leave it out",
+                field="operator.tree",
+            )
+        ready = registry.planned(name, file.operator.knobs, plan, file.slots)
+        registry.build_all(name, file.operator.knobs, ready, file.slots)
     else:
+        ready = plan
         _check_without_units(found, file, plan)
-    for stage in stages_of(plan):
-        layout_of(stage.plan.queries[0], 0)
-    return Bound(file, plan, found.name)
+    for stage in stages_of(ready):
+        if isinstance(joined := stage.plan.queries[0], JoinPlan):
+            layout_of(joined, 0)
+    return Bound(file, ready, found.name)
 
 
 def _delivering(plan: JoinPlan | Cascade, file: JoinFile) -> JoinPlan | Cascade:
     """The plan whose results leave as the join file asks for."""
     ordering, keyed = Ordering(file.operator.ordering), file.results.store is not None
     if isinstance(plan, JoinPlan):
+        if ordering is not Ordering.NONE and (plan.kind.decided or plan.asof is not None):
+            what = plan.asof or f"{plan.kind} JOIN"
+            raise UnsupportedError(
+                f"results of {what} leave when it is known what became of a row, in no order; leave "
+                "operator.ordering out",
+                field="operator.ordering",
+            )
         return replace(plan, ordering=ordering, keyed=keyed)
     if ordering is not Ordering.NONE:
-        raise UnsupportedError(
-            f"results of {len(plan.streams)} streams leave in no order; leave operator.ordering out",
-            field="operator.ordering",
-        )
+        what = f"results of {len(plan.streams)} streams leave in no order"
+        what = "groups leave window by window, in no order within one" if plan.groups else what
+        raise UnsupportedError(f"{what}; leave operator.ordering out", field="operator.ordering")
     return plan.keyed() if keyed else plan
+
+
+def _check_joins_nothing(file: JoinFile) -> None:
+    """Refuse settings of a join where a query reads one stream."""
+    operator = file.operator
+    given = ["name"] if operator.name != registry.AUTO else [*operator.knobs]
+    given += [] if operator.index == "auto" else ["index"]
+    given += [] if operator.archive_period is None else ["archive_period"]
+    if given:
+        raise InputError("this query reads one stream and joins nothing; leave it out", field=f"operator.{given[0]}")
 
 
 SHEDS_NOTHING = "Spark's own join drops no tuples under overload; leave shed out, or choose another operator"
 
 
+WAITS_FOR_EVER = (
+    "Spark's own join waits for the watermarks of both streams, however long one is silent; leave idle out, or choose "
+    "another operator"
+)
+
+
 def shed_rules(file: JoinFile, plan: AnyPlan) -> Rules:
     """What the streams of a join shed by; a stream that says nothing sheds nothing."""
     given = {number: file.streams[stream.name].shed for number, stream in enumerate(plan.streams)}
-    return {number: shed.rule() for number, shed in given.items() if shed is not None}
+    if isinstance(plan, JoinPlan) and plan.asof is not None and given[S] is not None:
+        raise UnsupportedError(
+            f"with shed, a row of {plan.asof} could get an earlier row because the latest was dropped; leave shed out",
+            field=f"streams.{plan.streams[S].name}.shed",
+        )
+    rules = {number: shed.rule() for number, shed in given.items() if shed is not None}
+    kinds = [query.kind for stage in stages_of(plan) for query in stage.plan.queries]
+    if rules and (kind := next((kind for kind in kinds if kind.preserved), None)):
+        raise UnsupportedError(
+            f"with shed, a row of {kind} JOIN could leave as unmatched because its partner was dropped; leave shed out",
+            field=f"streams.{plan.streams[min(rules)].name}.shed",
+        )
+    return rules
 
 
 def _check_without_units(found: OperatorKind, file: JoinFile, plan: AnyPlan) -> None:
@@ -273,6 +350,9 @@ def _check_without_units(found: OperatorKind, file: JoinFile, plan: AnyPlan) -> 
     registry.check(found.name, plan)
     for side in shed_rules(file, plan):
         raise UnsupportedError(SHEDS_NOTHING, field=f"streams.{plan.streams[side].name}.shed")
+    for stream in plan.streams:
+        if stream.idle_us is not None:
+            raise UnsupportedError(WAITS_FOR_EVER, field=f"streams.{stream.name}.idle")
 
 
 def with_operator(bound: Bound, name: str) -> Bound:
@@ -292,6 +372,8 @@ def with_operator(bound: Bound, name: str) -> Bound:
     plan = bound.plan
     if isinstance(plan, SharedPlan) and name != bound.operator:
         plan = replace(plan, lasting=None, started=frozenset())  # what lasts of a job is for its own operator
+    elif name != bound.operator:
+        plan = registry.planned(name, changed.knobs, plan, bound.file.slots)
     return replace(
         bound, file=bound.file.model_copy(update={"operator": changed}), operator=registry.entry(name).name, plan=plan
     )

@@ -21,7 +21,7 @@ from streamjoin.operators.kind import CommonSettings, OperatorKind
 from streamjoin.results.stores.registry import STORES
 from streamjoin.sources.file_kinds import CsvFile
 from streamjoin.sources.kind import Columns
-from streamjoin.sources.registry import SOURCES, relation_kinds
+from streamjoin.sources.registry import INPUTS, SOURCES, relation_kinds
 from streamjoin.spec.joinfile import Sections
 from streamjoin.spec.reference import kinds_table, pages_with_tables, settings_table, with_tables
 from streamjoin.spec.sections import RelationFile, ResultsFile, RunFile, ShedFile, SnapshotFile, StreamFile
@@ -118,7 +118,7 @@ def schema_of_stream(source: str) -> Schema:
 
 def schema_of_relation(source: str) -> Schema:
     """An entry of `relations:` of this source."""
-    kind = SOURCES[source]
+    kind = INPUTS[source]
     found = variant({}, [kind.settings, RelationFile])
     found["properties"]["source"] = _tag(source, kind.says)
     return found

@@ -20,7 +20,7 @@ from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Count, Flag, Setting, Slots, Span
 from streamjoin.settings.variants import as_kind, chosen, refusal
 from streamjoin.sources.kind import Columns
-from streamjoin.sources.registry import SOURCES, relation_kinds
+from streamjoin.sources.registry import INPUTS, SOURCES, relation_kinds
 
 
 class PunctuateFile(Settings):
@@ -75,6 +75,13 @@ class StreamFile(EntryFile):
     delay: Annotated[
         Span, setting("disorder inside which results are exact"), Field(json_schema_extra={"default": "0s"})
     ] = 0
+    idle: Annotated[
+        Span | None,
+        setting(
+            "a silence after which the stream holds back the others no longer, such as 30s",
+            unset="never; a Kafka partition beside others after 60s", keeps_state=True,
+        ),
+    ] = None  # fmt: skip
     punctuate: Annotated[
         PunctuateFile | None, setting("where snapshots close by punctuation", unset="none", keeps_state=True)
     ] = None
@@ -86,6 +93,9 @@ class StreamFile(EntryFile):
         """With the fields of its source."""
         if cls is not StreamFile or not isinstance(value, Mapping):
             return handler(value)
+        source = value.get("source")
+        if isinstance(source, str) and source in INPUTS and source not in SOURCES:
+            raise refusal(cls, [(("source",), "a table of a database ends, so write it under relations")])
         kinds = {kind.name: kind.settings for kind in SOURCES.values()}
         name = chosen(value, "source", kinds)
         if SOURCES[name].columns is Columns.OWN and "schema" in value:
@@ -99,6 +109,13 @@ class RelationFile(EntryFile):
     """One entry of `relations:`: a finite table; with the fields of its source, see `sources.relation`."""
 
     source: Annotated[str, setting("where its rows are")]
+    refresh: Annotated[
+        Span | None,
+        setting(
+            "how often it is looked at while the job runs, and read anew if it has changed, such as 10min",
+            unset="at a start, and when it is asked for", keeps_state=True,
+        ),
+    ] = None  # fmt: skip
 
     @classmethod
     def _what(cls) -> str:
@@ -127,7 +144,7 @@ def _no_relation(source: object) -> str | None:
     """Why a relation cannot be of a source that streams may have."""
     kind = SOURCES.get(source) if isinstance(source, str) else None
     reason = "rows are pushed into streams only" if source == _PUSH else kind and kind.no_relation
-    return f"a relation is a finite table of files; {reason}" if reason else None
+    return f"a relation is a finite table; {reason}" if reason else None
 
 
 def _streams_only(field: str) -> str | None:
@@ -139,7 +156,7 @@ def _streams_only(field: str) -> str | None:
     takers = [
         kind.name for kind in SOURCES.values() if kind.no_relation is not None and field in kind.settings.model_fields
     ]
-    return f"a relation is a finite table of files; this is for {' and '.join(takers)} streams" if takers else None
+    return f"a relation is a finite table; this is for {' and '.join(takers)} streams" if takers else None
 
 
 class OperatorFile(CommonSettings):
@@ -241,7 +258,7 @@ def stream_model(source: str) -> type[StreamFile]:
 
 def relation_model(source: str) -> type[RelationFile]:
     """An entry of `relations:` with the fields of a source."""
-    return _joined(RelationFile, SOURCES[source].settings)
+    return _joined(RelationFile, INPUTS[source].settings)
 
 
 def results_model(store: str) -> type[ResultsFile]:

@@ -39,6 +39,7 @@ def dump(state: UnitState, report: UnitReport) -> bytes:
             "clocks": [clock.to_json() for clock in state.clocks],
             "totals": dict(state.totals),
             "dropped": list(state.dropped),
+            "elsewhere": {number: clock.to_json() for number, clock in state.elsewhere.items()},
             "batch": {
                 "received": report.received,
                 "received_bytes": report.received_bytes,
@@ -75,9 +76,10 @@ def load(text: bytes, name: str) -> UnitState:
             value["version"],
             {name: Table(table["input"], _infos(table["segments"])) for name, table in value["tables"].items()},
             value["values"],
-            (clocks[0], clocks[1]),
+            tuple(clocks),
             value["totals"],
             tuple(value["dropped"]),
+            {int(number): StreamClock.from_json(clock) for number, clock in value.get("elsewhere", {}).items()},
         )
     except (ValueError, KeyError, TypeError, IndexError) as damage:
         raise StateError(

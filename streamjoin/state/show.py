@@ -39,7 +39,8 @@ def list_units(directory: Path) -> str:
         infos = list(state.tuples())
         rows, size = sum(info.rows for info in infos), sum(info.bytes for info in infos)
         totals = [totals[0] + len(infos), totals[1] + rows, totals[2] + size]
-        span = f"{_time(min(i.ts_min_us for i in infos))} .. {_time(max(i.ts_max_us for i in infos))}" if infos else "-"
+        times = [at for info in infos for at in (info.ts_min_us, info.ts_max_us)]
+        span = f"{time_text(min(times))} .. {time_text(max(times))}" if times else "-"
         lines.append(f"{unit:>5}{state.version:>9}{len(infos):>10}{rows:>13,}{size / 2**20:>9.1f}  {span}")
     lines.append(f"{'all':>5}{'':>9}{totals[0]:>10}{totals[1]:>13,}{totals[2] / 2**20:>9.1f}")
     return "\n".join(lines)
@@ -60,14 +61,16 @@ def show_units(directory: Path, unit: int | None) -> str:
 
 def _unit_text(unit: int, state: UnitState) -> str:
     lines = [f"unit {unit}, version {state.version}"]
-    for side, name in ((0, "R"), (1, "S")):
-        clock = state.clocks[side]
-        mark = "none yet" if clock.mark_us is None else _time(clock.mark_us)
+    names = "RS" if len(state.clocks) == 2 else [f"stream {number + 1}" for number in range(len(state.clocks))]
+    for side, (name, clock) in enumerate(zip(names, state.clocks, strict=True)):
+        mark = "none yet" if clock.mark_us is None else time_text(clock.mark_us)
         shed = f", {clock.shed:,} of them shed" if clock.shed else ""
         lines.append(f"  {name}: {clock.rows:,} tuples so far{shed}, mark {mark}")
         for table, found in state.tables.items():
             if found.input == side:
-                kind = "" if table == name else f", {table}"
+                # Of a ring tables are called by the number of the stream, and what is of it: "0", "0 new".
+                what = table.removeprefix(str(side)).strip()
+                kind = "" if what in ("", name) else f", {what}"
                 lines += [_segment_text(info, clock.mark_us) + kind for info in found.segments]
     for table, found in state.tables.items():
         if found.input is None:
@@ -82,11 +85,12 @@ def _segment_text(info: SegmentInfo, mark_us: int | None) -> str:
     age = "" if mark_us is None else f", {max(mark_us - info.ts_max_us, 0) / 1e6:,.1f} s behind the mark"
     return (
         f"    {info.file:<16}{info.rows:>11,} rows{info.bytes / 2**20:>9.1f} MiB  "
-        f"{_time(info.ts_min_us)} .. {_time(info.ts_max_us)}{age}"
+        f"{time_text(info.ts_min_us)} .. {time_text(info.ts_max_us)}{age}"
     )
 
 
-def _time(us: int) -> str:
+def time_text(us: int) -> str:
+    """A time in UTC, with milliseconds."""
     try:
         return datetime.fromtimestamp(us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):

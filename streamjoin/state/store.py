@@ -21,11 +21,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from streamjoin.durable import sync_folder
+from streamjoin.durable import sync_file, sync_folder
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
+from streamjoin.index.files import mapped_segment, write_rows
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.state import manifest
 
@@ -107,15 +108,7 @@ class StateStore:
         attached = self._attached.setdefault(unit, {})
         if (rows := attached.get(path)) is not None:
             return rows
-        try:
-            batch = pa.ipc.open_file(pa.memory_map(str(path), "r")).get_batch(0)
-        except FileNotFoundError:
-            raise StateError(f"segment {path} is lost; without it results would be missing, so the job stops") from None
-        except (pa.ArrowInvalid, OSError) as damage:
-            raise StateError(f"segment {path} is damaged: {damage}") from None
-        if batch.num_rows != info.rows:
-            raise StateError(f"segment {path} holds {batch.num_rows} rows where its manifest says {info.rows}")
-        attached[path] = batch
+        attached[path] = batch = mapped_segment(path, info.rows, "manifest")
         return batch
 
     def _path(self, unit: int, name: str) -> Path:
@@ -204,8 +197,7 @@ class SegmentWriter:
         name = f"{self.version}-{len(self._written)}.arrow"
         self.directory.mkdir(parents=True, exist_ok=True)
         temporary = self.directory / f".{name}.{os.getpid()}"
-        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
-            writer.write_batch(rows)
+        write_rows(temporary, rows)
         size = temporary.stat().st_size
         self._written.append(self.directory / name)
         return replace(info, file=name, bytes=size)
@@ -216,16 +208,11 @@ class SegmentWriter:
         temporaries = [path.with_name(f".{path.name}.{os.getpid()}") for path in self._written]
         if self.store.sync and temporaries:
             with ThreadPoolExecutor(min(len(temporaries), _SYNCS)) as pool:  # the disk orders them better than we do
-                list(pool.map(_sync_file, temporaries))
+                list(pool.map(sync_file, temporaries))
         for temporary, path in zip(temporaries, self._written, strict=True):
             os.replace(temporary, path)
         self.directory.mkdir(parents=True, exist_ok=True)
         failpoint("unit.after_segments")
-
-
-def _sync_file(path: Path) -> None:
-    with open(path, "rb+") as file:
-        os.fsync(file.fileno())
 
 
 def stages_in(root: Path) -> list[int]:

@@ -13,6 +13,7 @@ from backend.jobs.joinfile import RESULT_FIELDS, RUN_FIELDS
 from backend.settings import Settings
 from streamjoin.operators.registry import COMMON_KNOBS, REGISTRY
 from streamjoin.plan.functions.table import PUBLIC_FUNCTIONS
+from streamjoin.query.aggregates import AGGREGATES
 from streamjoin.query.tokens import SYNONYMS
 from streamjoin.spec.sections import SnapshotFile
 
@@ -56,3 +57,10 @@ def test_the_editor_knows_every_function_of_the_query_language() -> None:
     assert listed is not None
     words = " ".join(re.findall(r"'([^']*)'", listed[1])).split()
     assert words == sorted({*PUBLIC_FUNCTIONS, *SYNONYMS, "cast", "extract"})
+
+
+def test_the_editor_knows_every_aggregate_of_the_query_language() -> None:
+    listed = re.search(r"const AGGREGATES =([^;]*);", EDITOR)
+    assert listed is not None
+    words = " ".join(re.findall(r"'([^']*)'", listed[1])).split()
+    assert words == sorted({*AGGREGATES, "window_start", "window_end"})

@@ -244,7 +244,7 @@ def test_the_description_tells_of_the_header(app: FastAPI) -> None:
 READS = {
     "/api/v1/queries", "/api/v1/jobs/validate", "/api/v1/jobs/explain", "/api/v1/jobs/preview",
     "/api/v1/jobs/{id}/diff", "/api/v1/streams/test", "/api/v1/streams/{id}/sample",
-    "/api/v1/relations/test", "/api/v1/relations/{id}/sample",
+    "/api/v1/relations/test", "/api/v1/relations/{id}/sample", "/api/v1/relations/{id}/refresh",
 }  # fmt: skip
 HOLD_SECRETS = {"/api/v1/sessions", "/api/v1/api-keys"}
 ONCE_BY_NAME = {"/api/v1/uploads"}

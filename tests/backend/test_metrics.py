@@ -41,12 +41,14 @@ def test_the_newest_report_of_each_job_is_shown(api: TestClient, app: FastAPI) -
     registered(api, "auctions", **{**BIDS, "kind": "nexmark.auction"})
     job = created(api)
     reported(app, job, now_us() - 2_000_000, state_bytes=1)
-    reported(app, job, now_us() - 1_000_000)
+    reported(app, job, now_us() - 1_000_000, open_rows=7)
     found = read(api)
     name = (job["name"],)
     assert found["streamjoin_join_results_total"] == {name: 7.0}
     assert found["streamjoin_join_comparisons_total"] == {name: 14.0}
     assert found["streamjoin_state_bytes"] == {name: 4096.0}
+    assert found["streamjoin_open_rows"] == {name: 7.0}
+    assert "streamjoin_unmatched_rows" not in found  # an older version did not tell
     assert found["streamjoin_batch_duration_seconds_p95"] == {name: 0.25}
     assert found["streamjoin_lag_seconds"] == {name: 1.5}
     assert found["streamjoin_jobs"][("stopped",)] == 1.0

@@ -22,6 +22,10 @@ from backend.jobs.inputs import Inputs, inputs_of
 from backend.jobs.joinfile import draft_file, join_file
 from backend.problems import Problem
 from backend.settings import Settings
+from streamjoin.relations.history import History
+from streamjoin.relations.versions import Versions
+from streamjoin.spec.prepare import bind
+from streamjoin.spec.relations import read_relations
 from tests.backend.matrix import add_person
 
 BIDS = {"source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "time": "ts", "delay": "2s"}
@@ -237,6 +241,8 @@ def test_operators_change_their_own_relations_only(app: FastAPI, api: TestClient
         changed = api.patch(f"{URL}/customers", headers=headers | {"If-Match": "*"}, **change)
         assert (changed.status_code == 200) == allowed, changed.text
     assert api.post(f"{URL}/customers/sample", headers=guest).status_code == 200
+    asked = [api.post(f"{URL}/customers/refresh", headers=one).status_code for one in (guest, other, mine, boss)]
+    assert asked == [403, 403, 200, 200]
     assert [api.delete(f"{URL}/customers", headers=headers).status_code for headers in (other, mine)] == [403, 204]
 
 
@@ -252,19 +258,40 @@ def bids(api: TestClient) -> None:
     assert api.post("/api/v1/streams", json={"name": "bids", "spec": BIDS}).status_code == 201
 
 
-def test_a_query_that_reads_a_relation_is_refused_at_its_place(
-    api: TestClient, registered: Callable[..., Any], bids: None
-) -> None:
+def test_a_query_joins_a_relation_with_a_stream(api: TestClient, registered: Callable[..., Any], bids: None) -> None:
     registered()
     for streams in (None, ["bids"]):
         found = api.post("/api/v1/jobs/validate", json={"query": SEMI_STREAM, "streams": streams}).json()
+        assert found["valid"], found
+    explained = api.post("/api/v1/jobs/explain", json={"query": SEMI_STREAM}).json()
+    assert explained["plan"]["operator"] == "lookup"
+    assert list(explained["plan"]["relations"]) == ["c"]
+    assert explained["plan"]["relations"]["c"]["relation"] == "customers"
+    made = api.post("/api/v1/jobs", json={"name": "j", "query": SEMI_STREAM})
+    assert (made.status_code, made.json()["streams"], made.json()["relations"]) == (201, ["bids"], ["customers"])
+    assert api.delete(f"{URL}/customers").status_code == 409
+
+
+def test_a_query_of_relations_alone_and_a_within_are_refused_at_their_places(
+    api: TestClient, registered: Callable[..., Any], bids: None
+) -> None:
+    registered()
+    for query, span, words in (
+        (
+            "SELECT ONLINE c.name\nFROM customers AS c, customers AS d\nWHERE c.id = d.id",
+            {"line": 2, "column": 6, "end_line": 2, "end_column": 20},
+            "a query waits for rows of a stream",
+        ),
+        (
+            f"{SEMI_STREAM}\nWITHIN 10 SECONDS",
+            {"line": 4, "column": 1, "end_line": 4, "end_column": 18},
+            "rows have no time; leave WITHIN out",
+        ),
+    ):
+        found = api.post("/api/v1/jobs/validate", json={"query": query}).json()
         assert not found["valid"]
         (place,) = found["diagnostics"]
-        assert place["span"] == {"line": 2, "column": 12, "end_line": 2, "end_column": 26}
-        assert '"Customers" is a relation; no operator joins a stream with a relation yet' in place["detail"]
-    refused = api.post("/api/v1/jobs", json={"name": "j", "query": SEMI_STREAM})
-    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_query")
-    assert "register the table as a stream" in refused.json()["detail"]
+        assert place["span"] == span and words in place["detail"]
 
 
 def test_a_relation_beside_the_query_is_no_matter(api: TestClient, registered: Callable[..., Any], bids: None) -> None:
@@ -296,7 +323,7 @@ def test_a_relation_that_a_job_uses_stays(
 ) -> None:
     registered()
     api.post("/api/v1/jobs", json={"name": "j", "query": TWO_STREAMS})
-    with app.state.context.catalog.begin() as session:  # as if an operator could join it
+    with app.state.context.catalog.begin() as session:
         session.execute(update(Job).values(relations={"customers": spec}))
     assert api.get("/api/v1/jobs/j").json()["relations"] == ["customers"]
     refused = api.delete(f"{URL}/customers")
@@ -315,11 +342,13 @@ def test_a_change_of_a_job_takes_relations_over_when_it_is_asked_to(
 ) -> None:
     registered()
     api.post("/api/v1/jobs", json={"name": "j", "query": TWO_STREAMS})
-    refused = api.post("/api/v1/jobs/j/diff", json={"query": SEMI_STREAM})
-    assert refused.status_code == 422
+    asked = api.post("/api/v1/jobs/j/diff", json={"query": SEMI_STREAM})
+    assert asked.status_code == 200 and "relations.customers.path" in [
+        item["field"] for item in asked.json()["changes"]
+    ]
     monkeypatch.setattr(service, "bound_job", lambda settings, job: None)
     old = {**spec, "schema": {"id": "int64"}}
-    with app.state.context.catalog.begin() as session:  # as if an operator could join it
+    with app.state.context.catalog.begin() as session:
         job = service.find_job(session, "j")
         service.change(session, job, {**job.spec, "query": SEMI_STREAM}, Inputs(job.streams, {"customers": old}),
                        anew=True, actor_id=None)  # fmt: skip
@@ -337,3 +366,44 @@ def test_a_change_of_a_job_takes_relations_over_when_it_is_asked_to(
     ]  # fmt: skip
     (change,) = diff({"relations": {"customers": spec}}, {"relations": {"customers": {**spec, "path": "/data"}}})
     assert change.effect == ANEW
+
+
+def test_versions_and_looks_are_those_of_the_jobs_that_join_it(
+    api: TestClient, app: FastAPI, registered: Callable[..., Any], spec: dict[str, Any]
+) -> None:
+    made = registered(refresh="10min")
+    assert api.get(f"{URL}/customers/versions").json() == {"data": []}
+    assert api.post(f"{URL}/customers/refresh").json() == {"jobs": []}
+    bids = {"name": "bids", "spec": BIDS}
+    assert api.post("/api/v1/streams", json=bids).status_code == 201
+    query = "SELECT ONLINE bids.auction, c.name, VERSION(c) FROM bids JOIN customers AS c ON bids.bidder = c.id"
+    job = api.post("/api/v1/jobs", json={"name": "named", "query": query}).json()
+    (known,) = api.get(f"{URL}/{made['id']}/versions").json()["data"]
+    assert (known["job"], known["versions"], known["refresh"]) == ("named", [], "10min")
+    context: Context = app.state.context
+    with context.catalog.begin() as session:
+        found = service.find_job(session, job["id"])
+        found.wanted = found.observed = "running"
+        engine = join_file(context.settings, found, {})
+    assert api.post(f"{URL}/customers/refresh").json() == {"jobs": []}, "nothing was read yet"
+    running = bind(engine).job()
+    read_relations(running)
+    history = History(running.tables, "customers")
+    history.used(Versions(running.tables, "customers").load(1), 7, 2_000_000)
+    history.looked(history.look().failed(3_000_000, "customers has no files any more"))
+    assert api.post(f"{URL}/customers/refresh").json() == {"jobs": ["named"]} and history.is_asked()
+    told = api.get("/api/v1/jobs/named/events").json()["data"][0]
+    assert (told["kind"], told["message"]) == (
+        "relation.refresh_asked", "named is to look for a new version of customers"
+    )  # fmt: skip
+    (known,) = api.get("/api/v1/jobs/named/relations").json()["data"]
+    assert known == api.get(f"{URL}/customers/versions").json()["data"][0]
+    (version,) = known["versions"]
+    assert (version["version"], version["rows"], version["batch"], version["state"]) == (1, 5, 7, "in use")
+    assert version["used_at"].startswith("1970-01-01T00:00:02")
+    assert known["refresh_failures"] == 1 and known["problem"] == "customers has no files any more"
+    (history.folder / "1" / "version.json").write_text("{")
+    history.folder.joinpath("uses.jsonl").unlink()
+    damaged = api.get(f"{URL}/customers/versions")
+    assert damaged.status_code == 503 and str(history.folder) not in damaged.text
+    assert api.get(f"{URL}/none/versions").status_code == 404

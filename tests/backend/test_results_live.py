@@ -19,9 +19,9 @@ from starlette.websockets import WebSocketDisconnect
 from backend.catalog.models import Job
 from backend.context import Context
 from backend.results import feed, follower, frames, hub
-from backend.results.connection import FrameWriter
 from backend.results.limits import Limits
 from backend.results.service import service_of
+from backend.results.writers import FrameWriter
 from backend.settings import Settings
 from tests.backend.results_job import KEYS, Committer, add_job, make_app, settings_in
 from tests.servers.process import comes_true

@@ -114,3 +114,19 @@ def test_three_streams_against_two_joins_give_the_same_rows_and_a_ratio() -> Non
     assert done.returncode == 0, done.stderr[-2000:]
     assert re.search(r"^pair 1: three streams .* [1-9][\d,]* results", done.stdout, re.MULTILINE), done.stdout
     assert re.search(r"^ratio: median \d+\.\d\d, .* 1 pairs$", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_groups_that_change_are_measured() -> None:
+    command = [sys.executable, "-m", "benchmarks.changing_groups", "--quick"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert len(re.findall(r" [1-9][\d,]* +[1-9][\d,]* +\d+$", done.stdout, re.MULTILINE)) == 5, done.stdout
+
+
+@pytest.mark.soak
+def test_groups_over_a_join_are_right_and_have_a_ratio() -> None:
+    command = [sys.executable, "-m", "benchmarks.groups", "--quick"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r"^ratio: median \d+\.\d\d, .* 1 pairs$", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^between the phases: [1-9][\d,]* pairs of .* views of", done.stdout, re.MULTILINE), done.stdout

@@ -146,8 +146,8 @@ def test_relations_of_a_job_s_file_are_registered_where_they_are_missing(
     assert streamjoin("relations", "get", "cli_beside", "-o", "json").json()["spec"] == customers
     query = "SELECT ONLINE bids.price FROM bids, cli_beside WHERE bids.bidder = cli_beside.id"
     checked = streamjoin("jobs", "validate", "-f", "-", stdin=yaml.safe_dump({"query": query}))
-    assert checked.status == 2
-    assert checked.out.startswith('line 1, column 37: "cli_beside" is a relation; no operator joins a stream with')
+    assert checked.status == 0
+    assert checked.out.startswith("this is right: bids joins relation cli_beside, by lookup")
 
 
 def test_lists_are_narrowed(streamjoin: Command) -> None:
@@ -301,7 +301,8 @@ def test_files_that_may_be_read_are_listed(streamjoin: Command, platform: Server
     (root,) = platform.app.state.context.settings.allowed_paths
     (root / "listed.csv").write_text("id\n")
     assert [entry["path"] for entry in streamjoin("files", "-o", "json").json()] == [str(root)]
-    assert str(root / "listed.csv") in streamjoin("files", str(root)).out
+    listed = streamjoin("files", str(root), "-o", "json").json()  # a table cuts long paths
+    assert str(root / "listed.csv") in [entry["path"] for entry in listed]
     refused = streamjoin("files", "/etc")
     assert refused.status == 2 and "STREAMJOIN_ALLOWED_PATHS" in refused.err
 

@@ -65,16 +65,17 @@ NAMES = [
 ]
 """Names of all operators, as values of a test's parameter."""
 
-IN_TURN = [pytest.param(3, id="in turn"), pytest.param(1, id="all", marks=pytest.mark.soak)]
-"""Of three values of a test's last parameter one meets each pair of the others: so each value meets every value of any
-other parameter. All combinations are for `make soak`."""
+IN_TURN = [pytest.param(True, id="in turn"), pytest.param(False, id="all", marks=pytest.mark.soak)]
+"""One value of a test's last parameter meets each pair of the others: so each value meets every value of any other
+parameter that has as many. All combinations are for `make soak`."""
 T = TypeVar("T")
 
 
-def in_turn(values: Iterable[T], step: int, *others: tuple[Iterable[object], object]) -> Iterator[tuple[int, T]]:
-    """Every `step`th of the values, with its number; where it begins depends on the places of the other parameters."""
+def in_turn(values: Iterable[T], one: bool, *others: tuple[Iterable[object], object]) -> Iterator[tuple[int, T]]:
+    """One of the values with its number, which one depends on the places of the other parameters; or all of them."""
     turn = sum(list(all_values).index(value) for all_values, value in others)
-    return ((number, value) for number, value in enumerate(values) if (number + turn) % step == 0)
+    every = list(enumerate(values))
+    return iter([every[turn % len(every)]] if one else every)
 
 
 def of_each_kind(operators: Iterable[str], values: Iterable[object]) -> list[Any]:

@@ -121,9 +121,9 @@ def test_a_swapped_punctuation_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_expiring_one_microsecond_early_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     real = StreamClock.advance
 
-    def advance(self: StreamClock, punctuations: Any, delay_us: int, now_us: int, **given: Any) -> StreamClock:
+    def advance(self: StreamClock, punctuations: Any, delay_us: int, *given: Any, **more: Any) -> StreamClock:
         # The mark moves ahead of the allowed delay.
-        return real(self, punctuations, delay_us - 41, now_us, **given)
+        return real(self, punctuations, delay_us - 41, *given, **more)
 
     monkeypatch.setattr(StreamClock, "advance", advance)
     assert caught()

@@ -32,17 +32,17 @@ def test_every_condition_joins_exactly_in_every_window(condition: str, window: s
 @pytest.mark.slow
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("operator", ANY)
-@pytest.mark.parametrize("step", IN_TURN)
-def test_every_operator_joins_every_condition_in_every_window(step: int, operator: str, condition: str) -> None:
-    for number, window in in_turn(WINDOWS, step, (ANY, operator), (CONDITIONS, condition)):
+@pytest.mark.parametrize("one", IN_TURN)
+def test_every_operator_joins_every_condition_in_every_window(one: bool, operator: str, condition: str) -> None:
+    for number, window in in_turn(WINDOWS, one, (ANY, operator), (CONDITIONS, condition)):
         check(OPERATORS[operator], history(number), condition, window)
 
 
 @pytest.mark.parametrize("operator", KEYED)
 @pytest.mark.parametrize("condition", WITH_EQUALITY)
-@pytest.mark.parametrize("step", IN_TURN)
-def test_routing_by_key_loses_nothing(step: int, condition: str, operator: str) -> None:
-    for number, window in in_turn(WINDOWS, step, (KEYED, operator), (WITH_EQUALITY, condition)):
+@pytest.mark.parametrize("one", IN_TURN)
+def test_routing_by_key_loses_nothing(one: bool, condition: str, operator: str) -> None:
+    for number, window in in_turn(WINDOWS, one, (KEYED, operator), (WITH_EQUALITY, condition)):
         check(KEYED[operator], history(number), condition, window)
 
 
@@ -65,11 +65,11 @@ def test_event_times_of_every_shape(operator: str, shape: str) -> None:
 
 @pytest.mark.parametrize("delay_us", DELAYS_US)
 @pytest.mark.parametrize("operator", NAMES)
-@pytest.mark.parametrize("step", IN_TURN)
-def test_disorder_inside_the_allowed_delay_loses_nothing(step: int, operator: str, delay_us: int) -> None:
+@pytest.mark.parametrize("one", IN_TURN)
+def test_disorder_inside_the_allowed_delay_loses_nothing(one: bool, operator: str, delay_us: int) -> None:
     chosen = OPERATORS[operator]
     disordered = history(5, r=80, s=70, time_shape="disordered", delay_us=delay_us)
-    for _, window in in_turn(("20 us", "only after", "same time"), step, (OPERATORS, operator), (DELAYS_US, delay_us)):
+    for _, window in in_turn(("20 us", "only after", "same time"), one, (OPERATORS, operator), (DELAYS_US, delay_us)):
         check(chosen, disordered, "equality", window, batches=9, period_us=7)
 
 
@@ -88,10 +88,10 @@ def test_null_keys_join_null_keys_where_null_is_not_distinct(operator: str) -> N
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("operator", NAMES)
-@pytest.mark.parametrize("step", IN_TURN)
-def test_streams_of_every_size_and_a_silent_one(step: int, operator: str, sizes: tuple[int, int]) -> None:
+@pytest.mark.parametrize("one", IN_TURN)
+def test_streams_of_every_size_and_a_silent_one(one: bool, operator: str, sizes: tuple[int, int]) -> None:
     r, s = sizes
-    for _, window in in_turn(("20 us", "7 rows", "full history"), step, (OPERATORS, operator), (SIZES, sizes)):
+    for _, window in in_turn(("20 us", "7 rows", "full history"), one, (OPERATORS, operator), (SIZES, sizes)):
         check(OPERATORS[operator], history(11, r=r, s=s), "equality", window)
 
 

@@ -15,25 +15,25 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.engine import feeding
-from streamjoin.engine.loop import Brought, Loop
+from streamjoin.engine.loop import Brought
 from streamjoin.engine.slot import SlotStep
 from streamjoin.errors import InputError, StateError
 from streamjoin.flow.punctuation import lowest_mark_us
-from streamjoin.operators import registry
 from streamjoin.plan.join import RESULT_TIME
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import Cascade, Tree
+from streamjoin.plan.stages import Cascade
 from streamjoin.query import plan_query
 from streamjoin.settings.trees import NamedTree
-from streamjoin.state.store import StateStore
+
+from .loops import OPERATORS, cut, joined, loop_of
 
 DISORDER_US = 15
 COLUMNS = pa.schema([("ts", pa.int64()), ("id", pa.int64()), ("k", pa.int64()), ("x", pa.int64())])
 STREAMS = {name: StreamSchema(name, COLUMNS, "ts", "us", DISORDER_US) for name in "abcd"}
-BATCHES = 5
 HEAD = "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c"
 
 Row = dict[str, Any]
+Shape = int | tuple["Shape", "Shape"]
 Condition = Callable[..., bool]
 
 
@@ -41,7 +41,9 @@ def equal(one: Any, other: Any) -> bool:
     return one is not None and one == other
 
 
-QUERIES: dict[str, tuple[str, Condition, int | None]] = {
+Within = int | tuple[int, ...] | None
+
+QUERIES: dict[str, tuple[str, Condition, Within]] = {
     "equalities in a row": (
         f"{HEAD} FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k WITHIN 20 MICROSECONDS",
         lambda a, b, c: equal(a["k"], b["k"]) and equal(b["k"], c["k"]),
@@ -56,6 +58,18 @@ QUERIES: dict[str, tuple[str, Condition, int | None]] = {
         f"{HEAD} FROM a JOIN b ON a.x > b.x AND b.x > 20 JOIN c ON a.k = c.k WITHIN 25 MICROSECONDS",
         lambda a, b, c: a["x"] > b["x"] > 20 and equal(a["k"], c["k"]),
         25,
+    ),
+    "a reach for each": (
+        f"{HEAD} FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k "
+        "WITHIN 45 MICROSECONDS FOR c, 5 MICROSECONDS FOR A, 20 MICROSECONDS FOR b",
+        lambda a, b, c: equal(a["k"], b["k"]) and equal(b["k"], c["k"]),
+        (5, 20, 45),
+    ),
+    "a reach for each of four, one of them 0": (
+        "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c, d.id AS d FROM a JOIN b USING (k) JOIN c USING (k) JOIN d "
+        "USING (k) WITHIN 50 MICROSECONDS FOR a, 0 SECONDS FOR b, 30 MICROSECONDS FOR c, 9 MICROSECONDS FOR d",
+        lambda a, b, c, d: all(equal(a["k"], other["k"]) for other in (b, c, d)),
+        (50, 0, 30, 9),
     ),
     "full history": (
         f"{HEAD} FROM a, b, c WHERE a.k = b.k AND c.k = a.k AND a.x > 20 AND c.x < 40",
@@ -76,13 +90,7 @@ QUERIES: dict[str, tuple[str, Condition, int | None]] = {
     ),
 }
 
-OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
-    "biclique by hash": ("biclique", {"routing": "hash", "r_units": 3, "s_units": 2}),
-    "biclique at random": ("biclique", {"routing": "random", "r_units": 2, "s_units": 3}),
-    "matrix": ("matrix", {"rows": 2, "columns": 3}),
-    "splitjoin": ("splitjoin", {"cores": 3, "turn_tuples": 5}),
-    "handshake": ("handshake", {"workers": 3, "block": 4}),
-}
+BY = [name for name in OPERATORS if name != "biclique in between"]  # which needs many units to be another
 
 
 def rows(seed: int, count: int = 60, keys: int = 5) -> pa.RecordBatch:
@@ -111,59 +119,42 @@ def history(plan: Cascade, seed: int = 1) -> list[pa.RecordBatch]:
     return [by_name[stream.name] for stream in plan.streams]
 
 
-def nested_loop(streams: Sequence[pa.RecordBatch], condition: Condition, within_us: int | None) -> Counter[Any]:
-    """Every combination of rows that lie within the window and for which the condition holds."""
-    found: Counter[Any] = Counter()
-    for parts in itertools.product(*(stream.to_pylist() for stream in streams)):
-        times = [part["ts"] for part in parts]
-        if (within_us is None or max(times) - min(times) <= within_us) and condition(*parts):
-            found[tuple(part["id"] for part in parts)] += 1
-    return found
+def nested_loop(streams: Sequence[pa.RecordBatch], condition: Condition, within_us: Within) -> Counter[Any]:
+    """Every combination of rows for which the condition holds, and of which none is out of reach of the newest.
 
+    Args:
+        within_us: the reach of all streams, or of each.
+    """
+    reaches = within_us if isinstance(within_us, tuple) else (within_us,) * len(streams)
 
-def cut(streams: Sequence[pa.RecordBatch], batches: int = BATCHES) -> Iterator[list[list[pa.RecordBatch]]]:
-    """By batch, the pieces of each stream; two a batch."""
-    for number in range(batches):
-        pieces = []
-        for stream in streams:
-            size = -(-stream.num_rows // batches)
-            mine = stream.slice(number * size, size)
-            half = mine.num_rows // 2
-            pieces.append([mine.slice(0, half), mine.slice(half)])
-        yield pieces
+    def near(parts: Sequence[Row]) -> bool:
+        newest = max(part["ts"] for part in parts)
+        return all(reach is None or newest <= part["ts"] + reach for part, reach in zip(parts, reaches, strict=False))
 
-
-def loop_of(plan: Cascade, operator: str, folder: Path, slots: int = 2) -> Loop:
-    name, knobs = OPERATORS[operator]
-    operators = registry.build_all(name, knobs, plan, slots)
-    return Loop(plan, operators, lambda stage: StateStore(folder, stage, sync=False), slots)
-
-
-def joined(loop: Loop, streams: Sequence[pa.RecordBatch], *, repeated: bool = False) -> Counter[Any]:
-    """Ids of all results; with `repeated`, every batch is done again by another number of slots before it counts."""
-    found: Counter[Any] = Counter()
-    drains = sum(operator.drain_batches for operator in loop.operators)
-    batches = [*cut(streams), *([[] for _ in streams] for _ in range(drains))]
-    for number, pieces in enumerate(batches):
-        brought = Brought(pieces, 1_000_000 * number, drains=number >= BATCHES)
-        if repeated:
-            loop.slots = 1 + number % 4
-            list(loop.batch(brought))
-            loop.slots = 1 + (number + 2) % 3
-        for _, part in loop.batch(brought):
-            found.update(zip(*(column.to_pylist() for column in part.columns), strict=True))
-        loop.commit(brought)
-    return found
+    # Parts that are out of reach stay so, whatever joins them.
+    combined: list[tuple[Row, ...]] = [()]
+    for stream in streams:
+        listed = stream.to_pylist()
+        combined = [(*parts, row) for parts in combined for row in listed if near((*parts, row))]
+    return Counter(tuple(part["id"] for part in parts) for parts in combined if condition(*parts))
 
 
 @pytest.mark.parametrize(
     ("operator", "query"),
     [
         (operator, query)
-        for operator in OPERATORS
+        for operator in BY
         for query in QUERIES
         # Hash routing needs an equality at each stage.
-        if operator != "biclique by hash" or query in ("equalities in a row", "full history", "four")
+        if operator != "biclique by hash"
+        or query
+        in (
+            "equalities in a row",
+            "full history",
+            "four",
+            "a reach for each",
+            "a reach for each of four, one of them 0",
+        )
     ],
 )
 def test_every_operator_joins_them_exactly(operator: str, query: str, tmp_path: Path) -> None:
@@ -175,7 +166,7 @@ def test_every_operator_joins_them_exactly(operator: str, query: str, tmp_path: 
     assert joined(loop_of(plan, operator, tmp_path), streams) == wanted
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", BY)
 def test_crashes_and_rescaling_change_nothing(operator: str, tmp_path: Path) -> None:
     text, condition, within_us = QUERIES["equalities in a row"]
     plan = planned(text)
@@ -214,7 +205,7 @@ def test_state_stays_as_small_as_the_window(tmp_path: Path) -> None:
     assert max(kept[20:]) < 2 * max(kept[5:20])
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", [*BY, "ring"])
 def test_a_task_that_is_repeated_sends_the_same_whatever_came_first(
     operator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,8 +215,8 @@ def test_a_task_that_is_repeated_sends_the_same_whatever_came_first(
     sent: list[Any] = []
     take = feeding.Feeding.take
 
-    def noted(self: feeding.Feeding, found: pa.RecordBatch, unit: int) -> Iterator[Any]:
-        for routed in take(self, found, unit):
+    def noted(self: feeding.Feeding, found: pa.RecordBatch, unit: int, query: int) -> Iterator[Any]:
+        for routed in take(self, found, unit, query):
             sent.append((unit, routed.slot, routed.targets, routed.first, routed.block.to_pybytes()))
             yield routed
 
@@ -241,8 +232,8 @@ def test_a_task_that_is_repeated_sends_the_same_whatever_came_first(
     assert sent and sent == forwards
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("query", ["equalities in a row", "four"])
+@pytest.mark.parametrize("operator", [*BY, "ring"])
+@pytest.mark.parametrize("query", ["equalities in a row", "four", "a reach for each"])
 def test_no_result_comes_below_the_watermark_that_was_stated_before(operator: str, query: str, tmp_path: Path) -> None:
     """Snapshots by punctuation close by it, and stages drop by that of a flow."""
     plan = planned(QUERIES[query][0]).keyed()
@@ -280,9 +271,7 @@ def test_a_unit_of_the_stage_before_that_is_not_heard_of_is_noticed(
 def test_a_block_between_stages_that_is_lost_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(QUERIES["equalities in a row"][0])
     take = feeding.Feeding.take
-    monkeypatch.setattr(
-        feeding.Feeding, "take", lambda self, found, unit: itertools.islice(take(self, found, unit), 1, None)
-    )
+    monkeypatch.setattr(feeding.Feeding, "take", lambda self, *found: itertools.islice(take(self, *found), 1, None))
     with pytest.raises(StateError, match="tuples of batch"):
         joined(loop_of(plan, "matrix", tmp_path), history(plan))
 
@@ -301,7 +290,7 @@ def test_a_window_of_pairs_alone_is_caught(tmp_path: Path) -> None:
     assert wanted - found == Counter() and found - wanted
 
 
-def trees(streams: Sequence[int]) -> Iterator[Tree]:
+def trees(streams: Sequence[int]) -> Iterator[Shape]:
     """Every tree of these streams, of which left and right are told apart in one way."""
     if len(streams) == 1:
         yield streams[0]
@@ -323,7 +312,7 @@ def test_every_tree_of_four_streams_gives_the_same(tmp_path: Path) -> None:
     )
     assert len(shapes) == 15 and len(wanted) > 20
     for number, shape in enumerate(shapes):
-        operator = list(OPERATORS)[1 + number % (len(OPERATORS) - 1)]
+        operator = BY[1 + number % (len(BY) - 1)]
         plan = plan_query(
             "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c, d.id AS d FROM a, b, c, d WHERE a.k = b.k AND c.x > b.x "
             "AND d.k = c.k AND a.x < d.x WITHIN 40 MICROSECONDS",
@@ -335,7 +324,7 @@ def test_every_tree_of_four_streams_gives_the_same(tmp_path: Path) -> None:
         assert joined(loop, streams, repeated=number % 2 == 1) == wanted, (plan.shape, operator)
 
 
-def named(tree: Tree) -> NamedTree:
+def named(tree: Shape) -> NamedTree:
     if isinstance(tree, int):
         return "abcd"[tree]
     left, right = map(named, tree)
@@ -353,6 +342,15 @@ def named(tree: Tree) -> NamedTree:
 def test_a_tree_of_other_streams_is_refused(tree: NamedTree, message: str) -> None:
     with pytest.raises(InputError, match=message):
         plan_query(QUERIES["equalities in a row"][0], STREAMS, tree=tree)
+
+
+@pytest.mark.parametrize("tree", [("a", ("b", "c")), (("a", "c"), "b"), ("c", ("b", "a"))])
+def test_reaches_hold_in_every_tree(tree: NamedTree, tmp_path: Path) -> None:
+    text, condition, within_us = QUERIES["a reach for each"]
+    plan = plan_query(text, STREAMS, tree=tree)
+    assert isinstance(plan, Cascade)
+    streams = history(plan)
+    assert joined(loop_of(plan, "matrix", tmp_path), streams) == nested_loop(streams, condition, within_us)
 
 
 def test_two_streams_have_one_tree() -> None:

@@ -21,7 +21,7 @@ from backend.catalog.ids import now_us
 from backend.catalog.migrate import migrate
 from backend.catalog.models import Report
 from backend.frontend import BUILT
-from streamjoin.spark.driver import BatchReport
+from streamjoin.spark.batchreport import BatchReport
 from tests.backend.live_server import LiveServer, live_settings
 from tests.backend.results_job import Committer, add_job
 from worker.reports import of_batch, quantiles, rates

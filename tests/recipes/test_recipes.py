@@ -71,7 +71,7 @@ def test_the_join_file_takes_the_fields_of_the_new_source_and_no_others() -> Non
         assert raised.value.field == f"streams.a.{field}" and says in str(raised.value)
     with pytest.raises(InputError, match="it is for ticks"):
         of_content(content(streams={"a": {"source": "csv", "path": "x", "time": "ts", "ticks": 1}}))
-    with pytest.raises(InputError, match="a relation is a finite table of files"):
+    with pytest.raises(InputError, match="a relation is a finite table; this is for ticks streams"):
         of_content(content(relations={"c": {"source": "ticks", "ticks": 1}}))
 
 

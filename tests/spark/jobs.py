@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from streamjoin import failpoints
 from streamjoin.errors import RunError
 from streamjoin.spark.baseline import run_baseline
-from streamjoin.spark.driver import Progress
+from streamjoin.spark.progress import Progress
 from streamjoin.spark.run import run_job
 from streamjoin.spec.joinfile import JoinFile, load, parse
 from streamjoin.spec.prepare import bind

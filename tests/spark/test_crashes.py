@@ -118,8 +118,8 @@ CASES = {
 
 
 def test_every_named_place_is_killed_once_and_more_often_in_the_soak() -> None:
-    of_engine = {name for name in NAMES if not name.startswith(("store.", "ledger.", "rejected."))}
-    # others: test_store_crashes, and below
+    of_engine = {name for name in NAMES if not name.startswith(("store.", "ledger.", "rejected.", "relation."))}
+    # others: test_store_crashes, test_refresh, and below
     killed = Counter(kill.partition(":")[0] for case in CASES.values() for kill in case.kills)
     assert killed == {**dict.fromkeys(of_engine, 1), "": 2}
     assert sum(len(case.soak) for case in CASES.values()) == 30

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from streamjoin.spark.driver import BatchReport, Driver, Progress
+from streamjoin.spark.batchreport import BatchReport
+from streamjoin.spark.driver import Driver
+from streamjoin.spark.progress import Progress
 from streamjoin.spec.joinfile import parse
 from streamjoin.spec.prepare import bind
 from tests.conformance.check import expected, plan

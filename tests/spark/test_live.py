@@ -18,7 +18,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from streamjoin.spark import driver
-from streamjoin.spark.driver import BatchReport, Driver, Progress
+from streamjoin.spark.batchreport import BatchReport
+from streamjoin.spark.driver import Driver
+from streamjoin.spark.progress import Progress
 from streamjoin.spec.joinfile import parse
 from streamjoin.spec.prepare import bind
 from streamjoin.state.store import read_manifests
@@ -261,6 +263,30 @@ def test_a_signal_ends_the_command_with_a_summary_and_leaves_no_process(
     assert "stopping after the current batch" in said
     assert re.search(r"results? from r 50, s 41 tuples", said), said
     assert "Traceback" not in said and "Exception" not in said
+    write_history(given, tmp_path, BATCHES, [BATCHES - 1])
+    run_text(session, text, tmp_path)
+    check_same(
+        result_rows(tmp_path / "results"),
+        Counter(expected(given, CONDITION, plan(given, CONDITION, WINDOW), BATCHES)),
+    )
+
+
+@pytest.mark.soak
+def test_a_second_signal_ends_the_command_at_once_and_without_a_stack(session: SparkSession, tmp_path: Path) -> None:
+    given = history(4, r=60, s=50)
+    write_history(given, tmp_path, BATCHES, range(BATCHES - 1))
+    file = tmp_path / "join.yaml"
+    text = join_text(query(CONDITION, WINDOW), OPERATOR)
+    file.write_text(text)
+    commits = tmp_path / "checkpoint" / "offsets" / "commits"
+    with Command(file) as command:
+        command.wait_until(lambda: any(commits.glob("[0-9]*")), "joins nothing", RUN_S_MAX)
+        for _ in range(2):
+            os.killpg(command.pid, signal.SIGINT)
+            time.sleep(0.1)
+        assert command.exit_status() == 130, command.output()
+        said = command.output()
+    assert "done again at the next start" in said and "Traceback" not in said and "ERROR" not in said
     write_history(given, tmp_path, BATCHES, [BATCHES - 1])
     run_text(session, text, tmp_path)
     check_same(

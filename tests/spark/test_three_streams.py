@@ -14,15 +14,19 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from streamjoin.engine.operator import Operator
+from streamjoin.engine.state import UnitState
 from streamjoin.operators.biclique import Biclique, Routing
+from streamjoin.operators.ring import Ring
 from streamjoin.results.question import Question
-from streamjoin.spark.driver import Progress
 from streamjoin.spark.join import Stream, stream_join
+from streamjoin.spark.progress import Progress
 from streamjoin.spark.run import report, run_job
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import bind
 from streamjoin.state.store import read_manifests
-from tests.conformance.test_three_streams import QUERIES, cut, nested_loop, rows
+from tests.conformance.loops import cut
+from tests.conformance.test_three_streams import QUERIES, nested_loop, rows
 from tests.servers import KafkaBroker
 
 from .command import KILLS_S_MAX, Command
@@ -40,6 +44,7 @@ CASES = {
     "name: matrix, rows: 2, columns: 2": "{store: sqlite, path: results.db, snapshot: {batches: 1}}",
     "name: splitjoin, cores: 3, turn_tuples: 5": "{jsonl: results.jsonl}",
     "name: handshake, workers: 2, block: 4": "{parquet: results}",
+    "name: ring, nodes: 3, orders: {a: [c, b]}": "{store: sqlite, path: results.db, snapshot: {batches: 1}}",
 }
 """By operator, where results go."""
 
@@ -166,14 +171,14 @@ def test_a_chain_of_each_stage_becomes_longer_and_shorter(session: SparkSession,
     assert (recorded["units"], recorded["resizes"]) == ([1, 1], 4)
 
 
-def test_dataframes_are_joined(session: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("operator", [Biclique(2, 2, Routing.HASH), Ring(3, {"b": 2}, {"a": ["c", "b"]})], ids=str)
+def test_dataframes_are_joined(operator: Operator, session: SparkSession, tmp_path: Path) -> None:
     given = history(6)
     write(given, tmp_path)
     streams = {}
     for name in NAMES:
         reader = session.readStream.schema("ts long, id long, k long, x long").option("maxFilesPerTrigger", 1)
         streams[name] = Stream(reader.parquet(str(tmp_path / name)), "ts", delay_us=15)
-    operator = Biclique(2, 2, Routing.HASH)
     joined: DataFrame = stream_join(streams, QUERY, operator=operator, checkpoint=tmp_path / "state", slots=2)
     assert joined.isStreaming and joined.columns == list(NAMES)
     name = unique("three").replace("-", "_")
@@ -204,6 +209,58 @@ def test_a_topic_enters_at_the_second_stage(broker: KafkaBroker, session: SparkS
         arrived += progress.tuples_in[2]
     assert arrived == given[2].num_rows
     check_same(found_in(tmp_path), want(given))
+
+
+def silent(given: History, folder: Path, content: str, session: SparkSession) -> list[UnitState]:
+    """The first stage's units after a run of 12 batches, of which the first two alone bring rows of c."""
+    for number, pieces in enumerate(cut(given, 12)):
+        for name, parts in zip(NAMES, pieces, strict=True):
+            if parts[0].num_rows and (name != "c" or number < 2):
+                write_file(folder / name, number, pa.Table.from_batches(parts).combine_chunks().to_batches()[0])
+    progress = run_text(session, content, folder)
+    assert progress.batches == 12 and progress.late == [0, 0, 0]
+    return [state for _, state in read_manifests(folder / "checkpoint" / "state", 0)]
+
+
+def test_a_stream_that_is_silent_in_the_second_stage_holds_back_the_first_no_longer(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    given = [rows(90 + place, 600) for place in range(3)]
+    kept = {}
+    for name, idle in (("idle", ", idle: 1s"), ("never", "")):
+        content = text().replace("path: c,", f"path: c{idle},")
+        states = silent(given, tmp_path / name, content, session)
+        clocks = [(*state.clocks, *state.elsewhere.values()) for state in states]
+        marks = {tuple(clock.mark_us for clock in found) for found in clocks}
+        assert len(marks) == 1, "all units have decided the same"
+        if idle:
+            a, b, c = marks.pop()
+            assert c == min(a, b) > 3_000
+        second = [state for _, state in read_manifests(tmp_path / name / "checkpoint" / "state", 1)]
+        kept[name] = sum(info.rows for state in second for info in state.tuples())
+    assert kept["idle"] < kept["never"] / 5
+
+
+@pytest.mark.services
+def test_a_silent_topic_of_the_second_stage_is_heard_of_in_the_first(
+    broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    given = [rows(70 + place, 600) for place in range(3)]
+    topic = unique("rows-c")
+    broker.create_topic(topic, 2)
+    line = (
+        f"{{source: kafka, servers: '{broker.servers}', topic: {topic}, format: json, idle: 1s, "
+        "schema: {ts: int64, id: int64, k: int64, x: int64}, time: ts, delay: 1ms}"
+    )
+    for number, streams in enumerate(cut(given, 12)):
+        for partition, piece in enumerate(streams[2] if number < 2 else []):
+            broker.produce(topic, [json.dumps(row).encode() for row in piece.to_pylist()], partition % 2)
+    states = silent([*given[:2], given[2].slice(0, 0)], tmp_path, text(c=line), session)
+    marks = {tuple(clock.mark_us for clock in (*state.clocks, *state.elsewhere.values())) for state in states}
+    ((a, b, c),) = marks
+    assert c == min(a, b) > 3_000
+    in_time = [*given[:2], pa.concat_batches([rows for streams in list(cut(given, 12))[:2] for rows in streams[2]])]
+    check_same(found_in(tmp_path), nested_loop(in_time, CONDITION, WITHIN_US))
 
 
 def told(session: SparkSession, file: Path) -> tuple[dict[str, Any], Progress]:

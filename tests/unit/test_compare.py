@@ -19,8 +19,9 @@ from streamjoin.errors import InputError, RunError, UnsupportedError
 from streamjoin.explain.compare.plot import check_plot, draw
 from streamjoin.explain.compare.table import comparison_text, ratio
 from streamjoin.spark import compare
-from streamjoin.spark.driver import BatchReport, BatchTimes, Progress
+from streamjoin.spark.batchreport import BatchReport, BatchTimes
 from streamjoin.spark.figures import rho, weighted
+from streamjoin.spark.progress import Progress
 from streamjoin.spec.joinfile import load
 
 Row = dict[str, Any]
@@ -174,11 +175,13 @@ def test_the_largest_state_is_remembered_in_tuples_too() -> None:
         unit = {
             "unit": 0, "label": "R0", "comparisons": 0, "results": 0, "expired_rows": 0, "stored_rows": stored,
             "stored_bytes": sum(stored), "segments": 1, "late": [0, 0], "received": {}, "received_bytes": {},
-            "queries": [], "seconds": {}, "waiting_results": stored[1],
+            "queries": [], "seconds": {}, "waiting_results": stored[1], "open_rows": stored[0],
+            "unmatched_rows": 2, "late_after_final": 1,
         }  # fmt: skip
         progress.add(BatchReport(0, 3, [unit], {0: {"rows": 4}, 1: {"rows": 5}}, {"committed": 0.5}))
     assert (progress.stored_rows_max, progress.stored_rows) == (80, (10, 10))
     assert progress.waiting_results_max == 10
+    assert (progress.open_rows, progress.unmatched_rows, progress.late_after_final) == (10, 6, 3)
     assert list(progress.times) == [BatchTimes(3, 9, {"committed": 0.5})] * 3
 
 

@@ -69,7 +69,7 @@ REPORT_FIELDS = sorted(
     keys_of("spark/run.py", "report")
     | keys_of("spark/figures.py", "quantiles")
     | keys_of("spark/baseline.py", "run_baseline")
-    | keys_of("spark/driver.py", "_add_unit")
+    | keys_of("spark/progress.py", "_add_unit")
 )
 
 

@@ -133,3 +133,63 @@ def test_what_the_first_stage_finds_fills_neither_memory_nor_time(
     begun_s = time.monotonic()
     assert previewed(tmp_path, query, **streams).cut_off
     assert time.monotonic() - begun_s < 30
+
+
+def test_rows_without_a_partner_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no row that was looked at matches is shown as unmatched, and a semi join's rows once."""
+    monkeypatch.setattr(preview, "ROWS", 1 << 30)
+    monkeypatch.setattr(preview, "JOIN_S", 120.0)
+    monkeypatch.setattr(preview, "BATCH_ROWS", 7)
+    a, b = some(40, 4), some(50, 5)
+    found = previewed(
+        tmp_path,
+        "SELECT ONLINE a.id AS a, b.id AS b FROM a LEFT JOIN b ON a.k = b.k AND a.x > 25 WITHIN 1 SECOND",
+        a=a,
+        b=b,
+    )
+    expected: Counter[Any] = Counter()
+    semi: Counter[Any] = Counter()
+    for one in a:
+        met = [other["id"] for other in b if same(one["k"], other["k"]) and abs(one["ts"] - other["ts"]) <= SECOND]
+        expected.update((one["id"], other) for other in ((met or [None]) if one["x"] > 25 else [None]))
+        semi.update([(one["id"], one["x"])] if met else [])
+    assert Counter(rows_of(found)) == expected and any(other is None for _, other in expected)
+    found = previewed(
+        tmp_path,
+        "SELECT ONLINE a.id, c.id AS c, a.x FROM a LEFT SEMI JOIN b ON a.k = b.k LEFT JOIN c ON a.id = c.x + 1000 "
+        "WITHIN 1 SECOND",
+        a=a,
+        b=b,
+        c=some(5, 6),
+    )
+    assert Counter((one, x) for one, none, x in rows_of(found) if none is None) == semi and semi
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("SELECT ONLINE c.n, COUNT(*) AS q FROM a JOIN c ON a.k = c.k GROUP BY c.n, TUMBLE(1 MINUTE)", [("x", 1)]),
+        ("SELECT ONLINE a.k, c.n FROM a JOIN c ON a.k = c.k LEFT JOIN b ON a.k = b.k WITHIN 1 SECOND", [(1, "x")]),
+        ("SELECT ONLINE a.k, c.n FROM a SEMI JOIN b ON a.k = b.k LEFT JOIN c ON a.k = c.k WITHIN 1 SECOND", [(1, "x")]),
+    ],
+)
+def test_what_waits_and_a_relation_go_together(query: str, wanted: list[Any], tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("ts,k\n2026-01-01T12:00:00Z,1\n")
+    (tmp_path / "c.csv").write_text("k,n\n1,x\n")
+    streams = "".join(f"  {name}: {{source: csv, path: {name}.csv, time: ts}}\n" for name in "ab")
+    text = f"streams:\n{streams}relations: {{c: {{source: csv, path: c.csv}}}}\nquery: {query!r}\n"
+    (tmp_path / "join.yaml").write_text(text)
+    assert rows_of(preview.preview(bind(load(tmp_path / "join.yaml")))) == wanted
+
+
+def test_a_relation_without_a_byte_has_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts,k\n2026-01-01T12:00:00Z,1\n")
+    (tmp_path / "c.csv").write_text("")
+    text = (
+        "streams: {a: {source: csv, path: a.csv, time: ts}}\n"
+        "relations: {c: {source: csv, path: c.csv, schema: {k: int64, n: string}}}\n"
+        "query: SELECT ONLINE a.k, c.n FROM a LEFT JOIN c ON a.k = c.k\n"
+    )
+    (tmp_path / "join.yaml").write_text(text)
+    assert rows_of(preview.preview(bind(load(tmp_path / "join.yaml")))) == [(1, None)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from streamjoin.flow.punctuation import IDLE_TIMEOUT_US, Punctuation, StreamClock
+from streamjoin.flow.idle import with_idle
+from streamjoin.flow.punctuation import HEARTBEAT, IDLE_TIMEOUT_US, Punctuation, StreamClock
 
 
 def said(router: str, ts_max_us: int | None, rows: int = 1, piece: str = "p") -> Punctuation:
@@ -101,3 +102,34 @@ def test_clocks_and_punctuations_survive_json() -> None:
     assert StreamClock.from_json(json.loads(json.dumps(clock.to_json()))) == clock
     punctuation = Punctuation(1, "topic/3", "000001@7", 12, None, 2**60, {"rows": 12})
     assert Punctuation.from_json(json.loads(json.dumps(punctuation.to_json()))) == punctuation
+
+
+def test_a_shorter_time_out_of_a_stream_is_that_of_its_partitions() -> None:
+    clock = StreamClock().advance([said("a", 100), said("b", 70)], 0, now_us=0)
+    assert clock.advance([said("a", 500)], 0, 30, 30).mark_us == 70
+    assert clock.advance([said("a", 500)], 0, 31, 30).mark_us == 500
+
+
+def test_a_stream_is_idle_after_logged_time_in_which_it_had_nothing_to_bring() -> None:
+    clock = StreamClock().advance([], 0, 0, begins=True)
+    assert not clock.is_idle(None)
+    assert not clock.advance([], 0, 30).is_idle(30)
+    assert clock.advance([Punctuation(0, HEARTBEAT, HEARTBEAT, 0, None, 31)], 0, 31).is_idle(30), "it never brought any"
+    assert not clock.advance([said("a", None, rows=0)], 0, 31).is_idle(30), "what gives no row was read, too"
+    assert not clock.advance([], 0, 31, begins=True).is_idle(30), "nobody looked"
+    assert clock.advance([], 0, 1_000, begins=True).advance([], 0, 1_031).is_idle(30)
+
+
+def test_idle_streams_take_the_lowest_mark_of_the_active_ones_and_else_the_highest() -> None:
+    def at(mark: int | None, silent_us: int) -> StreamClock:
+        return StreamClock(mark_us=mark, now_us=100, seen_us=100 - silent_us)
+
+    def marks(clocks: list[StreamClock], idle_us: int | None = 30) -> list[int | None]:
+        return [clock.mark_us for clock in with_idle(clocks, [idle_us] * len(clocks))]
+
+    assert marks([at(5, 50), at(8, 0), at(7, 30)]) == [7, 8, 7]
+    assert marks([at(9, 50), at(8, 0)]) == [9, 8], "a mark never goes back"
+    assert marks([at(5, 50), at(8, 31), at(None, 99)]) == [8, 8, 8]
+    assert marks([at(5, 50), at(None, 0)]) == [5, None], "an active one has not begun"
+    assert marks([at(None, 50), at(None, 50)]) == [None, None]
+    assert marks([at(5, 50), at(8, 0)], None) == [5, 8]

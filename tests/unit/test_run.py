@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests import run
-from tests.run import STAGES, Done, Stage, clock, closing_line, left_s
+from tests.run import KILLS, SERVERS, STAGES, Done, Stage, clock, closing_line, left_s
 
 A, B, C = (Stage(name, usual_s, ()) for name, usual_s in (("a", 100), ("b", 50), ("c", 250)))
 
@@ -52,3 +54,15 @@ def test_stages_go_by_their_names(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert run.main(("soak", "quick")) == 0
     assert run.main(("soon",)) == 2
     assert "there is no stage soon; stages are quick, " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("marks", "places"), [(("kills",), KILLS), (("spark", "services"), SERVERS)])
+def test_a_stage_reads_all_files_that_have_its_tests(marks: tuple[str, ...], places: tuple[str, ...]) -> None:
+    tests = Path(run.__file__).parent
+    marked = [
+        f"tests/{file.relative_to(tests).as_posix()}"
+        for file in tests.rglob("test_*.py")
+        if any(f"mark.{mark}" in file.read_text() for mark in marks)
+    ]
+    assert len(marked) > 5
+    assert not [file for file in marked if not file.startswith(places)]

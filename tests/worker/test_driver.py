@@ -218,3 +218,22 @@ def test_a_job_of_three_streams_is_exact_and_reports_each_stage(platform: Worker
     assert (first["results"], second["results"]) == (expected(given).total(), want.total())
     assert sorted(unit["stage"] for unit in whole["units"]) == [1] * 4 + [2] * 4
     assert whole["tuples"]["person"] == people["rows"]
+
+
+def test_a_job_that_counts_one_stream_by_windows_is_exact(platform: Workers) -> None:
+    given = {"bid": streams(20)["bid"]}
+    query = "SELECT ONLINE auction, COUNT(*) AS n FROM bid GROUP BY auction, TUMBLE(5 SECONDS)"
+    spec = {**SPEC, "query": query, "operator": {"name": "auto"}, "run": {"slots": 2, "until_end": True}}
+    job = begin(platform, streams=given, spec=spec)
+    platform.wait_observed(job, "stopped", within_s=START_S_MAX)
+    wait_gone(platform, job)
+    seen = job_of(platform.catalog, job)
+    assert seen.reason == "reached the end"
+    found = results(platform.settings, seen)
+    assert sum(row[1] * times for row, times in found.items()) == given["bid"]["rows"]
+    whole = merged([report.body for report in reports_of(platform.catalog, job)])
+    assert whole["results"] == found.total() > 100
+    (stage,) = whole["stages"]
+    assert (stage["stage"], stage["results"], stage["inputs"]) == (1, found.total(), [{"stream": "bid"}])
+    assert (stage["kind"], stage["open_rows"]) == (None, 0)
+    assert [unit["label"] for unit in whole["units"]] == ["G0", "G1"]

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from backend.catalog.database import Catalog
 from backend.catalog.models import Report
-from streamjoin.spark.driver import BatchReport
+from streamjoin.spark.batchreport import BatchReport
 from worker.reports import COUNTS, COUNTS_BY_NAME, Reporter, merged, quantiles
 from worker.thin import DAY_US, REPORTS_S, thin
 
@@ -27,6 +27,7 @@ def unit(number: int, rng: random.Random) -> dict[str, Any]:
         "received_bytes": {"store": rng.randrange(999), "probe": rng.randrange(999), "both": 0},
         "stored_rows": [rng.randrange(99), rng.randrange(99)], "stored_bytes": rng.randrange(10**6), "segments": 3,
         "late": [rng.randrange(3), 0], "expired_rows": rng.randrange(5), "marks_us": [NOW - number, None],
+        "open_rows": rng.randrange(50), "unmatched_rows": rng.randrange(20), "late_after_final": rng.randrange(4),
         "seconds": {"probe": 0.1, "store": 0.01, "expire": 0.0},
     }  # fmt: skip
 
@@ -84,7 +85,10 @@ def test_a_report_tells_of_its_span(catalog: Catalog) -> None:
 
 
 THREE = ("a", "b", "c")
-STAGES = {1: {"inputs": [{"stream": "a"}, {"stream": "b"}]}, 2: {"inputs": [{"stage": 1}, {"stream": "c"}]}}
+STAGES = {
+    1: {"inputs": [{"stream": "a"}, {"stream": "b"}], "kind": "LEFT"},
+    2: {"inputs": [{"stage": 1}, {"stream": "c"}], "kind": "INNER"},
+}
 
 
 def staged(number: int, rng: random.Random) -> BatchReport:
@@ -113,9 +117,22 @@ def test_a_report_tells_what_each_stage_found_however_it_is_merged(catalog: Cata
             assert body is not None
             found.append(body)
     whole = merged(found)
-    wanted = [sum(one.units[place]["results"] for one in given for place in places) for places in ((0, 1), (2,))]
-    assert whole["stages"] == [{"stage": 1, "results": wanted[0], **STAGES[1]},
-                               {"stage": 2, "results": wanted[1], **STAGES[2]}]  # fmt: skip
+
+    def of_stage(name: str, places: tuple[int, ...], of: list[BatchReport]) -> int:
+        return sum(one.units[place][name] for one in of for place in places)
+
+    wanted = [
+        {
+            "stage": stage, **STAGES[stage],
+            **{name: of_stage(name, places, given) for name in ("results", "unmatched_rows", "late_after_final")},
+            "open_rows": of_stage("open_rows", places, given[-1:]),
+        }
+        for stage, places in ((1, (0, 1)), (2, (2,)))
+    ]  # fmt: skip
+    assert whole["stages"] == wanted
+    for name in ("open_rows", "unmatched_rows", "late_after_final"):
+        assert whole[name] == sum(stage[name] for stage in wanted), name
+        assert whole[name] == sum(one[name] for one in whole["units"]), name
     assert [one["stage"] for one in whole["units"]] == [1, 1, 2]
     assert whole["live_tuples"] == {"a": 10, "b": 12, "c": 7}
     assert whole["units"][2]["stored_rows"] == 7 + given[-1].units[2]["flow_rows"]
@@ -128,7 +145,12 @@ def test_reports_of_two_streams_are_of_one_stage_and_older_ones_tell_of_none(cat
     assert [one["stage"] for one in new["stages"]] == [1] and {one["stage"] for one in new["units"]} == {1}
     assert new["stages"][0]["results"] == sum(one["results"] for one in new["units"])
     del old["stages"]
+    for told in (old, *old["units"]):
+        for name in ("open_rows", "unmatched_rows", "late_after_final"):
+            del told[name]
     assert merged([old, new])["stages"] == new["stages"]
+    assert merged([old, new])["unmatched_rows"] == new["unmatched_rows"]
+    assert merged([old, new])["units"][0]["unmatched_rows"] == new["units"][0]["unmatched_rows"]
     assert merged([new, old])["stages"] == []
 
 

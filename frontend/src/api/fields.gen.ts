@@ -521,6 +521,467 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
       "compared": false
     }
   ],
+  "ring": [
+    {
+      "name": "nodes",
+      "label": "Nodes",
+      "says": "nodes in the ring (N), each with a slice of every stream's window",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "lengths",
+      "label": "lengths",
+      "says": "for streams with little to keep, how many nodes share their window, such as {a: 1}",
+      "unset": "all nodes",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "orders",
+      "label": "orders",
+      "says": "by stream, the order in which its rows meet the others, such as {a: [b, c]}",
+      "unset": "first what an equality leads to, then what any condition leads to; of these the shorter reach first",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "asof": [
+    {
+      "name": "units",
+      "label": "Units",
+      "says": "units that share the keys",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "lookup": [
+    {
+      "name": "units",
+      "label": "Units",
+      "says": "units that look rows up",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "ssbj": [
+    {
+      "name": "units",
+      "label": "Units",
+      "says": "units that share the join values",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "memory",
+      "label": "Memory (MiB)",
+      "says": "MiB that all units together may take for rows of the relation and tuples that wait",
+      "unset": "256, or as much as it takes with a rate",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "rate",
+      "label": "rate",
+      "says": "tuples a second that are joined as they come, however much memory that takes",
+      "unset": "memory is given",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "partitions",
+      "label": "Partitions",
+      "says": "parts in which each unit reads its rows of the relation (k)",
+      "unset": "as many as make one a tenth of the memory; 10 with a rate",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "steps",
+      "label": "Parts a batch",
+      "says": "parts of the relation that a batch reads",
+      "unset": "as many as have 64 MiB together, at most all",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "switching_factor",
+      "label": "switching_factor",
+      "says": "how many times as much memory the other place must take before a value moves (s_f)",
+      "unset": "1",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "eviction_period",
+      "label": "eviction_period",
+      "says": "rounds through the relation until cached values are looked at again",
+      "unset": "10",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "inequality",
+      "label": "inequality",
+      "says": "whether a cached value's own entry counts as memory, or not, as in the paper",
+      "unset": "bytes",
+      "kind": "text",
+      "choices": [
+        "bytes",
+        "paper"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "meshjoin": [
+    {
+      "name": "units",
+      "label": "Units",
+      "says": "units that share the join values",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "memory",
+      "label": "Memory (MiB)",
+      "says": "MiB that all units together may take for rows of the relation and tuples that wait",
+      "unset": "256, or as much as it takes with a rate",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "rate",
+      "label": "rate",
+      "says": "tuples a second that are joined as they come, however much memory that takes",
+      "unset": "memory is given",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "partitions",
+      "label": "Partitions",
+      "says": "parts in which each unit reads its rows of the relation (k)",
+      "unset": "as many as make one a tenth of the memory; 10 with a rate",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "steps",
+      "label": "Parts a batch",
+      "says": "parts of the relation that a batch reads",
+      "unset": "as many as have 64 MiB together, at most all",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
   "spark": [
     {
       "name": "archive_period",

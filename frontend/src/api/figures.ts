@@ -21,6 +21,7 @@ export interface Unit {
 /** A stage of the plan, and how many rows it found. */
 export interface Stage extends PlanStage {
   results: number;
+  openRows: number;
 }
 
 /** Counts are of the span; what is live is of its end. Times in milliseconds, `atS` in seconds since 1970. */
@@ -42,6 +43,12 @@ export interface Report {
   deadLetters: Record<string, number>;
   shed: Record<string, number>;
   nullKeys: Record<string, number>;
+  /** Rows that wait at the end of the span until it is known whether they are matched. */
+  openRows: number;
+  /** Rows that left as unmatched. */
+  unmatchedRows: number;
+  /** Pairs that were none, as a row of theirs had left as unmatched before. */
+  lateAfterFinal: number;
   /** Reports that could not be written before this one. */
   droppedReports: number;
   stateBytes: number;
@@ -114,6 +121,9 @@ export function reportOf(point: Reported): Report {
     deadLetters: numbers(figures.dead_letters),
     shed: numbers(figures.shed),
     nullKeys: numbers(figures.null_keys),
+    openRows: number(figures.open_rows),
+    unmatchedRows: number(figures.unmatched_rows),
+    lateAfterFinal: number(figures.late_after_final),
     droppedReports: number(figures.dropped_reports),
     stateBytes: number(figures.state_bytes),
     seconds: number(figures.seconds),
@@ -122,7 +132,7 @@ export function reportOf(point: Reported): Report {
       ? { tuples: number(figures.totals.tuples), results: number(figures.totals.results) }
       : null,
     bounded: Array.isArray(figures.bounded) ? figures.bounded.filter((name) => typeof name === 'string') : [],
-    stages: stagesOf(figures.stages, (stage) => ({ results: number(stage.results) })),
+    stages: stagesOf(figures.stages, (stage) => ({ results: number(stage.results), openRows: number(stage.open_rows) })),
     units: Array.isArray(figures.units) ? figures.units.map(unitOf) : [],
   };
 }
@@ -147,4 +157,6 @@ export const quietAfter = (report: Report, atS: number): Report => ({
   deadLetters: {},
   shed: {},
   nullKeys: {},
+  unmatchedRows: 0,
+  lateAfterFinal: 0,
 });

@@ -80,7 +80,8 @@ export interface components {
          *     Args:
          *         reason: `asked`: by the client; `answered`: a question is; `failed`: see the error before it; `deleted`: the job
          *             is; `restarted`: the job began anew, and its earlier results are not its results; `resync`: what was asked
-         *             for is no longer kept; `too_slow`: with backpressure `disconnect`; `closing`: the server ends.
+         *             for is no longer kept, or the client fell so far behind that it would miss changes of groups; `too_slow`:
+         *             with backpressure `disconnect`; `closing`: the server ends.
          *         end: of a question: as in the JSON reply of POST /api/v1/queries.
          */
         Completion: {
@@ -449,6 +450,18 @@ export interface components {
              */
             upto?: string | null;
             /**
+             * As Of
+             * @description Of groups that change: what they were at a snapshot or a time.
+             * @default null
+             */
+            as_of?: (number | string) | null;
+            /**
+             * History
+             * @description Of groups that change: every change, and not each group's last value.
+             * @default false
+             */
+            history?: boolean;
+            /**
              * Aggregate
              * @description In place of rows, "count, sum(price)".
              * @default null
@@ -478,6 +491,8 @@ export interface components {
          * @description What the rows are.
          *
          *     Args:
+         *         groups: of groups that change, the columns that tell them apart: a row replaces that of its group, or ends it
+         *             where its `op` is `delete`. Empty where a row is final.
          *         snapshot: the newest one that is not sent: what comes begins after it. For a question, the newest it covers.
          */
         Schema: {
@@ -489,6 +504,11 @@ export interface components {
             columns: components["schemas"]["Column"][];
             /** @default null */
             key?: components["schemas"]["Column"] | null;
+            /**
+             * Groups
+             * @default []
+             */
+            groups?: string[];
             /** Snapshot */
             snapshot: string | null;
         };

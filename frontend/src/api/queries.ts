@@ -185,6 +185,42 @@ export const sampleQuery = (name: string) =>
     retry: false,
   });
 
+export const relationsQuery = queryOptions({
+  queryKey: ['relations'],
+  queryFn: () => answered(api.GET('/api/v1/relations', { params: { query: { limit: PAGE } } })),
+  refetchInterval: LISTS_MS,
+});
+
+export const relationQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['relations', name],
+    queryFn: () => answered(api.GET('/api/v1/relations/{id}', { params: { path: { id: name } } })),
+  });
+
+export const relationSampleQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['relations', name, 'sample'],
+    queryFn: () => answered(api.POST('/api/v1/relations/{id}/sample', { params: { path: { id: name } } })),
+    staleTime: 60_000,
+    retry: false,
+  });
+
+/** A relation's versions in each job that joins it. */
+export const relationVersionsQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['relations', name, 'versions'],
+    queryFn: () => answered(api.GET('/api/v1/relations/{id}/versions', { params: { path: { id: name } } })),
+    refetchInterval: LISTS_MS,
+  });
+
+/** The versions of all relations that a job joins. */
+export const jobRelationsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['jobs', id, 'relations'],
+    queryFn: () => answered(api.GET('/api/v1/jobs/{id}/relations', { params: { path: { id } } })),
+    refetchInterval: LISTS_MS,
+  });
+
 export const generatorsQuery = queryOptions({
   queryKey: ['generators'],
   queryFn: () => answered(api.GET('/api/v1/generators')),

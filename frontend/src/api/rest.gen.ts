@@ -604,6 +604,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/relations/{id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Relation Versions
+         * @description A relation's versions in each job that joins it: every job reads it for itself.
+         */
+        get: operations["list_relation_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/relations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Job Relations
+         * @description The relations that a job joins, with their versions.
+         */
+        get: operations["list_job_relations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/relations/{id}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refresh Relation
+         * @description Have the running jobs that join a relation look for a new version now, whatever its `refresh` says.
+         *
+         *     Everybody's jobs do, so only the relation's owner or an admin may ask. They go on with the version that they have
+         *     until the new one is whole.
+         */
+        post: operations["refresh_relation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{id}/stream": {
         parameters: {
             query?: never;
@@ -1140,6 +1203,7 @@ export interface components {
          *         last_snapshot: the newest it covers; a subscription from it goes on without gap or overlap.
          *         time: what a row's time is.
          *         key: what a row's key is; null for a join without one.
+         *         groups: of groups that change, the columns that tell them apart.
          *         rows: arrays in the order of `schema`; integers and decimals beyond 2^53 are texts.
          *         cursor: asks for what follows, with the same question otherwise.
          *         truncated: there may be more than is here; `stopped_by` says what ended it: limit, rows, bytes, time or error.
@@ -1156,6 +1220,11 @@ export interface components {
             /** Time */
             time: string;
             key: components["schemas"]["Column"] | null;
+            /**
+             * Groups
+             * @default []
+             */
+            groups?: string[];
             /** Schema */
             schema: components["schemas"]["Column"][];
             /** Rows */
@@ -1197,6 +1266,14 @@ export interface components {
              */
             snapshots?: number;
             error?: components["schemas"]["ProblemDocument"] | null;
+        };
+        /**
+         * Asked
+         * @description The running jobs that were told to look for a new version.
+         */
+        Asked: {
+            /** Jobs */
+            jobs: string[];
         };
         /**
          * ChangeOut
@@ -1332,9 +1409,24 @@ export interface components {
          * Figures
          * @description Rates, counts and times of a span, by stream where they are of one.
          *
-         *     Reports of older versions tell of no stages.
+         *     Reports of older versions tell of no stages. What becomes of rows that joins decide on is that of all stages.
          */
         Figures: {
+            /**
+             * Open Rows
+             * @default 0
+             */
+            open_rows?: number;
+            /**
+             * Unmatched Rows
+             * @default 0
+             */
+            unmatched_rows?: number;
+            /**
+             * Late After Final
+             * @default 0
+             */
+            late_after_final?: number;
             /** Stages */
             stages?: components["schemas"]["StageFigures"][];
             /** Units */
@@ -1861,6 +1953,191 @@ export interface components {
             tree?: unknown[] | string;
         } | {
             /**
+             * @description ring of state slices, PSP (EDBT 2009)
+             * @constant
+             */
+            name: "ring";
+            /** @description nodes in the ring (N), each with a slice of every stream's window */
+            nodes?: number;
+            /** @description for streams with little to keep, how many nodes share their window, such as {a: 1} */
+            lengths?: {
+                [key: string]: number;
+            } | string;
+            /** @description by stream, the order in which its rows meet the others, such as {a: [b, c]} */
+            orders?: {
+                [key: string]: string[];
+            } | string;
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
+        } | {
+            /**
+             * @description as-of join, by versions of each key
+             * @constant
+             */
+            name: "asof";
+            /** @description units that share the keys */
+            units?: number;
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
+        } | {
+            /**
+             * @description a relation, sorted once and looked up
+             * @constant
+             */
+            name: "lookup";
+            /** @description units that look rows up */
+            units?: number;
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
+        } | {
+            /**
+             * @description semi-stream balanced join, SSBJ (DAPD 2019)
+             * @constant
+             */
+            name: "ssbj";
+            /** @description units that share the join values */
+            units?: number;
+            /** @description MiB that all units together may take for rows of the relation and tuples that wait */
+            memory?: number;
+            /** @description tuples a second that are joined as they come, however much memory that takes */
+            rate?: number | string;
+            /** @description parts in which each unit reads its rows of the relation (k) */
+            partitions?: number;
+            /** @description parts of the relation that a batch reads */
+            steps?: number;
+            /**
+             * @description how many times as much memory the other place must take before a value moves (s_f)
+             * @default 1
+             */
+            switching_factor?: number;
+            /**
+             * @description rounds through the relation until cached values are looked at again
+             * @default 10
+             */
+            eviction_period?: number;
+            /**
+             * @description whether a cached value's own entry counts as memory, or not, as in the paper
+             * @default bytes
+             * @enum {string}
+             */
+            inequality?: "bytes" | "paper";
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
+        } | {
+            /**
+             * @description MESHJOIN, the baseline of SSBJ (DAPD 2019)
+             * @constant
+             */
+            name: "meshjoin";
+            /** @description units that share the join values */
+            units?: number;
+            /** @description MiB that all units together may take for rows of the relation and tuples that wait */
+            memory?: number;
+            /** @description tuples a second that are joined as they come, however much memory that takes */
+            rate?: number | string;
+            /** @description parts in which each unit reads its rows of the relation (k) */
+            partitions?: number;
+            /** @description parts of the relation that a batch reads */
+            steps?: number;
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
+        } | {
+            /**
              * @description Spark's own stream-stream join
              * @constant
              */
@@ -2161,6 +2438,17 @@ export interface components {
              */
             upto?: string | null;
             /**
+             * As Of
+             * @description Of groups that change: what they were at a snapshot or a time.
+             */
+            as_of?: (number | string) | null;
+            /**
+             * History
+             * @description Of groups that change: every change, and not each group's last value.
+             * @default false
+             */
+            history?: boolean;
+            /**
              * Aggregate
              * @description In place of rows, "count, sum(price)".
              */
@@ -2271,17 +2559,22 @@ export interface components {
         RelationChange: {
             /**
              * RelationSpec
-             * @description An entry of `relations:` of a join file: files with rows, without time and delay.
+             * @description An entry of `relations:` of a join file: files or a table of a database, without time and delay.
              */
             spec: {
                 /** @description a file, a folder, or a pattern such as data/**\/*.csv */
-                path: string;
+                path?: string;
                 /** @enum {string} */
-                source: "parquet" | "csv" | "jsonl" | "arrow";
+                source: "parquet" | "csv" | "jsonl" | "arrow" | "sql";
                 /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
                 };
+                /**
+                 * Format: span
+                 * @description how often it is looked at while the job runs, and read anew if it has changed, such as 10min
+                 */
+                refresh?: string;
                 /** @description how the files are written */
                 csv?: {
                     /**
@@ -2307,6 +2600,10 @@ export interface components {
                      */
                     quote?: string;
                 };
+                /** @description postgresql://user:password@host/database, or sqlite:///a/file.db; the password is never shown */
+                url?: string;
+                /** @description a table or view, with its schema before it where that is needed: sales.rates */
+                table?: string;
             };
         };
         /**
@@ -2329,17 +2626,22 @@ export interface components {
             name: string;
             /**
              * RelationSpec
-             * @description An entry of `relations:` of a join file: files with rows, without time and delay.
+             * @description An entry of `relations:` of a join file: files or a table of a database, without time and delay.
              */
             spec: {
                 /** @description a file, a folder, or a pattern such as data/**\/*.csv */
-                path: string;
+                path?: string;
                 /** @enum {string} */
-                source: "parquet" | "csv" | "jsonl" | "arrow";
+                source: "parquet" | "csv" | "jsonl" | "arrow" | "sql";
                 /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
                 };
+                /**
+                 * Format: span
+                 * @description how often it is looked at while the job runs, and read anew if it has changed, such as 10min
+                 */
+                refresh?: string;
                 /** @description how the files are written */
                 csv?: {
                     /**
@@ -2365,7 +2667,43 @@ export interface components {
                      */
                     quote?: string;
                 };
+                /** @description postgresql://user:password@host/database, or sqlite:///a/file.db; the password is never shown */
+                url?: string;
+                /** @description a table or view, with its schema before it where that is needed: sales.rates */
+                table?: string;
             };
+        };
+        /**
+         * RelationInJob
+         * @description What one job has of one relation.
+         *
+         *     Args:
+         *         refreshes, refresh_failures: looks while the job ran that found a new version, and that failed.
+         *         problem: why the last look failed; null where it did not.
+         *         looked_at: when that was.
+         *         versions: newest first.
+         */
+        RelationInJob: {
+            /** Relation */
+            relation: string;
+            /** Job Id */
+            job_id: string;
+            /** Job */
+            job: string;
+            /** Phase */
+            phase: string;
+            /** Refresh */
+            refresh: string | null;
+            /** Refreshes */
+            refreshes: number;
+            /** Refresh Failures */
+            refresh_failures: number;
+            /** Problem */
+            problem: string | null;
+            /** Looked At */
+            looked_at: string | null;
+            /** Versions */
+            versions: components["schemas"]["RelationVersion"][];
         };
         /**
          * RelationOut
@@ -2391,7 +2729,7 @@ export interface components {
         };
         /**
          * RelationSampleOut
-         * @description A look at a relation; `row_count` is null where only reading it all would tell.
+         * @description A look at a relation; `row_count` is null where only reading it all would tell, and of a database all three.
          */
         RelationSampleOut: {
             /** Columns */
@@ -2411,9 +2749,9 @@ export interface components {
             /** Row Count */
             row_count: number | null;
             /** Bytes */
-            bytes: number;
+            bytes: number | null;
             /** Files */
-            files: number;
+            files: number | null;
         };
         /**
          * RelationTest
@@ -2432,17 +2770,22 @@ export interface components {
         RelationTest: {
             /**
              * RelationSpec
-             * @description An entry of `relations:` of a join file: files with rows, without time and delay.
+             * @description An entry of `relations:` of a join file: files or a table of a database, without time and delay.
              */
             spec: {
                 /** @description a file, a folder, or a pattern such as data/**\/*.csv */
-                path: string;
+                path?: string;
                 /** @enum {string} */
-                source: "parquet" | "csv" | "jsonl" | "arrow";
+                source: "parquet" | "csv" | "jsonl" | "arrow" | "sql";
                 /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
                 };
+                /**
+                 * Format: span
+                 * @description how often it is looked at while the job runs, and read anew if it has changed, such as 10min
+                 */
+                refresh?: string;
                 /** @description how the files are written */
                 csv?: {
                     /**
@@ -2468,7 +2811,50 @@ export interface components {
                      */
                     quote?: string;
                 };
+                /** @description postgresql://user:password@host/database, or sqlite:///a/file.db; the password is never shown */
+                url?: string;
+                /** @description a table or view, with its schema before it where that is needed: sales.rates */
+                table?: string;
             };
+        };
+        /**
+         * RelationVersion
+         * @description One version of a relation in one job.
+         *
+         *     Args:
+         *         rows, bad: what was read, and records that could not be.
+         *         bytes: as it is kept, with the columns that the job's query reads.
+         *         used_at: when a batch first joined it, and which; null before.
+         *         state: next, in use, kept for batches that may be repeated, or removed.
+         */
+        RelationVersion: {
+            /** Version */
+            version: number;
+            /** Rows */
+            rows: number;
+            /** Bad */
+            bad: number;
+            /** Bytes */
+            bytes: number;
+            /** Read At */
+            read_at: string | null;
+            /** Used At */
+            used_at: string | null;
+            /** Batch */
+            batch: number | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "next" | "in use" | "kept" | "removed";
+        };
+        /**
+         * RelationsInJobs
+         * @description Relations as jobs have them.
+         */
+        RelationsInJobs: {
+            /** Data */
+            data: components["schemas"]["RelationInJob"][];
         };
         /**
          * Rescale
@@ -2715,6 +3101,10 @@ export interface components {
          *     Args:
          *         results: rows that its units found in the span: they went on to the next stage, or are results.
          *         inputs: what it joins.
+         *         kind: of its join, such as INNER, LEFT or LEFT ANTI; None where it makes groups, and in older reports.
+         *         open_rows: rows that wait, at the end of the span, until it is known whether they are matched.
+         *         unmatched_rows: rows that left as unmatched.
+         *         late_after_final: pairs that were none, as a row of theirs had left as unmatched before.
          */
         StageFigures: {
             /** Stage */
@@ -2723,6 +3113,23 @@ export interface components {
             results: number;
             /** Inputs */
             inputs?: components["schemas"]["StageInput"][];
+            /** Kind */
+            kind?: string | null;
+            /**
+             * Open Rows
+             * @default 0
+             */
+            open_rows?: number;
+            /**
+             * Unmatched Rows
+             * @default 0
+             */
+            unmatched_rows?: number;
+            /**
+             * Late After Final
+             * @default 0
+             */
+            late_after_final?: number;
         };
         /**
          * StageInput
@@ -2789,6 +3196,11 @@ export interface components {
                  * @default 0s
                  */
                 delay?: string;
+                /**
+                 * Format: span
+                 * @description a silence after which the stream holds back the others no longer, such as 30s
+                 */
+                idle?: string;
                 /** @description where snapshots close by punctuation */
                 punctuate?: {
                     /**
@@ -2947,6 +3359,11 @@ export interface components {
                  * @default 0s
                  */
                 delay?: string;
+                /**
+                 * Format: span
+                 * @description a silence after which the stream holds back the others no longer, such as 30s
+                 */
+                idle?: string;
                 /** @description where snapshots close by punctuation */
                 punctuate?: {
                     /**
@@ -3126,6 +3543,11 @@ export interface components {
                  * @default 0s
                  */
                 delay?: string;
+                /**
+                 * Format: span
+                 * @description a silence after which the stream holds back the others no longer, such as 30s
+                 */
+                idle?: string;
                 /** @description where snapshots close by punctuation */
                 punctuate?: {
                     /**
@@ -3312,6 +3734,21 @@ export interface components {
              * @default 0
              */
             segments?: number;
+            /**
+             * Open Rows
+             * @default 0
+             */
+            open_rows?: number;
+            /**
+             * Unmatched Rows
+             * @default 0
+             */
+            unmatched_rows?: number;
+            /**
+             * Late After Final
+             * @default 0
+             */
+            late_after_final?: number;
         } & {
             [key: string]: unknown;
         };
@@ -3549,9 +3986,11 @@ export interface operations {
                 cursor?: string;
                 after?: string;
                 upto?: string;
+                as_of?: string;
                 aggregate?: string;
                 select?: string;
                 by?: string;
+                history?: boolean;
                 limit?: number;
                 format?: "json" | "ndjson" | "csv" | "arrow" | "parquet";
                 timeout_s?: number;
@@ -7227,6 +7666,299 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RelationSampleOut"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_relation_versions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "relation": "customers",
+                     *           "job_id": "job_01kg7w2k5m0000000000000000",
+                     *           "job": "named bids",
+                     *           "phase": "running",
+                     *           "refresh": "10min",
+                     *           "refreshes": 1,
+                     *           "refresh_failures": 0,
+                     *           "problem": null,
+                     *           "looked_at": "2026-02-01T12:10:00.000Z",
+                     *           "versions": [
+                     *             {
+                     *               "version": 2,
+                     *               "rows": 1003,
+                     *               "bad": 0,
+                     *               "bytes": 48128,
+                     *               "read_at": "2026-02-01T12:10:00.000Z",
+                     *               "used_at": "2026-02-01T12:10:01.500Z",
+                     *               "batch": 597,
+                     *               "state": "in use"
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RelationsInJobs"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_job_relations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "relation": "customers",
+                     *           "job_id": "job_01kg7w2k5m0000000000000000",
+                     *           "job": "named bids",
+                     *           "phase": "running",
+                     *           "refresh": "10min",
+                     *           "refreshes": 1,
+                     *           "refresh_failures": 0,
+                     *           "problem": null,
+                     *           "looked_at": "2026-02-01T12:10:00.000Z",
+                     *           "versions": [
+                     *             {
+                     *               "version": 2,
+                     *               "rows": 1003,
+                     *               "bad": 0,
+                     *               "bytes": 48128,
+                     *               "read_at": "2026-02-01T12:10:00.000Z",
+                     *               "used_at": "2026-02-01T12:10:01.500Z",
+                     *               "batch": 597,
+                     *               "state": "in use"
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RelationsInJobs"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "There is no such thing",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    refresh_relation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "jobs": [
+                     *         "named bids"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Asked"];
                 };
             };
             /** @description What is wrong, and the way out. */

@@ -3,11 +3,16 @@
 /** What a stage reads on one side. */
 export type StageInput = { stream: string } | { stage: number };
 
-/** A join of two inputs; stages are numbered from 1 in the order in which rows reach them. */
+/** A join of two inputs, of all streams or of what a round of it found, or groups of one; stages are numbered from 1 in the order in which rows reach them. */
 export interface PlanStage {
   stage: number;
   inputs: StageInput[];
+  /** Of a join, such as INNER or LEFT; null where groups are made, and where it is not told. */
+  kind: string | null;
 }
+
+/** Whether a stage gives rows by whether they were matched: those of outer, semi and anti joins. */
+export const decides = ({ kind }: PlanStage): boolean => kind !== null && kind !== 'INNER';
 
 export type Fields = Record<string, unknown>;
 
@@ -29,13 +34,15 @@ export function stagesOf<More>(value: unknown, more: (stage: Fields) => More): (
   const found = value.filter(isFields).map((stage) => ({
     stage: typeof stage.stage === 'number' ? stage.stage : 0,
     inputs: (Array.isArray(stage.inputs) ? stage.inputs : []).map(inputOf).filter((input) => input !== null),
+    kind: typeof stage.kind === 'string' ? stage.kind : null,
     ...more(stage),
   }));
   const known = new Set(found.map(({ stage }) => stage));
   // An input is a stream or an earlier stage, so that what is drawn ends.
   const isWhole = found.every(
     ({ stage, inputs }) =>
-      inputs.length === 2 && inputs.every((input) => 'stream' in input || (input.stage < stage && known.has(input.stage))),
+      inputs.length > 0 &&
+      inputs.every((input) => 'stream' in input || (input.stage < stage && known.has(input.stage))),
   );
   return isWhole ? found : [];
 }

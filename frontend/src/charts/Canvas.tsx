@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import type { Times } from '../times';
-import { DASHES } from '../theme/theme';
+import { dashesOf } from '../theme/theme';
 import type { ChartData } from './series';
 import type { Ceiling, Stretch, View } from './view';
 
@@ -94,7 +94,7 @@ export function Canvas({ data, colours, scheme, format, times, width, height, vi
             label,
             stroke: colours[number % colours.length],
             width: 1.5,
-            dash: [...(DASHES[number % DASHES.length] ?? [])],
+            dash: [...dashesOf(number)],
             points: { show: false },
           })),
         ],

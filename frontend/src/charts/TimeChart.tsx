@@ -2,7 +2,7 @@
 import { ActionIcon, Tooltip, useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { lazy, Suspense, useMemo, useState } from 'react';
-import { DASHES, SERIES } from '../theme/theme';
+import { dashesOf, SERIES } from '../theme/theme';
 import { WidenIcon } from '../components/icons';
 import { useTimes } from '../times';
 import { described, valueAt, type ChartData } from './series';
@@ -65,7 +65,7 @@ export function TimeChart({ title, note, data, format, view, onZoom }: TimeChart
                   y2={2}
                   stroke={colours[number % colours.length]}
                   strokeWidth={2}
-                  strokeDasharray={DASHES[number % DASHES.length]?.join(' ')}
+                  strokeDasharray={dashesOf(number).join(' ')}
                 />
               </svg>
               {series.label} <b>{format(valueAt(series, place))}</b>

@@ -48,6 +48,19 @@ test('a running plan is a tree whose edges have the rates of the report', () => 
   expect(tree.getByText('7/s').nextElementSibling?.textContent).toBe('results');
 });
 
+test('a stage that decides on rows says what kind of join it is, and how many wait', () => {
+  const left = report([
+    { ...FIRST, results: 90, kind: 'LEFT', open_rows: 7 },
+    { ...SECOND, results: 14, kind: 'INNER', open_rows: 0 },
+  ]);
+  shown(<StagesPanel report={left} isComing />);
+  expect(screen.getByText('Stage 1 is orders LEFT JOIN payments; stage 2 joins stage 1 with refunds and gives the results.')).toBeDefined();
+  const tree = within(screen.getByRole('region', { name: 'The plan as a tree of stages' }));
+  expect(tree.getByText('LEFT JOIN')).toBeDefined();
+  expect(tree.getByText('2 units, 80 stored, 7 wait')).toBeDefined();
+  expect(tree.getByText('1 unit, 40 stored')).toBeDefined();
+});
+
 test('where no input comes no rate is told', () => {
   shown(<StagesPanel report={found} isComing={false} />);
   expect(screen.queryByText(/\/s$/)).toBeNull();
@@ -81,6 +94,28 @@ test('an explained plan has the operator, the condition and the index of each st
   expect(screen.getByText('every pair in the window')).toBeDefined();
   expect(screen.getAllByText('index: hash of a; hash of b')).toHaveLength(2);
   expect(screen.getAllByRole('term').map((term) => term.textContent)).toEqual(['Stage 1', 'Stage 2']);
+});
+
+test('a stage that makes groups says by what, and has one input', () => {
+  const grouped = { stage: 2, inputs: [{ stage: 1 }], operator: '2 units', groups: 'orders.k, windows of 1 min' };
+  const joined = { ...FIRST, operator: 'hash routing', index: ['hash of a', 'hash of b'], conditions: [], groups: null };
+  const plan = planOf({ plan: { stages: [joined, grouped] }, text: '', columns: [] });
+  shown(<Stages plan={plan} />);
+  expect(screen.getByText('Stage 1 joins orders with payments; stage 2 makes groups of stage 1 and gives the results.')).toBeDefined();
+  expect(screen.getByText(/^groups by orders\.k, windows of 1 min, given when/)).toBeDefined();
+  expect(screen.getAllByText('every pair in the window')).toHaveLength(1);
+  expect(screen.getAllByText(/^index: /)).toHaveLength(1);
+});
+
+test('rounds of a join of all streams follow each other, and groups may follow them', () => {
+  const streams = ['a', 'b', 'c'].map((stream) => ({ stream }));
+  const rounds = [
+    { stage: 1, inputs: streams, kind: 'INNER' },
+    { stage: 2, inputs: [{ stage: 1 }], kind: 'INNER' },
+    { stage: 3, inputs: [{ stage: 2 }], kind: null },
+  ];
+  const words = 'Stage 1 joins a with b with c; stage 2 joins stage 1 further; stage 3 makes groups of stage 2 and gives the results.';
+  expect(stagesInWords(stagesOf(rounds, () => ({})))).toBe(words);
 });
 
 test('stages that do not make a tree are not drawn', () => {

@@ -34,6 +34,13 @@ export const StreamIcon = () => (
   </Icon>
 );
 
+export const RelationIcon = () => (
+  <Icon>
+    <rect x="3" y="4" width="18" height="16" rx="1" />
+    <path d="M3 9h18M9 9v11" />
+  </Icon>
+);
+
 export const JobIcon = () => (
   <Icon>
     <path d="M3 6h4c5 0 5 12 10 12h4M3 18h4c2.500 0 3.700-3 5-6 1.300-3 2.500-6 5-6h4" />

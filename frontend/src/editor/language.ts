@@ -1,11 +1,11 @@
-/** The query language as CodeMirror knows it: SQL with ONLINE and WITHIN. */
+/** The query language as CodeMirror knows it: SQL with ONLINE, WITHIN and windows of groups. */
 import type { LanguageSupport } from '@codemirror/language';
 import { sql, SQLDialect } from '@codemirror/lang-sql';
 
 const KEYWORDS =
-  'select online from inner cross join on using where within and or not as between in is null like ilike ' +
-  'distinct unknown case when then else end true false timestamp date interval rows microseconds ' +
-  'milliseconds millisecond seconds second minutes minute hours hour days day';
+  'select online from inner cross asof left right full outer semi anti join on using where within for and or not as between in is null like ' +
+  'ilike distinct unknown case when then else end true false timestamp date interval rows group by having tumble hop cumulative emit every ' +
+  'microseconds milliseconds millisecond seconds second minutes minute hours hour days day';
 
 const FUNCTIONS =
   'abs cast ceil ceiling char_length coalesce concat contains date_trunc day dow doy ends_with epoch ' +
@@ -13,7 +13,16 @@ const FUNCTIONS =
   'nullif pow power quarter regexp_like replace reverse right round second split_part sqrt starts_with ' +
   'substr substring trim upper week year';
 
-const dialect = SQLDialect.define({ keywords: KEYWORDS, builtin: FUNCTIONS, caseInsensitiveIdentifiers: false });
+/** What is computed of groups. */
+const AGGREGATES =
+  'approx_count_distinct approx_quantile arg_max arg_min avg bool_and bool_or count max mean min stddev ' +
+  'stddev_pop stddev_samp sum var_pop var_samp variance window_end window_start';
+
+const dialect = SQLDialect.define({
+  keywords: KEYWORDS,
+  builtin: `${FUNCTIONS} ${AGGREGATES}`,
+  caseInsensitiveIdentifiers: false,
+});
 
 /**
  * @param columns column names by stream.

@@ -19,7 +19,13 @@ import type {
 export type SocketState = 'idle' | 'connecting' | 'open' | 'waiting' | 'signed-out';
 
 export interface Listener {
-  onColumns: (columns: Column[]) => void;
+  /**
+   * Rows of these columns come from now on.
+   *
+   * @param groups of groups that change, the columns that tell them apart.
+   * @param snapshot what comes begins after it; null at the very beginning.
+   */
+  onColumns: (columns: Column[], groups: string[], snapshot: string | null) => void;
   onNews: (news: News) => void;
   onProgress: (progress: Progress) => void;
   onProblem: (problem: ProblemDocument) => void;
@@ -156,7 +162,7 @@ export class LiveSocket {
       case 'schema':
         followed.position = frame.payload.snapshot;
         followed.failures = 0;
-        listener.onColumns(frame.payload.columns);
+        listener.onColumns(frame.payload.columns, frame.payload.groups ?? [], frame.payload.snapshot);
         break;
       case 'next':
         if (!frame.payload.more) followed.position = frame.payload.snapshot;

@@ -64,3 +64,55 @@ test('many changes between two frames are drawn once', () => {
   tail.onNews(snapshot('60.0', [60]));
   expect(frames).toHaveLength(2);
 });
+
+const COLUMNS = ['k', 'n', 'op'].map((name) => ({ name, type: 'string' }));
+
+const change = (id: string, ...rows: unknown[][]): News => ({ snapshot: id, rows, dropped: 0 });
+
+test('groups that change are a table in place, which goes on from what they were', async () => {
+  const asked: string[] = [];
+  let give: (rows: unknown[][]) => void = () => undefined;
+  const load = (snapshot: string) => {
+    asked.push(snapshot);
+    return new Promise<unknown[][]>((resolve) => (give = resolve));
+  };
+  const tail = new Tail((draw) => draw(), load);
+  const rows = () => tail.getView().rows.map((row) => row.cells.slice(0, 2));
+  tail.onColumns(COLUMNS, ['k'], '4.0');
+  expect(asked).toEqual(['4.0']);
+  tail.onNews(change('5.0', ['b', 2, 'upsert'], ['c', 3, 'upsert'], ['d', null, 'delete']));
+  // What comes late is older than what came meanwhile.
+  give([
+    ['a', 1, 'upsert'],
+    ['b', 1, 'upsert'],
+    ['d', 1, 'upsert'],
+  ]);
+  await Promise.resolve();
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(rows()).toEqual([
+    ['b', 2],
+    ['c', 3],
+    ['a', 1],
+  ]);
+  tail.onNews(change('6.0', ['c', 9, 'upsert'], ['b', null, 'delete']));
+  expect(rows()).toEqual([
+    ['c', 9],
+    ['a', 1],
+  ]);
+  expect(tail.getView().received).toBe(5);
+});
+
+test('a table of groups begins anew with what it is told anew', async () => {
+  const tail = new Tail(
+    (draw) => draw(),
+    () => Promise.reject(new Error('gone')),
+  );
+  tail.onColumns(COLUMNS, ['k'], '4.0');
+  tail.onNews(change('5.0', ['b', 2, 'upsert']));
+  tail.onColumns(COLUMNS, ['k'], '7.0');
+  await Promise.resolve();
+  await Promise.resolve();
+  tail.onNews(change('8.0', ['c', 3, 'upsert']));
+  expect(tail.getView().rows.map((row) => row.cells[0])).toEqual(['c']);
+});

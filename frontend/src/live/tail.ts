@@ -1,8 +1,11 @@
 /** The newest rows of a job's results, bounded; a paused tail keeps what is shown and lets the rest wait. */
 import type { Column, Completion, News, ProblemDocument, Progress } from '../api/types';
+import { GroupTable } from './groups';
 import type { Listener } from './socket';
 
 export const ROWS_MAX = 2_000;
+/** Changes of groups that a chart is drawn from. */
+const CHANGES_MAX = 5_000;
 
 export interface TailRow {
   /** Counts up over the whole tail. */
@@ -14,8 +17,12 @@ export interface TailRow {
 /** What is drawn; a new object for each change. */
 export interface TailView {
   columns: Column[];
-  /** Newest first, `ROWS_MAX` at most. */
+  /** Of groups that change, the columns that tell them apart; empty where a row is final. */
+  groups: string[];
+  /** Newest first, or of groups that change each in its place; `ROWS_MAX` at most. */
   rows: TailRow[];
+  /** The latest changes of groups that change, of which a chart is drawn; empty where a row is final. */
+  changes: TailRow[];
   /** Rows that came, also those that are no longer here. */
   received: number;
   /** Rows that the server left out because this page was slow, in so many snapshots. */
@@ -30,7 +37,9 @@ export interface TailView {
 
 const EMPTY: TailView = {
   columns: [],
+  groups: [],
   rows: [],
+  changes: [],
   received: 0,
   dropped: { rows: 0, snapshots: 0 },
   waiting: 0,
@@ -40,22 +49,32 @@ const EMPTY: TailView = {
   end: null,
 };
 
+/** What groups were as of a snapshot. */
+export type Load = (snapshot: string) => Promise<unknown[][]>;
+
+const NOTHING: Load = () => Promise.resolve([]);
+
 /**
  * Collects what a subscription gives, and shows it at most once a frame.
  *
  * @param schedule runs a function before the next paint.
+ * @param load the last values of groups that change, from which their table goes on.
  */
 export class Tail implements Listener {
   private view = EMPTY;
   private newest: TailRow[] = [];
+  private changes: TailRow[] = [];
   private received = 0;
   private receivedWhenPaused = 0;
   private isScheduled = false;
   private readonly watchers = new Set<() => void>();
   private readonly schedule: (draw: () => void) => void;
+  private readonly load: Load;
+  private table: GroupTable | null = null;
 
-  constructor(schedule: (draw: () => void) => void) {
+  constructor(schedule: (draw: () => void) => void, load = NOTHING) {
     this.schedule = schedule;
+    this.load = load;
   }
 
   readonly getView = (): TailView => this.view;
@@ -67,26 +86,55 @@ export class Tail implements Listener {
 
   pause(isPaused: boolean): void {
     this.receivedWhenPaused = this.received;
-    this.change({ isPaused, waiting: 0, ...(isPaused ? {} : { rows: this.newest }) });
+    this.change({ isPaused, waiting: 0, ...(isPaused ? {} : this.shown()) });
+  }
+
+  private shown(): Pick<TailView, 'rows' | 'changes'> {
+    return { rows: this.newest, changes: this.changes };
   }
 
   clear(): void {
     this.newest = [];
+    this.changes = [];
+    const { columns, groups } = this.view;
+    if (this.table !== null) this.table = new GroupTable(columns, groups, ROWS_MAX);
     this.received = this.receivedWhenPaused = 0;
-    this.change({ rows: [], received: 0, waiting: 0, dropped: EMPTY.dropped });
+    this.change({ ...this.shown(), received: 0, waiting: 0, dropped: EMPTY.dropped });
   }
 
-  readonly onColumns = (columns: Column[]): void => this.change({ columns, problem: null, end: null });
+  readonly onColumns = (columns: Column[], groups: string[] = [], snapshot: string | null = null): void => {
+    this.change({ columns, groups, problem: null, end: null });
+    this.table = groups.length > 0 ? new GroupTable(columns, groups, ROWS_MAX) : null;
+    this.changes = [];
+    if (this.table !== null && snapshot !== null) void this.fill(this.table, snapshot);
+  };
+
+  private async fill(table: GroupTable, snapshot: string): Promise<void> {
+    // Without them the table has the groups that change from now on.
+    const found = await this.load(snapshot).catch(() => []);
+    if (table !== this.table) return;
+    const rows = found.map((cells, place) => ({ number: place - found.length, snapshot, cells }));
+    table.fill(rows);
+    this.newest = table.list();
+    this.changes = [...rows, ...this.changes].slice(-CHANGES_MAX);
+    if (!this.view.isPaused) this.change(this.shown());
+  }
 
   readonly onNews = (news: News): void => {
     const rows = news.rows.map((cells, place) => ({ number: this.received + place, snapshot: news.snapshot, cells }));
     this.received += rows.length;
-    this.newest = [...rows.slice(-ROWS_MAX).reverse(), ...this.newest].slice(0, ROWS_MAX);
+    if (this.table === null) {
+      this.newest = [...rows.slice(-ROWS_MAX).reverse(), ...this.newest].slice(0, ROWS_MAX);
+    } else {
+      this.table.take(rows);
+      this.newest = this.table.list();
+      this.changes = [...this.changes, ...rows].slice(-CHANGES_MAX);
+    }
     const { dropped, isPaused } = this.view;
     this.change({
       received: this.received,
       dropped: { rows: dropped.rows + (news.gap?.rows ?? 0), snapshots: dropped.snapshots + news.dropped },
-      ...(isPaused ? { waiting: this.received - this.receivedWhenPaused } : { rows: this.newest }),
+      ...(isPaused ? { waiting: this.received - this.receivedWhenPaused } : this.shown()),
     });
   };
 

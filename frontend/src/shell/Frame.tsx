@@ -2,7 +2,16 @@
 import { useEffect, useRef, type ReactNode } from 'react';
 import { NavLink, useLocation } from 'react-router';
 import type { Me } from '../api/types';
-import { BookmarkIcon, CompareIcon, JobIcon, KeyIcon, OverviewIcon, PlusIcon, StreamIcon } from '../components/icons';
+import {
+  BookmarkIcon,
+  CompareIcon,
+  JobIcon,
+  KeyIcon,
+  OverviewIcon,
+  PlusIcon,
+  RelationIcon,
+  StreamIcon,
+} from '../components/icons';
 import { Connection } from './Connection';
 import classes from './Frame.module.css';
 import { SchemeButton } from './SchemeButton';
@@ -12,6 +21,7 @@ import { ZoneSwitch } from './ZoneSwitch';
 const PLACES = [
   { to: '/', label: 'Overview', icon: <OverviewIcon /> },
   { to: '/streams', label: 'Streams', icon: <StreamIcon /> },
+  { to: '/relations', label: 'Relations', icon: <RelationIcon /> },
   { to: '/jobs', label: 'Jobs', icon: <JobIcon /> },
   { to: '/jobs/new', label: 'New join', icon: <PlusIcon /> },
   { to: '/compare', label: 'Compare', icon: <CompareIcon /> },
@@ -25,7 +35,7 @@ const placesOf = (me: Me) =>
     : [...PLACES, { to: '/admin', label: me.role === 'admin' ? 'Users and keys' : 'Your account', icon: <KeyIcon /> }];
 
 /** These show what is below their address, too. */
-const WITH_BELOW = new Set(['/streams']);
+const WITH_BELOW = new Set(['/streams', '/relations']);
 
 export function Frame({ me, children }: { me: Me; children: ReactNode }) {
   const main = useRef<HTMLElement>(null);

@@ -7,6 +7,9 @@ import { JobPage } from '../pages/job/JobPage';
 import { JobsPage } from '../pages/jobs/JobsPage';
 import { OverviewPage } from '../pages/overview/OverviewPage';
 import { QueriesPage } from '../pages/queries/QueriesPage';
+import { NewRelationPage } from '../pages/relations/NewRelationPage';
+import { RelationPage } from '../pages/relations/RelationPage';
+import { RelationsPage } from '../pages/relations/RelationsPage';
 import { StreamPage } from '../pages/streams/StreamPage';
 import { StreamsPage } from '../pages/streams/StreamsPage';
 import { Failsafe } from './Failsafe';
@@ -33,6 +36,9 @@ export function Pages() {
           <Route path="/streams/new" element={<NewStreamPage />} />
           <Route path="/streams/:name" element={<StreamPage />} />
           <Route path="/streams/:name/edit" element={<EditStreamPage />} />
+          <Route path="/relations" element={<RelationsPage />} />
+          <Route path="/relations/new" element={<NewRelationPage />} />
+          <Route path="/relations/:name" element={<RelationPage />} />
           <Route path="/jobs" element={<JobsPage />} />
           <Route path="/jobs/new" element={<NewJoinPage />} />
           <Route path="/jobs/:id" element={<JobPage />} />

@@ -41,9 +41,13 @@ export const theme = createTheme({
 });
 
 /** Series of charts are told apart by dash as well as by colour, by place: the first line is drawn through. */
-export const DASHES: readonly (readonly number[])[] = [[], [7, 5], [2, 4], [9, 3, 2, 3], [4, 4], [12, 4]];
+const DASHES: readonly (readonly number[])[] = [[], [7, 5], [2, 4], [9, 3, 2, 3], [4, 4], [12, 4]];
 
-/** Light and dark. */
+/** The dashes of a line; lines of one colour have different ones. */
+export const dashesOf = (number: number): readonly number[] =>
+  DASHES[(number + Math.floor(number / DASHES.length)) % DASHES.length] ?? [];
+
+/** Light and dark. As many as there are dashes. */
 export const SERIES = {
   light: ['#3b4fc4', '#0b7285', '#a61e4d', '#8f5600', '#2b6a1c', '#6741d9'],
   dark: ['#91a7ff', '#66d9e8', '#faa2c1', '#ffc078', '#a9e34b', '#b197fc'],

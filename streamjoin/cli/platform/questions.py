@@ -41,6 +41,10 @@ class Asked:
         Where an answer with a limit ended.
     after, upto
         Only snapshots after this one, and up to that one.
+    as_of
+        Of groups that change: what they were at a snapshot, such as 41.0, or at a time.
+    history
+        Of groups that change: every change, and not the last value of each group.
     aggregate
         In place of the rows, such as "count, sum(price)".
     by
@@ -58,6 +62,8 @@ class Asked:
     cursor: str | None = None
     after: str | None = None
     upto: str | None = None
+    as_of: str | None = None
+    history: Annotated[bool, cyclopts.Parameter(negative=())] = False
     aggregate: str | None = None
     by: str | None = None
 
@@ -66,7 +72,7 @@ class Asked:
         return client.query(
             job, from_=self.from_, to=self.to, key=self.key, key_from=self.key_from, key_to=self.key_to,
             select=names_of(self.select), where=self.where_, limit=self.limit, cursor=self.cursor, after=self.after,
-            upto=self.upto, aggregate=self.aggregate, by=names_of(self.by),
+            upto=self.upto, as_of=self.as_of, history=self.history, aggregate=self.aggregate, by=names_of(self.by),
         )  # fmt: skip
 
 

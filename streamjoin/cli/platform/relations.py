@@ -9,7 +9,7 @@ import cyclopts
 from streamjoin.cli.platform.common import HERE, File, Format, Output, Version, Where, note, show
 from streamjoin.cli.platform.entries import name_of, read_entry, show_rows
 
-app = cyclopts.App(name="relations", help="Relations that are registered with the platform: finite tables on disk.")
+app = cyclopts.App(name="relations", help="Relations registered with the platform, and versions of a join file's.")
 COLUMNS = ("name", "spec.source", "spec.path", "version", "updated_at", "id")
 FIELDS = ("name", "spec")
 
@@ -100,4 +100,5 @@ def delete(relation: str, *, where: Where = HERE) -> None:
 
 def _show_sample(sample: Any, output: Format) -> None:
     rows = "" if sample["row_count"] is None else f"{sample['row_count']:,} rows, "
-    show_rows(sample, output, f", of {rows}{sample['bytes']:,} bytes, in {sample['files']:,} files")
+    files = "" if sample["files"] is None else f"{sample['bytes']:,} bytes, in {sample['files']:,} files"
+    show_rows(sample, output, f", of {rows}{files}" if files else "")

@@ -1,4 +1,4 @@
-"""Relations: registering them, looking at them."""
+"""Relations: registering them, looking at them, their versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from streamjoin.client.calls.asking import API, ask, given_only, if_match, pages, path_of
 from streamjoin.client.retry import Patience, keyed, send
-from streamjoin.client.shapes import Relation, RelationSample
+from streamjoin.client.shapes import Relation, RelationInJob, RelationSample
 from streamjoin.client.steps import Exchange, Flow, Request
 
 
@@ -65,3 +65,17 @@ def look_at_relation(patience: Patience, spec: Mapping[str, Any]) -> Exchange[Re
 def sample_relation(patience: Patience, relation: str) -> Exchange[RelationSample]:
     """Look at a registered relation."""
     return (yield from ask(patience, Request("POST", path_of("relations", relation, "sample"), repeatable=True)))
+
+
+def relation_versions(patience: Patience, relation: str) -> Exchange[list[RelationInJob]]:
+    """A relation's versions in each job that joins it."""
+    request = Request("GET", path_of("relations", relation, "versions"), repeatable=True)
+    found: dict[str, list[RelationInJob]] = yield from ask(patience, request)
+    return found["data"]
+
+
+def refresh_relation(patience: Patience, relation: str) -> Exchange[list[str]]:
+    """Have the running jobs that join a relation look for a new version now; their names."""
+    request = Request("POST", path_of("relations", relation, "refresh"), repeatable=True)
+    found: dict[str, list[str]] = yield from ask(patience, request)
+    return found["jobs"]

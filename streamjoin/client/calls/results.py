@@ -26,6 +26,8 @@ def query(
     cursor: str | None = None,
     after: str | None = None,
     upto: str | None = None,
+    as_of: str | int | None = None,
+    history: bool = False,
     aggregate: str | None = None,
     by: Iterable[str] | None = None,
 ) -> Exchange[Answer]:
@@ -38,11 +40,14 @@ def query(
         limit: rows at most; the answer then has a cursor, with which the same question goes on. Without a limit all
             pages are fetched, as of one snapshot.
         after, upto: only snapshots after this one, and up to that one.
+        as_of: of groups that change, what they were at a snapshot, such as "41.0", or at a time.
+        history: of groups that change, every change, and not the last value of each group.
         aggregate: in place of rows, such as "count, sum(price)"; `by` columns gives a row for each of their values.
     """
     body = given_only(
         job=job, to=to, key=key, key_from=key_from, key_to=key_to, select=None if select is None else list(select),
         where=where, limit=limit, cursor=cursor, after=after, upto=upto, aggregate=aggregate,
+        as_of=as_of, history=history or None,
         by=None if by is None else list(by), format="arrow",
     )  # fmt: skip
     if from_ is not None:

@@ -13,6 +13,7 @@ from streamjoin.operators.costs.handshake import handshake
 from streamjoin.operators.handshake.chain import Handshake
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.plan.sharing import Plan
+from streamjoin.plan.stages import AnyPlan, stages_of
 from streamjoin.plan.window import FullHistory
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Flag, Units, Whole
@@ -86,4 +87,14 @@ def _predict(
     return found if sets_block else replace(found, block=None)
 
 
-HANDSHAKE = OperatorKind("handshake", "handshake chain, ESJ", HandshakeSettings, build, predict=_predict)
+def _refuses(plan: AnyPlan) -> str | None:
+    kind = next((stage.plan.queries[0].kind for stage in stages_of(plan) if stage.plan.queries[0].kind.decided), None)
+    if kind is None:
+        return None
+    return (
+        f"{kind} JOIN needs one unit that knows of a row whether it was matched, and in a chain rows move from worker "
+        "to worker; choose biclique, matrix or splitjoin"
+    )
+
+
+HANDSHAKE = OperatorKind("handshake", "handshake chain, ESJ", HandshakeSettings, build, _refuses, _predict)

@@ -29,7 +29,9 @@ def resized(states: Mapping[int, UnitState], workers: int) -> dict[int, UnitStat
         # All workers have come equally far.
         merged = replace(_merged(before, group, worker), settled=before[0].settled)
         totals = totals_of(states.values()) if worker == 0 else {}
-        after[worker] = UnitState(any_one.version, merged.tables, merged.values, any_one.clocks, totals)
+        after[worker] = UnitState(
+            any_one.version, merged.tables, merged.values, any_one.clocks, totals, elsewhere=any_one.elsewhere
+        )
     return after
 
 

@@ -27,12 +27,12 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.engine.joining import Joining
-from streamjoin.engine.operator import drains
 from streamjoin.engine.routing import STORE
 from streamjoin.engine.unit import Work
 from streamjoin.flow.block import QUERIES, TS, Block
-from streamjoin.flow.punctuation import StreamClock, lowest_mark_us
+from streamjoin.flow.punctuation import StreamClock, drains, lowest_mark_us
 from streamjoin.index.chain import Chain
+from streamjoin.index.columns import carried_rows
 from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import Segment, SegmentInfo
 from streamjoin.index.view import NUMBER, RANK
@@ -93,12 +93,13 @@ class ChainStep:
         blocks = sorted(work.given.blocks, key=attrgetter("piece", "first"))
         work = replace(work, given=replace(work.given, blocks=blocks))
         self.line = line
-        self.plan, self.unit, self.before, self.given = work.plan, work.unit, work.before, work.given
+        self.unit, self.before, self.given = work.unit, work.before, work.given
         self.seconds = work.seconds
         self.look = cache(lambda worker: ChainState.of(work.look(worker)))
         self.mine = ChainState.of(work.before)
         self.open_segment = work.open_segment
         self.joining = Joining(work)
+        self.plan = self.joining.plan
         self.passing = Passing(self.joining)
         self.report = self.joining.report
         self.state = work.before
@@ -228,7 +229,9 @@ class ChainStep:
         for segment in segments:
             positions = segment.rows.column(RANK).to_numpy() - ahead if OPPOSITE in names else None
             queries = segment.rows.column(QUERIES).to_numpy() if segment.info.members else None
-            block = Block(segment.rows.select(names), segment.rows.column(TS).to_numpy(), positions, queries)
+            block = Block(
+                carried_rows(segment.rows.select(names)), segment.rows.column(TS).to_numpy(), positions, queries
+            )
             if not groups or rows + len(block) > BLOCK_ROWS:
                 groups.append([])
                 rows = 0
@@ -299,6 +302,7 @@ class ChainStep:
             {f"forwarded_{name}": value for name, value in self.report.forwarded.items()},
         )
         self.report.output_mark_us = self._output_mark_us(waiting)
+        self.report.ended = self.report.ended and not waiting and not any(self.report.outbox_rows)
         self.report.waiting_results = sum(run.rows for run in waiting)
         self.report.stored_bytes += sum(run.info.bytes for run in waiting)
         settled = self.span.stop if self.waiting is not None else 0

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from streamjoin.engine.operator import Operator
-from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, UnitSpec, split
+from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, UnitSpec, split, unit_of
 from streamjoin.errors import InputError
 from streamjoin.plan.window import R, S
 
@@ -53,7 +51,7 @@ class Matrix(Operator):
     def route(self, side: int, tuples: Tuples) -> list[Route]:
         """A row's cells for each tuple of R, a column's for each of S."""
         lines = self.rows if side == R else self.columns
-        line = (tuples.identity.view(np.uint64) % np.uint64(lines)).view(np.int64)
+        line = unit_of(tuples.identity, lines)
         routes = []
         for code, rows in split(line):
             cells = (

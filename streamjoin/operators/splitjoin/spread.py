@@ -31,6 +31,7 @@ def spread(states: Mapping[int, UnitState], units: int) -> dict[int, UnitState]:
         # A chain is in order of construction, or nearly so, for neighbours of one period to be merged.
         chains = {side: tuple(sorted(infos, key=lambda info: info.first)) for side, infos in segments[unit].items()}
         after[unit] = UnitState(
-            before.version, tables(chains), clocks=before.clocks, totals=totals if unit == 0 else {}
-        )
+            before.version, tables(chains), clocks=before.clocks, totals=totals if unit == 0 else {},
+            elsewhere=before.elsewhere,
+        )  # fmt: skip
     return after

@@ -65,6 +65,17 @@ SHEDDING: list[tuple[Changes, str, str]] = [
         "streams.orders.shed.capacity",
         "is missing; it is the number of live tuples",
     ),
+    ({f"{ORDERS}/idle": "0s"}, "streams.orders.idle", "is 0s; give a span such as 30s"),
+    (
+        {f"{ORDERS}/idle": "500ms"},
+        "streams.orders.idle",
+        "500 ms is less than run.heartbeat, 1 s, by which silence is noticed",
+    ),
+    (
+        {f"{ORDERS}/idle": "30s", "operator": {"name": "spark"}},
+        "streams.orders.idle",
+        "Spark's own join waits for the watermarks of both streams",
+    ),
     ({f"{ORDERS}/shed": True}, "streams.orders.shed", "needs a mapping such as {threshold: 2000000"),
     (
         {f"{ORDERS}/shed": SHED, "operator": {"name": "spark"}},
@@ -94,6 +105,7 @@ MISSING: list[tuple[Changes, str, str]] = [
         "streams.orders.avro_schema", "with the schema they were written with",
     ),
     ({ORDERS: None}, "streams.orders", "is empty"),
+    ({f"{ORDERS}/csv": {"null": None}}, "streams.orders.csv.null", 'put the text into quotes, "NULL"'),
     ({"operator": None}, "operator", "is empty; give it a value or leave the field out"),
     ({"results": None}, "results", "is empty"),
     ({"results": {}}, "results", "name exactly one of parquet, jsonl, discard and store"),
@@ -137,6 +149,8 @@ WRONG_TYPES: list[tuple[Changes, str, str]] = [
     ({"run/checkpoint": 5}, "run.checkpoint", "needs a text, not 5"),
     ({"run/checkpoint": ""}, "run.checkpoint", "is empty"),
     ({f"{ORDERS}/source": "cvs"}, "streams.orders.source", "must be 'parquet', 'csv', 'jsonl'"),
+    ({f"{ORDERS}/source": ["csv"]}, "streams.orders.source", "must be 'parquet', 'csv', 'jsonl'"),
+    ({f"{ORDERS}/source": "sql"}, "streams.orders.source", "a table of a database ends, so write it under relations"),
     ({f"{ORDERS}/path": 5}, "streams.orders.path", "needs a text, not 5"),
     ({f"{ORDERS}/time": 5}, "streams.orders.time", "needs a text, not 5"),
     ({f"{ORDERS}/time_unit": "ns"}, "streams.orders.time_unit", "must be 's', 'ms' or 'us', not \"ns\""),
@@ -308,6 +322,25 @@ def test_streams_that_differ_by_case_only_are_refused(validate: Try) -> None:
 
 QUERIES = {"near": {"query": BAND, "results": {"parquet": "near"}}, "equal": {"query": BY_ID}}
 SEVERAL: Changes = {"queries": QUERIES, "query": GONE, "results": GONE}
+
+
+@pytest.mark.parametrize(
+    ("joins", "words"),
+    [
+        ("orders LEFT ANTI JOIN payments ON {0}", "orders LEFT ANTI JOIN payments within 5 s, by biclique"),
+        (
+            "orders FULL OUTER JOIN payments ON {0} JOIN payments AS again ON orders.id = again.id",
+            "orders FULL JOIN payments JOIN again within 5 s, by biclique",
+        ),
+        (
+            "orders AS o, orders LEFT JOIN payments ON {0}",
+            "o JOIN (orders LEFT JOIN payments) within 5 s, by biclique",
+        ),
+    ],
+)
+def test_joins_are_called_what_they_are(joins: str, words: str, validate: Try) -> None:
+    query = f"SELECT ONLINE orders.id FROM {joins.format('orders.id = payments.id')} WITHIN 5 SECONDS"
+    assert summary(validate({"query": query})).startswith(words)
 
 
 def test_several_queries_share_a_file(validate: Try) -> None:

@@ -113,7 +113,7 @@ def test_text_of_another_format_is_refused(refusal: Refusal, tmp_path: Path) -> 
     assert f"{path} does not begin as jsonl" in refusal(path, "jsonl")
 
 
-@pytest.mark.parametrize("header", ["ts,k,k", "ts,__k"])
+@pytest.mark.parametrize("header", ["ts,k,k", "ts,k,__v,k"])
 def test_columns_that_no_stream_may_have_are_refused(header: str, refusal: Refusal, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text(header + "\n" + ",".join("1" * len(header.split(","))) + "\n")

@@ -1,4 +1,4 @@
-"""Relations in a join file: tables without time, whose names lead to one thing; no query may read one yet."""
+"""Relations in a join file: tables without time, whose names lead to one thing, and which queries join."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.query import UnsupportedQueryError
+from streamjoin.errors import InputError
+from streamjoin.explain.plans import explain, summary
+from streamjoin.explain.preview import preview
 from streamjoin.spec.joinfile import parse
 
-from .conftest import Changes, Try
+from .conftest import GONE, Changes, Try
 
 CUSTOMERS = {"source": "csv", "path": "customers"}
+JOIN = "SELECT ONLINE o.id, c.name FROM orders AS o JOIN customers AS c ON o.k = c.id"
 NO_TIME = "a relation has no time; leave it out, or write the table under streams"
 
 
@@ -63,11 +65,11 @@ def test_a_relation_that_no_query_reads_is_right(validate: Try) -> None:
         ({"source": "kafka"}, ".source", "a topic never ends, so write it under streams"),
         ({"source": "generator"}, ".source", "write the rows to files first, with streamjoin generate"),
         ({"source": "push"}, ".source", "rows are pushed into streams only"),
-        ({"source": "kafka", "topic": "t"}, ".topic", "a finite table of files; this is for kafka streams"),
-        ({"source": "generator", "kind": "zipf.r"}, ".kind", "a finite table of files; this is for generator streams"),
-        ({"source": "orc"}, ".source", "must be 'parquet', 'csv', 'jsonl' or 'arrow', not \"orc\""),
-        ({"source": 5}, ".source", "must be 'parquet', 'csv', 'jsonl' or 'arrow', not 5"),
-        ({"source": ["csv"]}, ".source", "must be 'parquet', 'csv', 'jsonl' or 'arrow'"),
+        ({"source": "kafka", "topic": "t"}, ".topic", "a finite table; this is for kafka streams"),
+        ({"source": "generator", "kind": "zipf.r"}, ".kind", "a finite table; this is for generator streams"),
+        ({"source": "orc"}, ".source", "must be 'parquet', 'csv', 'jsonl', 'arrow' or 'sql', not \"orc\""),
+        ({"source": 5}, ".source", "must be 'parquet', 'csv', 'jsonl', 'arrow' or 'sql', not 5"),
+        ({"source": ["csv"]}, ".source", "must be 'parquet', 'csv', 'jsonl', 'arrow' or 'sql'"),
         ({"source": None}, ".source", "is empty"),
         ({"path": ""}, ".path", "is empty; name a file or folder"),
         ({"path": None}, ".path", "is empty"),
@@ -76,7 +78,7 @@ def test_a_relation_that_no_query_reads_is_right(validate: Try) -> None:
         ({"path": "nothing"}, ".path", "nothing does not exist"),
         ({"path": "data"}, ".path", "has no files yet, so its columns are unknown; give a schema"),
         ({"pth": "x"}, ".pth", 'there is no such field; did you mean "path"?'),
-        ({"colour": 1}, ".colour", "there is no such field; fields here are source, schema, path, csv"),
+        ({"colour": 1}, ".colour", "there is no such field; fields here are source, schema, refresh, path, csv"),
         (
             {"source": "parquet", "csv": {"delimiter": ";"}},
             ".csv",
@@ -100,7 +102,11 @@ def test_what_a_relation_cannot_have_is_refused_by_name(
 @pytest.mark.parametrize(
     ("relations", "field", "message"),
     [
-        ({"customers": {"path": "x"}}, "relations.customers.source", "is missing; it is parquet, csv, jsonl or arrow"),
+        (
+            {"customers": {"path": "x"}},
+            "relations.customers.source",
+            "is missing; it is parquet, csv, jsonl, arrow or sql",
+        ),
         (
             {"customers": {"source": "csv"}},
             "relations.customers.path",
@@ -123,14 +129,65 @@ def test_a_wrong_section_is_named(relations: Any, field: str, message: str, vali
 
 
 @pytest.mark.parametrize("name", ["customers", "Customers"])
-def test_a_query_that_reads_a_relation_is_refused_at_its_place(name: str, validate: Try) -> None:
-    query = f"SELECT ONLINE orders.id\nFROM orders, {name} AS c\nWHERE orders.k = c.id"
-    with pytest.raises(UnsupportedQueryError, match=f'"{name}" is a relation; no operator joins') as refused:
-        validate({**with_relation(), "query": query})
-    span = refused.value.span
-    assert span is not None and (span.line, span.column, span.end_line) == (2, 14, 2)
-    assert "semi-stream join" in refused.value.message and "register the table as a stream" in refused.value.message
-    assert isinstance(refused.value, UnsupportedError)
+def test_a_query_joins_a_relation_with_a_stream(name: str, validate: Try) -> None:
+    query = f"SELECT ONLINE o.id, c.name FROM orders AS o JOIN {name} AS c ON o.k = c.id"
+    bound = validate({**with_relation(), "query": query})
+    assert bound.operator == "lookup" and bound.plan.names == ("o",)
+    assert list(bound.relations) == ["customers"] and bound.relations["customers"].columns.names == ["id", "name"]
+    assert summary(bound) == "o joins relation c, by lookup; allowed delay: o none"
+    text = str(explain(bound))
+    assert text.startswith("join        o, with relation c, in 1 stage: (o, c)\n")
+    assert "relations   c: 2 files, 34 bytes; read once and sorted, with id, name" in text
+    assert "biclique     cannot: biclique joins streams; a stream is joined with a relation by lookup" in text
+    assert "state grows" not in text
+    shown = explain(bound).to_json()
+    assert shown["relations"] == {"c": {"relation": "customers", "rows": None, "files": 2, "bytes": 34}}
+    assert shown["stages"][0]["inputs"] == [{"stream": "o"}, {"relation": "c"}]
+
+
+def test_a_preview_looks_rows_up(validate: Try) -> None:
+    query = "SELECT ONLINE o.id, c.name FROM orders AS o JOIN customers AS c ON o.k = c.id"
+    found = preview(validate({**with_relation(), "query": query})).to_json()
+    assert found["queries"][0]["rows"] == [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}]
+    assert [(one["name"], one["rows"], one["first"] is None) for one in found["streams"]] == [
+        ("orders", 2, False),
+        ("customers", 3, True),
+    ]
+    none = preview(validate({**with_relation(), "query": query.replace("= c.id", "= c.id + 100")})).to_json()
+    assert none["queries"][0]["reason"] == (
+        "no value of o.k is among those of (c.id + 100) in the rows that were looked at"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message", "field"),
+    [
+        ({"operator/name": "biclique"}, "a stream is joined with a relation by lookup", "operator.name"),
+        ({"operator/name": "spark"}, "of no relation", "operator.name"),
+        ({"operator/cores": 2}, "lookup has no such knob; its knobs are units", "operator.cores"),
+        ({"operator/units": 0}, "1 to 4096", "operator.units"),
+        ({"operator/ordering": "total"}, "leave in no order", "operator.ordering"),
+        ({"operator/main": "o.k = c.id"}, "or with a relation, has a main condition of its own", "operator.main"),
+        ({"operator/archive_period": "1s"}, "an archive period is a span of time", "operator.archive_period"),
+        ({"operator/index": "tree", "query": "SELECT ONLINE o.id FROM orders AS o, customers AS c"}, "tree index", ""),
+        (
+            {"query": GONE, "results": GONE, "queries": {"one": {"query": JOIN}}},
+            "the queries of one job join two; run it as a job of its own",
+            "queries.one.query",
+        ),
+    ],
+)
+def test_what_a_join_with_a_relation_cannot_have_is_refused_by_name(
+    changes: Changes, message: str, field: str, validate: Try
+) -> None:
+    with pytest.raises(InputError, match=message) as refused:
+        validate({**with_relation(), "query": JOIN, **changes})
+    assert not field or refused.value.field == field
+
+
+def test_lookup_is_refused_where_there_is_no_relation(validate: Try) -> None:
+    with pytest.raises(InputError, match="lookup joins a stream with a relation, and this query reads none"):
+        validate({"operator/name": "lookup"})
 
 
 @pytest.mark.parametrize("results", [{"parquet": "customers"}, {"jsonl": "customers/out.jsonl"}])

@@ -157,7 +157,7 @@ def test_windows_of_two_streams_are_refused_where_they_stand(within):
     found, place = refused(f"SELECT ONLINE * FROM a, b, c WHERE {CHAIN} {within}", UnsupportedError)
     assert found == (
         "a window of rows or of two sides is for two streams, and this query joins 3; write one span of time for all "
-        "of them, such as WITHIN 10 SECONDS"
+        "of them, such as WITHIN 10 SECONDS, or one for each, such as WITHIN 10 SECONDS FOR a, 1 MINUTE FOR b, ..."
     )
     assert place == within
 

@@ -23,6 +23,8 @@ SECOND_US = 1_000_000
         ("WITHIN 0 SECONDS", TimeWindow(0, 0)),
         ("WITHIN (5 SECONDS, 10 MINUTES)", TimeWindow(5 * SECOND_US, 600 * SECOND_US)),
         ("WITHIN (0 SECONDS, 1 SECOND)", TimeWindow(0, SECOND_US)),
+        ("WITHIN 5 SECONDS FOR S, 10 MINUTES FOR R", TimeWindow(5 * SECOND_US, 600 * SECOND_US)),
+        ('WITHIN 0 SECONDS FOR s, 1 SECOND FOR "R"', TimeWindow(0, SECOND_US)),
         ("WITHIN 36525 DAYS", TimeWindow(36_525 * 86_400 * SECOND_US, 36_525 * 86_400 * SECOND_US)),
         ("WITHIN 100 ROWS", CountWindow(100)),
         ("WITHIN 1 ROW", CountWindow(1)),

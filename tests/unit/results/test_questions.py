@@ -20,8 +20,9 @@ from result_jobs import SCHEMA, Job, assert_once, ids, rows, table
 
 from streamjoin.errors import InputError, StateError
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
-from streamjoin.results.answer import Answer, ask
+from streamjoin.results.answer import ask
 from streamjoin.results.block import BlockRef, KeyCode, key_code
+from streamjoin.results.finding import Answer
 from streamjoin.results.policy import EpochPolicy
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader

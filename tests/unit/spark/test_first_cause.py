@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from streamjoin.errors import InputError, RunError
-from streamjoin.spark.driver import first_cause
+from streamjoin.spark.failures import first_cause
 
 QUERY = "[STREAM_FAILED] Query [id = 1b4e28ba-2fa1, runId = 6fa459ea-ee8a] terminated with exception: "
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from streamjoin.spark.driver import BatchReport, Progress
+from streamjoin.spark.batchreport import BatchReport
+from streamjoin.spark.progress import Progress
 from streamjoin.spark.run import _progress_text
 
 

@@ -1,7 +1,7 @@
 /** Lines over numbers that double, named at their ends. The figures stand in a table beside it, so it is one picture. */
 import { useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
-import { DASHES, SERIES } from '../../theme/theme';
+import { dashesOf, SERIES } from '../../theme/theme';
 import classes from './LineChart.module.css';
 import { endNames, ticksOf, type Line } from './scaling';
 
@@ -61,7 +61,7 @@ export function LineChart({ x, lines, format, isBytes, formatTick }: LineChartPr
             <g key={lines[number]?.label} style={{ color: colours[number % colours.length] }}>
               <polyline
                 className={classes.line}
-                strokeDasharray={DASHES[number % DASHES.length]?.join(' ')}
+                strokeDasharray={dashesOf(number).join(' ')}
                 points={line.map((point) => `${String(point.x)},${String(point.y)}`).join(' ')}
               />
               {line.map((point) => (

@@ -51,7 +51,11 @@ export function useComparison(query: string, given: Setting, isValid: boolean): 
   const plan = explained && planOf(explained);
   const setting = plan === undefined ? given : resolved(given, plan.operator);
   const refused = new Set(plan?.options.flatMap(({ name, refusal }) => (refusal === null ? [] : [name])));
-  const names = operators.data?.map(({ name }) => name) ?? [];
+  // Those for other kinds of join are not among the plan's options.
+  const offered = (operators.data ?? []).filter(
+    ({ name }) => plan === undefined || plan.options.some((option) => option.name === name),
+  );
+  const names = offered.map(({ name }) => name);
   const own = useQueries({
     queries: names.map((name) => ({
       ...askedQuery(draftOf(query, setting, name), !hasKnobs(setting, name)),
@@ -64,7 +68,7 @@ export function useComparison(query: string, given: Setting, isValid: boolean): 
   return {
     base: explained,
     setting,
-    rows: explained === undefined ? [] : rowsOf(operators.data ?? [], explained, ordered.data?.explanation, asked),
+    rows: explained === undefined ? [] : rowsOf(offered, explained, ordered.data?.explanation, asked),
     asked,
     names,
     isAsking: all.some(({ isFetching }) => isFetching),

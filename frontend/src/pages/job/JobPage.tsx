@@ -18,6 +18,7 @@ import { ProblemView } from '../../components/ProblemView';
 import { showJob } from '../../recipes';
 import { useMe } from '../../shell/useMay';
 import { useTimes } from '../../times';
+import { RelationsOfJob } from '../relations/VersionsPanel';
 import { AskPanel } from './AskPanel';
 import type { Definition as JobDefinition } from './change/definition';
 import { changeOf, formOf, isEmpty, type Typed } from './change/form';
@@ -221,6 +222,11 @@ function Live({ job }: { job: Job }) {
       <div className={classes.streams}>
         <StreamFigures job={job} reports={reports} input={input} span={span} />
       </div>
+      {job.relations.length > 0 && (
+        <div className={classes.streams}>
+          <RelationsOfJob id={job.id} />
+        </div>
+      )}
       <div className={classes.results}>
         <TailPanel job={job} input={input} isApproximate={isApproximate(reports)} />
       </div>

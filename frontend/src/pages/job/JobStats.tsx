@@ -8,6 +8,7 @@ import { Approximate } from './Approximate';
 import { inputWords, type Input } from './input';
 import classes from './JobStats.module.css';
 import { isApproximate, leftOutOf, missingWords } from './leftOut';
+import { Unmatched } from './Unmatched';
 
 interface JobStatsProps {
   job: Job;
@@ -57,6 +58,7 @@ export function JobStats({ job, reports, input, span }: JobStatsProps) {
         value={formatBytes(report?.stateBytes)}
         note={`${formatShort(report && total(report.liveTuples))} ${isComing ? 'live' : 'stored'} tuples`}
       />
+      <Unmatched reports={reports} span={span} />
       <Stat
         label="Left out"
         value={report === undefined ? '–' : formatCount(leftOut.late + leftOut.shed + leftOut.unreadable)}

@@ -30,9 +30,9 @@ export function StagesPanel({ report, isComing }: StagesPanelProps) {
       <StageTree
         stages={report.stages}
         along={(from) => (isComing ? formatRate(rateAlong(report, from)) : null)}
-        about={({ stage }) => {
+        about={({ stage, openRows }) => {
           const units = report.units.filter((unit) => unit.stage === stage).length;
-          return `${String(units)} ${units === 1 ? 'unit' : 'units'}, ${formatShort(stored(stage))} stored`;
+          return `${String(units)} ${units === 1 ? 'unit' : 'units'}, ${formatShort(stored(stage))} stored${openRows > 0 ? `, ${formatShort(openRows)} wait` : ''}`;
         }}
       />
     </Panel>

@@ -14,6 +14,7 @@ import type { TailView } from '../../live/tail';
 import { useTail } from '../../live/useTail';
 import { tailJob } from '../../recipes';
 import { Approximate } from './Approximate';
+import { GroupChart } from './GroupChart';
 import { OfQuery } from './OfQuery';
 import { OWN, resultsOf } from './furtherQueries';
 import type { Input } from './input';
@@ -60,8 +61,9 @@ export function TailPanel({ job, input, isApproximate }: TailPanelProps) {
       flush
     >
       {view.problem !== null && <ProblemView error={new Problem(view.problem)} />}
+      {view.groups.length > 0 && <GroupChart view={view} />}
       {rows.length > 0 ? (
-        <Rows label="Newest results" columns={view.columns} rows={rows} height={ROWS_PX} />
+        <Rows label={view.groups.length > 0 ? 'Groups' : 'Newest results'} columns={view.columns} rows={rows} height={ROWS_PX} />
       ) : (
         view.problem === null && <Waiting job={job} input={input} view={view} />
       )}
@@ -72,7 +74,9 @@ export function TailPanel({ job, input, isApproximate }: TailPanelProps) {
 function Came({ view }: { view: TailView }) {
   return (
     <span>
-      {formatCount(view.received)} rows came, newest first
+      {view.groups.length > 0
+        ? `${formatCount(view.rows.length)} groups, ${formatCount(view.received)} changes came`
+        : `${formatCount(view.received)} rows came, newest first`}
       {view.dropped.snapshots > 0 && (
         <strong className={classes.dropped}>
           {formatCount(view.dropped.rows)} dropped: this page was too slow for {formatCount(view.dropped.snapshots)}{' '}

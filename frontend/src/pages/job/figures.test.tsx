@@ -1,5 +1,5 @@
 import { MantineProvider } from '@mantine/core';
-import { fireEvent, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
 import { expect, test, vi } from 'vitest';
 import { reportOf } from '../../api/figures';
 import type { Job } from '../../api/types';
@@ -22,7 +22,7 @@ const job = {
   failures: 0,
 } as unknown as Job;
 
-const report = (s: number, tuples: number) =>
+const report = (s: number, tuples: number, more: object = {}) =>
   reportOf({
     at: new Date(1_767_225_600_000 + s * 1000).toISOString(),
     span_s: 1,
@@ -34,6 +34,7 @@ const report = (s: number, tuples: number) =>
       live_tuples: { r: 70, s: 30 },
       totals: { tuples: 62_100, results: 934 },
       bounded: ['r', 's'],
+      ...more,
     },
   });
 
@@ -52,6 +53,22 @@ test('while input comes the figures are rates, and tuples are live', () => {
   expect(screen.getByText('500/s', { selector: 'dd' })).toBeDefined();
   expect(screen.getByText('100 live tuples')).toBeDefined();
   expect(screen.getByRole('columnheader', { name: 'Live' })).toBeDefined();
+});
+
+test('rows that wait, and what became of others, are told where the plan decides on rows', () => {
+  const stages = (kind: string) => [{ stage: 1, results: 3, kind, inputs: [{ stream: 'r' }, { stream: 's' }] }];
+  const decided = (kind: string, open: number, tooLate: number) => ({
+    stages: stages(kind), open_rows: open, unmatched_rows: 1200, late_after_final: tooLate,
+  });
+  shown(report(0, 500, decided('LEFT', 9, 0)), report(1, 500, decided('LEFT', 7, 2)));
+  const told = screen.getByText('Rows that wait').closest('div');
+  expect(told?.textContent).toBe('Rows that wait72,400 given as unmatched, 2 too late after they were final in the last 5 min');
+  cleanup();
+  shown(report(0, 500, decided('INNER', 9, 2)));
+  expect(screen.queryByText('Rows that wait')).toBeNull();
+  cleanup();
+  shown(report(0, 500, decided('LEFT ANTI', 9, 0)));
+  expect(screen.getByText(/^1,200 given as unmatched/).textContent).not.toContain('too late');
 });
 
 test('input that is over says "finished", with totals in place of zeros, and nothing is called live', () => {

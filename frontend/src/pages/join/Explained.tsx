@@ -2,6 +2,7 @@
 import { Code } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { explainQuery } from '../../api/queries';
+import { decides } from '../../api/stages';
 import type { Draft } from '../../api/types';
 import { CopyAs } from '../../components/CopyAs';
 import { Loading } from '../../components/Loading';
@@ -11,6 +12,7 @@ import { CompareLink } from '../compare/CompareLink';
 import classes from './Explained.module.css';
 import { Operators } from './Operators';
 import { planOf } from './plan';
+import { decidedWords } from '../../components/StageTree';
 import { Stages } from './Stages';
 
 interface ExplainedProps {
@@ -26,7 +28,7 @@ export function Explained({ draft, isReady, chosen, onChoose }: ExplainedProps) 
   if (explained.error !== null) return <ProblemView error={explained.error} />;
   if (explained.data === undefined) return <Loading what="the plan" lines={5} />;
   const plan = planOf(explained.data);
-  const isOne = plan.stages.length < 2;
+  const isOne = plan.stages.length < 2 && plan.stages.every(({ groups }) => groups === null);
   return (
     <div aria-busy={explained.isFetching}>
       <dl className={classes.plan}>
@@ -34,8 +36,18 @@ export function Explained({ draft, isReady, chosen, onChoose }: ExplainedProps) 
         <dd>
           <b>{plan.operator}</b>, {plan.reason}
         </dd>
-        <dt>Window</dt>
-        <dd>{plan.window}</dd>
+        {plan.options.length > 0 && (
+          <>
+            <dt>Window</dt>
+            <dd>{plan.window}</dd>
+          </>
+        )}
+        {isOne && plan.stages.some(decides) && (
+          <>
+            <dt>Join</dt>
+            <dd>{plan.stages.map(decidedWords)}</dd>
+          </>
+        )}
         {isOne && (
           <>
             <dt>Index</dt>
@@ -48,7 +60,9 @@ export function Explained({ draft, isReady, chosen, onChoose }: ExplainedProps) 
         <dd>{explained.data.columns.map((column) => `${column.name} ${column.type}`).join(', ')}</dd>
       </dl>
       {!isOne && <Stages plan={plan} />}
-      <Operators options={plan.options} runs={plan.operator} chosen={chosen} onChoose={onChoose} />
+      {plan.options.length > 0 && (
+        <Operators options={plan.options} runs={plan.operator} chosen={chosen} onChoose={onChoose} />
+      )}
       <div className={classes.copy}>
         <CompareLink of={{ query: draft.query }} />
         <CopyAs recipe={explainDraft(draft)} what="explain this query" />

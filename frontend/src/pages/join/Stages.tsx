@@ -1,4 +1,4 @@
-/** The stages of a join of three streams and more: as a tree, and what each one does. */
+/** The stages of a plan: as a tree, and what each one does. */
 import { StageTree } from '../../components/StageTree';
 import { formatRate } from '../../format';
 import classes from './Explained.module.css';
@@ -12,13 +12,16 @@ export function Stages({ plan }: { plan: Plan }) {
         along={(from) => ('stream' in from && from.stream in plan.ratesPerS ? formatRate(plan.ratesPerS[from.stream]) : null)}
       />
       <dl className={classes.plan}>
-        {plan.stages.map(({ stage, operator, conditions, index }) => (
+        {plan.stages.map(({ stage, operator, conditions, index, groups }) => (
           <div key={stage} className={classes.stage}>
             <dt>Stage {stage}</dt>
             <dd>
               {operator !== '' && <div>{operator}</div>}
-              <div>{conditions.length === 0 ? 'every pair in the window' : `where ${conditions.join(' AND ')}`}</div>
-              <div className={classes.index}>index: {index.join('; ')}</div>
+              {groups !== null && <div>groups by {groups}, given when the watermark reaches the end of a window</div>}
+              {(groups === null || conditions.length > 0) && (
+                <div>{conditions.length === 0 ? 'every pair in the window' : `where ${conditions.join(' AND ')}`}</div>
+              )}
+              {index.length > 0 && <div className={classes.index}>index: {index.join('; ')}</div>}
             </dd>
           </div>
         ))}

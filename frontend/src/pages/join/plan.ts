@@ -12,12 +12,14 @@ export interface Option {
   bytesPerS: number | null;
 }
 
-/** How one join of a plan is run. */
+/** How one stage of a plan is run. */
 export interface Stage extends PlanStage {
   operator: string;
   conditions: string[];
-  /** How each input is laid out. */
+  /** How each input is laid out; none where groups are made. */
   index: string[];
+  /** What groups are made by; null at a stage that joins. */
+  groups: string | null;
 }
 
 export interface Plan {
@@ -87,6 +89,7 @@ export function planOf({ plan }: Explanation): Plan {
       operator: text(stage.operator),
       conditions: texts(stage.conditions),
       index: texts(stage.index),
+      groups: typeof stage.groups === 'string' ? stage.groups : null,
     })),
     ratesPerS: ratesOf(plan.sampled),
     options: Array.isArray(plan.operators) ? plan.operators.map(optionOf) : [],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { TEMPLATES, type Known } from './templates';
 
-const [equal, close, ordered] = TEMPLATES;
+const [equal, close, ordered, counted, changing, unmatched, latest] = TEMPLATES;
 
 const stream = (name: string, columns: Record<string, string>, time = 'ts'): Known => ({
   name,
@@ -19,6 +19,37 @@ WHERE demo_auctions.id = demo_bids.auction
 WITHIN 10 SECONDS`;
   expect(equal?.fill(auctions, bids)).toEqual({ query, ordering: '' });
   expect(ordered?.fill(auctions, bids)).toEqual({ query, ordering: 'total' });
+});
+
+test('pairs are counted by the key that they are joined by', () => {
+  expect(counted?.fill(auctions, bids)?.query).toBe(`SELECT ONLINE demo_auctions.id, WINDOW_START() AS since, COUNT(*) AS n
+FROM demo_auctions, demo_bids
+WHERE demo_auctions.id = demo_bids.auction
+WITHIN 10 SECONDS
+GROUP BY demo_auctions.id, TUMBLE(1 MINUTE)`);
+  expect(counted?.fill(auctions, stream('s', { x: 'float64' }))).toBeNull();
+});
+
+test('counts are kept up to date without a window', () => {
+  expect(changing?.fill(auctions, bids)?.query).toBe(`SELECT ONLINE demo_auctions.id, COUNT(*) AS n
+FROM demo_auctions, demo_bids
+WHERE demo_auctions.id = demo_bids.auction
+WITHIN 10 SECONDS
+GROUP BY demo_auctions.id
+EMIT EVERY 1 SECOND`);
+});
+
+test('rows without a match are those of the first stream alone', () => {
+  expect(unmatched?.fill(auctions, bids)).toEqual({
+    query: `SELECT ONLINE demo_auctions.*
+FROM demo_auctions LEFT ANTI JOIN demo_bids
+ON demo_auctions.id = demo_bids.auction
+WITHIN 10 SECONDS`,
+    ordering: '',
+  });
+  const odd = stream('a, b', { k: 'int64' });
+  expect(unmatched?.fill(odd, odd)?.query.split('\n')[1]).toBe('FROM "a, b" AS a LEFT ANTI JOIN "a, b" AS b');
+  expect(unmatched?.fill(auctions, stream('s', { x: 'float64' }))).toBeNull();
 });
 
 test('columns of one name are a key before two that are called id, and these before any others', () => {
@@ -50,4 +81,12 @@ FROM "where", s
 WHERE "where"."mood 😀" = s."mood 😀"
 WITHIN 10 SECONDS`);
   expect(equal?.fill(r, r)?.query.split('\n')[1]).toBe('FROM "where" AS a, "where" AS b');
+});
+
+test('the latest value is that of the same key and not newer, and needs event times of both', () => {
+  expect(latest?.fill(bids, auctions)?.query).toBe(`SELECT ONLINE demo_bids.auction, demo_bids.bidder, demo_auctions.id, demo_auctions.item
+FROM demo_bids ASOF LEFT JOIN demo_auctions
+ON demo_bids.auction = demo_auctions.id AND demo_bids.ts >= demo_auctions.ts`);
+  expect(latest?.fill(bids, bids)?.query).toContain('FROM demo_bids AS a ASOF LEFT JOIN demo_bids AS b\nON a.auction = b.auction');
+  expect(latest?.fill(bids, { ...auctions, time: 'arrival' })).toBeNull();
 });

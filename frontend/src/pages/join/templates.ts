@@ -15,6 +15,8 @@ export interface Filled {
   ordering: string;
 }
 
+const ARRIVAL = 'arrival';
+
 export interface Template {
   title: string;
   note: string;
@@ -26,7 +28,7 @@ export interface Template {
 const RESERVED = new Set(
   (
     'select from where on not and or as when any having limit union inner natural using cross with join insert ' +
-    'create drop within'
+    'create drop within group'
   ).split(' '),
 );
 
@@ -68,9 +70,9 @@ function bestPair(r: Known, s: Known, score: (mine: Column, other: Column) => nu
 }
 
 /** How the two streams are called in the query: one that is joined with itself has two names. */
-function aliasesOf(r: Known, s: Known): [from: string, mine: string, other: string] {
+function aliasesOf(r: Known, s: Known, join = ', '): [from: string, mine: string, other: string] {
   const [mine, other] = [nameOf(r.name), nameOf(s.name)];
-  return r.name === s.name ? [`${mine} AS a, ${other} AS b`, 'a', 'b'] : [`${mine}, ${other}`, mine, other];
+  return r.name === s.name ? [`${mine} AS a${join}${other} AS b`, 'a', 'b'] : [`${mine}${join}${other}`, mine, other];
 }
 
 /** What is shown of a pair: the columns that it was found by, and the first other one of either stream. */
@@ -122,6 +124,48 @@ function band(r: Known, s: Known): string | null {
   return values && joined(r, s, values, (mine, other) => `${mine} BETWEEN ${other} - 10 AND ${other} + 10`);
 }
 
+/** How many pairs there are of each key, in each minute or kept up to date. */
+function counted(r: Known, s: Known, given: 'each minute' | 'again'): string | null {
+  const keys = bestPair(r, s, (mine, other) => likeness(r, mine, s, other));
+  if (keys === null) return null;
+  const [from, mine, other] = aliasesOf(r, s);
+  const [key, partner] = [`${mine}.${nameOf(keys[0].name)}`, `${other}.${nameOf(keys[1].name)}`];
+  const [since, by] = given === 'again' ? ['', '\nEMIT EVERY 1 SECOND'] : [', WINDOW_START() AS since', ', TUMBLE(1 MINUTE)'];
+  return [
+    `SELECT ONLINE ${key}${since}, COUNT(*) AS n`,
+    `FROM ${from}`,
+    `WHERE ${key} = ${partner}`,
+    'WITHIN 10 SECONDS',
+    `GROUP BY ${key}${by}`,
+  ].join('\n');
+}
+
+/** Each row of the first stream with the latest row of the second one that has its key. */
+function latest(r: Known, s: Known): string | null {
+  const keys = r.time === ARRIVAL || s.time === ARRIVAL ? null : bestPair(r, s, (a, b) => likeness(r, a, s, b));
+  if (keys === null) return null;
+  const [from, mine, other] = aliasesOf(r, s, ' ASOF LEFT JOIN ');
+  const equal = `${mine}.${nameOf(keys[0].name)} = ${other}.${nameOf(keys[1].name)}`;
+  return [
+    `SELECT ONLINE ${selected(r, s, keys)}`,
+    `FROM ${from}`,
+    `ON ${equal} AND ${mine}.${nameOf(r.time)} >= ${other}.${nameOf(s.time)}`,
+  ].join('\n');
+}
+
+/** Rows of the first stream that no row of the second one matches. */
+function withoutMatch(r: Known, s: Known): string | null {
+  const keys = bestPair(r, s, (mine, other) => likeness(r, mine, s, other));
+  if (keys === null) return null;
+  const [from, mine, other] = aliasesOf(r, s, ' LEFT ANTI JOIN ');
+  return [
+    `SELECT ONLINE ${mine}.*`,
+    `FROM ${from}`,
+    `ON ${mine}.${nameOf(keys[0].name)} = ${other}.${nameOf(keys[1].name)}`,
+    'WITHIN 10 SECONDS',
+  ].join('\n');
+}
+
 const filled = (query: string | null, ordering = ''): Filled | null => (query === null ? null : { query, ordering });
 
 export const TEMPLATES: Template[] = [
@@ -131,5 +175,25 @@ export const TEMPLATES: Template[] = [
     title: 'In order of time',
     note: 'equal keys, and every result leaves in the total order of event time',
     fill: (r, s) => filled(equality(r, s), 'total'),
+  },
+  {
+    title: 'Count by key a minute',
+    note: 'pairs in groups: how many there are of each key in each minute',
+    fill: (r, s) => filled(counted(r, s, 'each minute')),
+  },
+  {
+    title: 'Count by key, live',
+    note: 'groups that change: how many pairs of each key there are just now, given again as it changes',
+    fill: (r, s) => filled(counted(r, s, 'again')),
+  },
+  {
+    title: 'Without a match',
+    note: 'rows of the first stream that no row of the second one matches, such as orders without a payment',
+    fill: (r, s) => filled(withoutMatch(r, s)),
+  },
+  {
+    title: 'Latest value',
+    note: 'each row with the latest row of its key that is not newer, such as a trade with its quote',
+    fill: (r, s) => filled(latest(r, s)),
   },
 ];

@@ -5,7 +5,7 @@ import { formatCount } from '../../format';
 import classes from './BadRecords.module.css';
 import { countBad } from './countBad';
 
-export function BadRecords({ sample }: { sample: Sample }) {
+export function BadRecords({ sample }: { sample: Pick<Sample, 'bad_records'> }) {
   if (countBad(sample) === 0) return null;
   const reasons = Object.entries(sample.bad_records).sort(([, one], [, other]) => other - one);
   return (

@@ -6,7 +6,7 @@ import { formatCount, formatShare } from '../../format';
 import classes from './Skew.module.css';
 import { skewOf } from './skewOf';
 
-export function Skew({ sample }: { sample: Sample }) {
+export function Skew({ sample }: { sample: Pick<Sample, 'skew'> }) {
   const columns = skewOf(sample);
   return (
     <Panel title="Skew" note="share of the most frequent value" flush>

@@ -13,7 +13,7 @@ interface Given {
   top?: unknown;
 }
 
-export function skewOf(sample: Sample): ColumnSkew[] {
+export function skewOf(sample: Pick<Sample, 'skew'>): ColumnSkew[] {
   return Object.entries(sample.skew as Record<string, Given>).map(([column, { distinct, top }]) => ({
     column,
     distinct: typeof distinct === 'number' ? distinct : 0,

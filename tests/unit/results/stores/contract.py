@@ -18,7 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from streamjoin.results.reader import Reader
 from streamjoin.results.stores.store import BlockKey, Store, StoreDownError, StoreUncertainError
+from tests.unit.results.changing_jobs import asked, filled, history
 
 T = TypeVar("T")
 
@@ -65,6 +67,20 @@ class StoreContract:
     @pytest.fixture
     def job(self) -> str:
         return f"A.{uuid.uuid4().hex}_-9"
+
+    # Results.
+
+    def test_groups_that_change_are_what_they_were_as_of_every_snapshot(self, store: Store, job: str) -> None:
+        changes, tables = history(batches=8)
+        filled(store, changes, of=job)
+        assert any(value is None for some in changes for _, value in some)
+        assert asked(store, job) == tables[-1] != {}
+        reader = Reader(store, job)
+        reader.refresh()
+        found = reader.snapshots()
+        assert len(found) > 3
+        for snapshot in found:
+            assert asked(store, job, as_of=str(snapshot.id)) == tables[snapshot.batches[1]]
 
     # Blocks.
 

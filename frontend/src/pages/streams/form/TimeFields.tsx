@@ -60,14 +60,30 @@ export function TimeFields({ form, columns }: TimeFieldsProps) {
             />
           </>
         )}
-        <TextField
-          form={form}
-          field="delay"
-          label="Allowed delay"
-          placeholder="0s"
-          hint="Rows that come later than others by so much are still joined: 2s, 1.5 min"
-        />
+        <LatenessFields form={form} />
       </FieldGrid>
     </Section>
+  );
+}
+
+/** How late rows may come, and how long others wait for them. */
+function LatenessFields({ form }: { form: Form }) {
+  return (
+    <>
+      <TextField
+        form={form}
+        field="delay"
+        label="Allowed delay"
+        placeholder="0s"
+        hint="Rows that come later than others by so much are still joined: 2s, 1.5 min"
+      />
+      <TextField
+        form={form}
+        field="idle"
+        label="Idle after"
+        placeholder="never"
+        hint="After such a silence the other streams go on without it: 30s. What it brings later may be late"
+      />
+    </>
   );
 }

@@ -9,6 +9,7 @@ const ENTRIES = {
     schema: { ts: 'timestamp', price: 'decimal(12,2)' },
     time: 'ts',
     delay: '2s',
+    idle: '30s',
   },
   'files that carry their columns': { source: 'parquet', path: '/data/orders', time: 'ts', time_unit: 's' },
   'CSV of another dialect': { source: 'csv', path: '/d/*.csv', csv: { delimiter: '\t', null: 'NA' }, time: 'ts' },

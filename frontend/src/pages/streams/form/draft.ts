@@ -21,6 +21,7 @@ export type TextField =
   | 'time'
   | 'time_unit'
   | 'delay'
+  | 'idle'
   | 'punctuate.every'
   | 'shed.threshold'
   | 'shed.capacity'
@@ -56,7 +57,7 @@ const TEXTS_OF: Record<Connector, TextField[]> = {
   push: [],
   generator: ['kind', 'rate', 'rows', 'seed', 'begin'],
 };
-const TEXTS_OF_ALL: TextField[] = ['time', 'time_unit', 'delay'];
+const TEXTS_OF_ALL: TextField[] = ['time', 'time_unit', 'delay', 'idle'];
 const PAIRS_OF: Record<Connector, PairList[]> = {
   files: ['schema'],
   kafka: ['schema', 'client'],

@@ -1,0 +1,160 @@
+"""Looks at files and databases of others, each in a process of its own whose memory and time are bounded.
+
+A Parquet file may unpack to a thousand times its size, and a view of a database may never give its first row. Neither
+can be stopped in a thread, so it is the kernel that stops them, and the API goes on. Processes are forked from one that
+has imported everything, which takes milliseconds; that one is started with the first look.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import resource
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from multiprocessing.connection import Connection
+from typing import Any, Final, ParamSpec, TypeVar
+
+from backend.problems import Problem
+from streamjoin.errors import InputError, StreamJoinError
+
+SECONDS = 20.0
+"""What a look may take; brokers and database servers have ten of them to answer."""
+MEMORY_BYTES = 1 << 30
+REPLY_BYTES: Final = 32 << 20
+AT_ONCE: Final = 4
+OF_ONE: Final = 2
+"""Looks for one user at once; others wait meanwhile for at most as long as a look may take."""
+_SPARE_S: Final = 5.0
+"""How much later than the kernel we give up ourselves."""
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found:
+    """Call a function of a module in a process of its own.
+
+    Args:
+        who: for whom.
+        look: it, what it is given and what it returns are pickled; a database goes without its password.
+    Raises:
+        StreamJoinError, Problem: as the function does.
+        InputError: it takes too long, or too much memory.
+        Problem: others are being worked on.
+    Cost: a fork, and two copies of what it returns.
+    """
+    if _is_apart:
+        return look(*given, **named)
+    with _turn(who):
+        ours, theirs = _forks().Pipe(duplex=False)
+        process = _forks().Process(target=_work, args=(theirs, SECONDS, MEMORY_BYTES, look, given, named), daemon=True)
+        process.start()
+        theirs.close()
+        answer = None
+        try:
+            answer = _answer_of(ours)
+        finally:
+            ours.close()
+            if answer is None:
+                process.join(1.0)  # what has ended says by which signal
+            process.kill()
+            process.join()
+            status = process.exitcode
+            process.close()
+    if answer is None:
+        raise _too_much("took too long" if status in (-signal.SIGALRM, -signal.SIGKILL) else "needs too much memory")
+    went_well, found = answer
+    if went_well:
+        return found
+    raise _again(*found)
+
+
+def _answer_of(ours: Connection) -> tuple[bool, Any] | None:
+    """What a process sent; None where it was ended."""
+    try:
+        if not ours.poll(SECONDS + _SPARE_S):
+            return None
+        return pickle.loads(ours.recv_bytes())
+    except (EOFError, OSError):
+        return None
+
+
+def _work(theirs: Connection, seconds: float, memory: int, look: Any, given: Any, named: Any) -> None:
+    """In the process."""
+    global _is_apart
+    _is_apart = True
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        sent = pickle.dumps((True, look(*given, **named)))
+    except (StreamJoinError, Problem) as wrong:
+        sent = _told(wrong)
+    except MemoryError:  # Arrow's is one of them
+        sent = _told(_too_much("needs too much memory"))
+    if len(sent) > REPLY_BYTES:
+        sent = _told(_too_much("has rows that are too large to be shown"))
+    theirs.send_bytes(sent)
+    theirs.close()
+
+
+def _told(wrong: StreamJoinError | Problem) -> bytes:
+    return pickle.dumps((False, (type(wrong), wrong.args, wrong.__dict__)))
+
+
+def _too_much(what: str) -> InputError:
+    return InputError(f"a look at it {what}, so it was ended; it may take {SECONDS:g} s and {MEMORY_BYTES >> 20} MiB")
+
+
+def _again(kind: type[Exception], args: tuple[Any, ...], fields: dict[str, Any]) -> Exception:
+    """An error as it was raised in the process: its fields are no arguments of its class."""
+    wrong = kind.__new__(kind, *args)
+    wrong.args = args
+    wrong.__dict__.update(fields)
+    return wrong
+
+
+@lru_cache
+def _forks() -> Any:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["backend.api.relations", "backend.api.streams", "backend.api.drafts"])
+    return context
+
+
+_is_apart = False
+
+
+def is_apart() -> bool:
+    """Whether this is such a process."""
+    return _is_apart
+
+
+_free = threading.Condition()
+_looking: Counter[str | None] = Counter()
+
+
+@contextmanager
+def _turn(who: str | None) -> Iterator[None]:
+    until = time.monotonic() + SECONDS
+    with _free:
+        while _looking.total() >= AT_ONCE or _looking[who] >= OF_ONE:
+            if not _free.wait(until - time.monotonic()):
+                raise Problem(
+                    "rate_limited.too_many_looks", f"{OF_ONE} looks of yours, or {AT_ONCE} of all users, at files and "
+                    "databases are being worked on, which is the limit; ask again in a moment",
+                    params={"limit": OF_ONE}, headers={"Retry-After": "5"},
+                )  # fmt: skip
+        _looking[who] += 1
+    try:
+        yield
+    finally:
+        with _free:
+            _looking[who] -= 1
+            _free.notify_all()

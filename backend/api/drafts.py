@@ -1,0 +1,84 @@
+"""Drafts of jobs: check a query, see what it would cost, and a few rows that it would give. Nothing is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from backend.apart import bounded
+from backend.api.job_shapes import Draft, spec_of
+from backend.auth.actor import Viewer
+from backend.columns import Column, columns_of
+from backend.context import InContext
+from backend.jobs import service
+from backend.jobs.inputs import Inputs, secrets_of
+from backend.jobs.previews import PreviewOut, previewed
+from backend.problems import Place, Problem
+from backend.settings import Settings
+from streamjoin.errors import StreamJoinError
+from streamjoin.explain.plans import explain, summary
+from streamjoin.spec.prepare import Bound
+
+router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
+
+
+class Diagnostics(BaseModel):
+    """What is wrong with a draft, for an editor; empty where it is right."""
+
+    valid: bool
+    diagnostics: list[Place]
+    columns: list[Column]
+    summary: str | None
+
+
+class Explanation(BaseModel):
+    """How a draft would run, and what each operator would cost."""
+
+    plan: dict[str, Any]
+    text: str
+    columns: list[Column]
+
+
+@router.post("/validate")
+def validate_job(context: InContext, actor: Viewer, body: Draft) -> Diagnostics:
+    """Check a query against what is registered. Mistakes are the answer, so the status is 200."""
+    try:
+        with context.catalog.read() as session:
+            inputs = service.entries(session, body.query, body.streams)
+        bound = service.bound_draft(context.settings, spec_of(body), inputs)
+    except (StreamJoinError, Problem) as wrong:
+        return Diagnostics(valid=False, diagnostics=service.diagnose(wrong), columns=[], summary=None)
+    return Diagnostics(valid=True, diagnostics=[], columns=_columns(bound), summary=summary(bound))
+
+
+@router.post("/explain")
+def explain_job(context: InContext, actor: Viewer, body: Draft) -> Explanation:
+    """Show how a query would run, and what every operator would cost, from a sample of the streams."""
+    with context.catalog.read() as session:
+        inputs = service.entries(session, body.query, body.streams)
+    return bounded(actor.id, _explained, context.settings, spec_of(body), inputs)
+
+
+def _explained(settings: Settings, spec: dict[str, Any], inputs: Inputs) -> Explanation:
+    bound = service.bound_draft(settings, spec, inputs)
+    found = explain(bound)
+    return Explanation(plan=found.to_json(), text=str(found), columns=_columns(bound))
+
+
+@router.post("/preview")
+def preview_job(context: InContext, actor: Viewer, body: Draft) -> PreviewOut:
+    """Show a few rows that a query would give, from samples of the streams, or why there are none. Nothing is started.
+
+    Samples, time and the answer are bounded, and so are previews side by side: one too many answers 429.
+    """
+    with context.catalog.read() as session:
+        inputs = service.entries(session, body.query, body.streams)
+        secrets = secrets_of(context.settings, session, inputs.streams)
+    return previewed(context, spec_of(body), inputs, secrets, actor.id)
+
+
+def _columns(bound: Bound) -> list[Column]:
+    """The result columns of the job's own query."""
+    return columns_of(bound.queries[0].query.output)

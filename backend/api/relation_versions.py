@@ -1,0 +1,148 @@
+"""Versions of registered relations in the jobs that join them, and reading them anew."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from sqlalchemy import select
+
+from backend.api.registered import RELATIONS
+from backend.api.shapes import iso
+from backend.auth.actor import Operator, Viewer, may_change, owned
+from backend.catalog import lifecycle
+from backend.catalog.events import record
+from backend.catalog.models import Job
+from backend.context import Context, InContext
+from backend.jobs import service
+from backend.problems import Problem
+from streamjoin.errors import StateError
+from streamjoin.relations.history import History, versions_known
+from streamjoin.spec.job import tables_folder
+
+router = APIRouter(prefix="/api/v1", tags=["relations"])
+
+
+class RelationVersion(BaseModel):
+    """One version of a relation in one job.
+
+    Args:
+        rows, bad: what was read, and records that could not be.
+        bytes: as it is kept, with the columns that the job's query reads.
+        used_at: when a batch first joined it, and which; null before.
+        state: next, in use, kept for batches that may be repeated, or removed.
+    """
+
+    version: int
+    rows: int
+    bad: int
+    bytes: int
+    read_at: str | None
+    used_at: str | None
+    batch: int | None
+    state: Literal["next", "in use", "kept", "removed"]
+
+
+class RelationInJob(BaseModel):
+    """What one job has of one relation.
+
+    Args:
+        refreshes, refresh_failures: looks while the job ran that found a new version, and that failed.
+        problem: why the last look failed; null where it did not.
+        looked_at: when that was.
+        versions: newest first.
+    """
+
+    relation: str
+    job_id: str
+    job: str
+    phase: str
+    refresh: str | None
+    refreshes: int
+    refresh_failures: int
+    problem: str | None
+    looked_at: str | None
+    versions: list[RelationVersion]
+
+
+class RelationsInJobs(BaseModel):
+    """Relations as jobs have them."""
+
+    data: list[RelationInJob]
+
+
+class Asked(BaseModel):
+    """The running jobs that were told to look for a new version."""
+
+    jobs: list[str]
+
+
+@router.get("/relations/{id}/versions")
+def list_relation_versions(context: InContext, actor: Viewer, id: str) -> RelationsInJobs:
+    """A relation's versions in each job that joins it: every job reads it for itself."""
+    name = RELATIONS.get(context, id).name
+    return RelationsInJobs(data=[_in_job(context, job, name) for job in _users(context, name)])
+
+
+@router.get("/jobs/{id}/relations")
+def list_job_relations(context: InContext, actor: Viewer, id: str) -> RelationsInJobs:
+    """The relations that a job joins, with their versions."""
+    with context.catalog.read() as session:
+        job = service.find_job(session, id)
+    return RelationsInJobs(data=[_in_job(context, job, name) for name in sorted(job.relations)])
+
+
+@router.post("/relations/{id}/refresh")
+@owned
+def refresh_relation(context: InContext, actor: Operator, id: str) -> Asked:
+    """Have the running jobs that join a relation look for a new version now, whatever its `refresh` says.
+
+    Everybody's jobs do, so only the relation's owner or an admin may ask. They go on with the version that they have
+    until the new one is whole.
+    """
+    relation = RELATIONS.get(context, id)
+    may_change(actor, relation.owner_id)
+    asked = []
+    for job in _users(context, relation.name):
+        if job.wanted == lifecycle.RUNNING and (history := _history(context, job, relation.name)).folder.is_dir():
+            history.ask()
+            asked.append(job)
+    with context.catalog.begin() as session:
+        for job in asked:
+            record(session, "relation.refresh_asked", f"{job.name} is to look for a new version of {relation.name}",
+                   job_id=job.id, actor_id=actor.id)  # fmt: skip
+    return Asked(jobs=[job.name for job in asked])
+
+
+def _users(context: Context, relation: str) -> list[Job]:
+    with context.catalog.read() as session:
+        jobs = session.scalars(select(Job).where(Job.wanted != lifecycle.DELETED).order_by(Job.id.desc())).all()
+    return [job for job in jobs if relation in job.relations]
+
+
+def _history(context: Context, job: Job, relation: str) -> History:
+    return History(tables_folder(context.settings.checkpoint_folder(job.id, job.incarnation)), relation)
+
+
+def _in_job(context: Context, job: Job, relation: str) -> RelationInJob:
+    history = _history(context, job, relation)
+    look = history.look()
+    try:
+        known = versions_known(history.folder.parent, relation)
+    except StateError:  # paths of the host are nothing for clients
+        raise Problem(
+            "unavailable", f"what {job.name} keeps of relation {relation} is damaged; its log says where"
+        ) from None
+    return RelationInJob(
+        relation=relation, job_id=job.id, job=job.name, phase=lifecycle.phase(job.wanted, job.observed),
+        refresh=job.relations[relation].get("refresh"), refreshes=look.refreshes, refresh_failures=look.failures,
+        problem=look.problem, looked_at=iso(look.looked_us), versions=[_version(one) for one in known],
+    )  # fmt: skip
+
+
+def _version(known: dict[str, Any]) -> RelationVersion:
+    return RelationVersion(
+        **{name: known[name] for name in ("version", "rows", "bad", "bytes", "batch", "state")},
+        read_at=iso(known["read_us"]), used_at=iso(known["used_us"]),
+    )  # fmt: skip

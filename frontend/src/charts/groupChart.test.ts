@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { drawable, groupChart, LINES_MAX } from './groupChart';
+
+const COLUMNS = [
+  { name: 'k', type: 'int64' },
+  { name: 'name', type: 'string' },
+  { name: 'n', type: 'int64' },
+  { name: 'op', type: 'string' },
+  { name: 'emit_time', type: 'timestamp[us, tz=UTC]' },
+];
+const T0_S = 1_767_225_600;
+const change = (atS: number, k: number | null, n: unknown, op = 'upsert') => ({
+  number: 0,
+  snapshot: '1.0',
+  cells: [k, 'x', n, op, new Date((T0_S + atS) * 1000).toISOString()],
+});
+
+test('numbers can be drawn that do not tell groups apart', () => {
+  expect(drawable(COLUMNS, ['k'])).toEqual(['n']);
+  expect(drawable(COLUMNS, ['name'])).toEqual(['k', 'n']);
+});
+
+test('each group is a line in event time, and its end a hole', () => {
+  const changes = [change(3, 1, 30), change(1, 1, 10), change(1, null, '2.50'), change(2, 1, null, 'delete')];
+  expect(groupChart(COLUMNS, ['k'], changes, 'n')).toEqual({
+    atS: [T0_S + 1, T0_S + 2, T0_S + 3],
+    series: [
+      { label: '1', values: [10, null, 30] },
+      { label: 'NULL', values: [2.5, undefined, undefined] },
+    ],
+    restartsS: [],
+  });
+});
+
+test('the busiest groups are drawn, and a change that comes twice counts once', () => {
+  const quiet = Array.from({ length: 5 }, () => change(1, 99, 1));
+  const busy = Array.from({ length: 2 * LINES_MAX }, (_, at) => change(at, at % LINES_MAX, at));
+  const labels = groupChart(COLUMNS, ['k'], [...quiet, ...busy], 'n').series.map(({ label }) => label);
+  expect(labels).toHaveLength(LINES_MAX);
+  expect(labels).not.toContain('99');
+});

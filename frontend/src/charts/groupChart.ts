@@ -1,0 +1,42 @@
+/** Groups that change as lines over event time: one a group, of those that change most. */
+import type { Column } from '../api/types';
+import type { TailRow } from '../live/tail';
+import type { ChartData, Series } from './series';
+
+/** More lines than these cannot be told apart. */
+export const LINES_MAX = 10;
+
+const NUMBERS = /^(u?int|float|decimal)/;
+
+/** The columns that can be drawn: numbers that do not tell groups apart. */
+export const drawable = (columns: Column[], groups: string[]): string[] =>
+  columns.filter(({ name, type }) => NUMBERS.test(type) && !groups.includes(name)).map(({ name }) => name);
+
+const written = (cell: unknown): string =>
+  cell === null ? 'NULL' : typeof cell === 'string' ? cell : JSON.stringify(cell);
+
+/**
+ * One line for each of the busiest groups; the end of a group is a hole.
+ *
+ * @param changes what groups were and became, in any order.
+ * @param shown the column that is drawn.
+ */
+export function groupChart(columns: Column[], groups: string[], changes: TailRow[], shown: string): ChartData {
+  const place = (name: string) => columns.findIndex((column) => column.name === name);
+  const [value, at, operation] = [place(shown), place('emit_time'), place('op')];
+  const keys = groups.map(place);
+  const lines = new Map<string, Map<number, number | null>>();
+  for (const { cells } of changes) {
+    const label = keys.map((key) => written(cells[key])).join(', ');
+    const atS = Date.parse(String(cells[at])) / 1000;
+    if (Number.isNaN(atS)) continue;
+    const known = cells[operation] === 'delete' || cells[value] === null ? null : Number(cells[value]);
+    const line = lines.get(label) ?? new Map<number, number | null>();
+    lines.set(label, line.set(atS, known !== null && Number.isFinite(known) ? known : null));
+  }
+  // Sorting is stable: of groups that are equally busy the first ones stay.
+  const busiest = [...lines].sort(([, one], [, other]) => other.size - one.size).slice(0, LINES_MAX);
+  const atS = [...new Set(busiest.flatMap(([, line]) => [...line.keys()]))].sort((one, other) => one - other);
+  const series = busiest.map(([label, line]): Series => ({ label, values: atS.map((at) => line.get(at)) }));
+  return { atS, series, restartsS: [] };
+}

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { placeOf, refreshOf, relationPath } from './address';
+import { AT_FIRST, entryOf } from './entry';
+
+test('an entry has the fields of its source that were filled', () => {
+  const typed = { ...AT_FIRST, path: ' /data/c ', url: 'postgresql://h/db', table: 'rates', refresh: '10min' };
+  expect(entryOf(typed)).toEqual({ source: 'parquet', path: '/data/c', refresh: '10min' });
+  expect(entryOf({ ...typed, source: 'sql', refresh: ' ' })).toEqual({
+    source: 'sql',
+    url: 'postgresql://h/db',
+    table: 'rates',
+  });
+});
+
+test('a relation is told by where its rows are', () => {
+  expect(placeOf({ spec: { source: 'csv', path: '/data/c.csv' } })).toBe('/data/c.csv');
+  expect(placeOf({ spec: { source: 'sql', url: 'postgresql://h/db', table: 'rates' } })).toBe(
+    'rates of postgresql://h/db',
+  );
+  expect(refreshOf({ spec: { refresh: '5s' } })).toBe('every 5s');
+  expect(refreshOf({ spec: {} })).toBe('when asked');
+  expect(relationPath({ id: 'rel_1', name: 'new' })).toBe('/relations/rel_1');
+  expect(relationPath({ id: 'rel_1', name: 'rates' })).toBe('/relations/rates');
+});

@@ -1,0 +1,30 @@
+"""What an as-of join gives and how, for people."""
+
+from __future__ import annotations
+
+from streamjoin.plan.expression import TRUE
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.window import TimeWindow, format_us
+
+
+def asof_words(plan: JoinPlan) -> str:
+    """What an as-of join gives."""
+    left, right = plan.names
+    assert plan.asof is not None
+    words = f"each row of {left} with the latest row of {right} that is {'older' if plan.asof.older else 'not newer'}"
+    if isinstance(plan.window, TimeWindow):
+        words += (
+            f", and by {format_us(plan.window.before_us)} at most"
+            if plan.asof.older
+            else (f", and at most {format_us(plan.window.before_us)} older")
+        )
+    return f"{words}, or with none" if plan.asof.keeps else words
+
+
+def asof_lines(plan: JoinPlan, output: tuple[str, str], kept: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What `explain` says of it, with what it gives and what intake lets through."""
+    left, right = plan.names
+    keys = " AND ".join(str(equality.source) for equality in plan.predicate.equalities)
+    wait = f"rows of {left} wait until the watermark of {right} has passed them"
+    lines = [("join", asof_words(plan)), output, *kept, ("keys", keys), ("wait", wait)]
+    return [*lines, ("then check", str(plan.filter))] if plan.filter != TRUE else lines

@@ -1,0 +1,90 @@
+"""Joins whose results are the numbers of the rows that match, for those who look at these rows afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from streamjoin.plan.expression import Column, Literal, columns_of
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.kinds import looked_into
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.sharing import Plan, SharedPlan
+from streamjoin.plan.stages import AnyPlan, Cascade
+from streamjoin.plan.tree import cascade
+from streamjoin.plan.window import CountWindow, R, S
+from streamjoin.spec.job import read_columns
+
+_NEVER_LATE_US = 1 << 62
+
+
+def of_numbers(plan: AnyPlan) -> AnyPlan:
+    """The same join with the numbers of rows as its only result columns: the last column of each stream.
+
+    Groups are of many rows, so they are computed as they are.
+    """
+    if isinstance(plan, Cascade) and plan.groups:
+        return plan
+    if isinstance(plan, Cascade):
+        return _cascade_of_numbers(plan)
+    streams = (_numbered(plan.streams[R], _matched(plan, R)), _numbered(plan.streams[S], _matched(plan, S)))
+    queries = tuple(_query_of_numbers(query, streams) for query in plan.queries)
+    return SharedPlan(plan.names_of_queries, queries) if isinstance(plan, SharedPlan) else queries[0]
+
+
+def _cascade_of_numbers(plan: Cascade) -> Cascade:
+    matched = {pair for stage in plan.stages for condition in stage.conditions for pair in columns_of(condition)}
+    names = (*plan.names, *plan.relation_names)
+    inputs = [
+        _numbered(one, {one.time, *(column for of, column in matched if of == name)})
+        for name, one in zip(names, (*plan.streams, *plan.relations), strict=True)
+    ]
+    hidden = looked_into(plan.tree) if plan.tree is not None else frozenset()
+    numbers = [
+        (
+            f"row of {name}",
+            Literal(None, pa.int64())
+            if plan.inputs.index(name) in hidden
+            else Column(name, one.columns.names[-1], pa.int64()),
+        )
+        for name, one in zip(names, inputs, strict=True)
+    ]
+    common = partial(JoinPlan, index=plan.index, predicates=plan.predicates)
+    assert not isinstance(plan.window, CountWindow)
+    given = dict(zip(names, inputs, strict=True))
+    in_from = [given[name] for name in plan.inputs]
+    return cascade(in_from, plan.inputs, plan.where, numbers, plan.window, common, tree=plan.tree)
+
+
+def relations_of(plan: AnyPlan) -> tuple[StreamSchema, ...]:
+    """The relations of any plan."""
+    return plan.relations if isinstance(plan, Cascade) else ()
+
+
+def _matched(plan: Plan, side: int) -> set[str]:
+    """The columns that tuples are matched by."""
+    return {name for query in plan.queries for name in read_columns(_without_results(query), side)}
+
+
+def _numbered(stream: StreamSchema, matched: set[str]) -> StreamSchema:
+    """A stream with these columns, and a number for each row."""
+    number = "row"
+    while number in stream.columns.names:
+        number += "_"
+    columns = [column for column in stream.columns if column.name in matched]
+    # Where no row is late nothing expires, so late tuples meet all others.
+    return replace(
+        stream, columns=pa.schema([*columns, pa.field(number, pa.int64())]), delay_us=_NEVER_LATE_US, idle_us=None
+    )
+
+
+def _without_results(query: JoinPlan) -> JoinPlan:
+    return replace(query, select=(), keyed=False, ordering=Ordering.NONE)
+
+
+def _query_of_numbers(query: JoinPlan, streams: tuple[StreamSchema, StreamSchema]) -> JoinPlan:
+    numbers = (Column(query.names[side], streams[side].columns.names[-1], pa.int64()) for side in (R, S))
+    return replace(_without_results(query), streams=streams, select=tuple(zip("rs", numbers, strict=True)))

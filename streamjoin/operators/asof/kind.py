@@ -1,0 +1,33 @@
+"""asof, as the registry has it: its settings, and how a plan gets one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from streamjoin.operators.asof.asof import AsOfJoin
+from streamjoin.operators.kind import OperatorKind
+from streamjoin.plan.sharing import Plan
+from streamjoin.plan.stages import AnyPlan, is_asof
+from streamjoin.settings.setting import Settings, setting
+from streamjoin.settings.values import Units
+
+
+class AsOfSettings(Settings):
+    """How many units there are."""
+
+    units: Annotated[
+        Units | None,
+        setting("units that share the keys", unset="one per slot", label="Units", counts_units=True, compared=True),
+    ] = None
+
+
+def build(settings: AsOfSettings, plan: Plan, slots: int) -> AsOfJoin:
+    """The units of a plan."""
+    return AsOfJoin(settings.units or slots)
+
+
+def _refuses(plan: AnyPlan) -> str | None:
+    return None if is_asof(plan) else "it runs ASOF JOIN only; choose another operator, or leave operator.name out"
+
+
+ASOF = OperatorKind("asof", "as-of join, by versions of each key", AsOfSettings, build, _refuses)

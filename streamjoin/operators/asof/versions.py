@@ -1,0 +1,212 @@
+"""The right side of an as-of join in one unit: for each key the rows that a left row may still get.
+
+Rows lie in segments, sorted by key and time. A batch's rows become a segment; a segment is merged with the one before
+as long as that is not more than twice as large, and merging lets go what no left row can get any more: of each key all
+but the latest row below the oldest left row that waits or may come, and the newer ones.
+
+Order of rows of one key and one time: the last by (batch, piece, position), which is the highest number.
+
+Cost: a row is merged about log2(rows / batch) times; a look-up searches each segment, of which there are as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamjoin.flow.block import TS, Block
+from streamjoin.index.chain import MERGED_BYTES_MAX
+from streamjoin.index.keys import is_exact
+from streamjoin.index.layout import equality_cells, sorted_by
+from streamjoin.index.segment import SegmentInfo
+from streamjoin.index.view import CELL, NUMBER
+from streamjoin.operators.asof.kernels import latest
+from streamjoin.plan.decimals import carried_type
+from streamjoin.plan.evaluation import evaluate_carried, filter_mask
+from streamjoin.plan.expression import Expression, conjunction
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.types import INT64
+from streamjoin.plan.values import Columns
+from streamjoin.plan.window import S, TimeWindow
+
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Rows of S by key and time; `info.file` is empty until they are a file."""
+
+    rows: pa.RecordBatch
+    info: SegmentInfo
+
+    @property
+    def cells(self) -> np.ndarray:
+        """Of the rows' keys, int64."""
+        return np.asarray(self.rows.column(CELL).to_numpy())
+
+    @property
+    def times(self) -> np.ndarray:
+        """Event times in us, int64."""
+        return np.asarray(self.rows.column(TS).to_numpy())
+
+
+def sorted_rows(rows: pa.RecordBatch) -> Sorted:
+    """Rows, in rising order of their numbers, as a segment."""
+    order = sorted_by(rows.column(CELL).to_numpy(), rows.column(TS).to_numpy(), rows.num_rows)
+    return described(rows.take(pa.array(order)))
+
+
+def described(rows: pa.RecordBatch) -> Sorted:
+    """Rows that are sorted already, of which there must be one."""
+    times = rows.column(TS).to_numpy()
+    low, high = int(times.min()), int(times.max())
+    return Sorted(rows, SegmentInfo("", rows.num_rows, rows.nbytes, low, high, high))
+
+
+def columns_of_rows(plan: JoinPlan, side: int, rows: pa.RecordBatch) -> Columns:
+    """A side's rows as expressions read them."""
+    return {(plan.names[side], name): rows.column(name) for name in rows.schema.names}
+
+
+def key_values(plan: JoinPlan, side: int, rows: pa.RecordBatch) -> list[pa.Array]:
+    """What equal keys are compared by."""
+    columns = columns_of_rows(plan, side, rows)
+    return [evaluate_carried(expression, columns, rows.num_rows) for expression in plan.equality_keys(side)]
+
+
+def unsettled(plan: JoinPlan) -> Expression | None:
+    """What must be checked of rows in one cell; None where a cell is a key."""
+    keys = plan.equality_keys(S)
+    if len(keys) == 1 and is_exact(keys[0].type):
+        return None
+    return conjunction([equality.source for equality in plan.predicate.equalities])
+
+
+@dataclass(slots=True)
+class Found:
+    """For n probes, the segment and the row in it that each got; NONE where it got none. int64 of shape (n,) each."""
+
+    segment: np.ndarray
+    row: np.ndarray
+
+
+@dataclass(slots=True)
+class Versions:
+    """The rows of S that a unit has.
+
+    Args:
+        segments: in order of construction.
+        dropped: files that were let go.
+        _whole: by name, a column of all segments, once it was asked for.
+    """
+
+    plan: JoinPlan
+    segments: list[Sorted]
+    dropped: list[str] = field(default_factory=list)
+    _whole: dict[str, pa.Array] = field(default_factory=dict)
+
+    def add(self, block: Block, names: Sequence[str], first: int) -> None:
+        """A batch's rows, numbered on from `first`."""
+        rows = block.rows.select(list(names))
+        self._whole.clear()
+        cells = equality_cells(key_values(self.plan, S, block.rows))
+        numbers = np.arange(first, first + len(block), dtype=np.int64)
+        columns = [*rows.columns, pa.array(block.ts_us), pa.array(cells), pa.array(numbers)]
+        self.segments.append(sorted_rows(pa.RecordBatch.from_arrays(columns, [*rows.schema.names, TS, CELL, NUMBER])))
+
+    def latest(self, left: pa.RecordBatch, times: np.ndarray) -> Found:
+        """Which row each of n left rows gets."""
+        plan, count = self.plan, left.num_rows
+        keys = key_values(plan, 0, left)
+        wanted = equality_cells(keys)
+        assert plan.asof is not None
+        until = times - 1 if plan.asof.older else times
+        found = Found(np.full(count, NONE), np.full(count, NONE))
+        best_us = np.full(count, np.iinfo(np.int64).min)
+        if isinstance(plan.window, TimeWindow):
+            best_us = times - plan.window.before_us - 1  # what is older is too old
+        best_number = np.full(count, np.iinfo(np.int64).max)
+        for number, segment in enumerate(self.segments):
+            rows = np.empty(count, np.int64)
+            latest(segment.cells, segment.times, wanted, until, rows)
+            self._checked(left, segment, rows)
+            there = np.nonzero(rows != NONE)[0]
+            times_us, numbers = segment.times[rows[there]], segment.rows.column(NUMBER).to_numpy()[rows[there]]
+            newer = (times_us > best_us[there]) | ((times_us == best_us[there]) & (numbers > best_number[there]))
+            at = there[newer]
+            found.segment[at], found.row[at] = number, rows[at]
+            best_us[at], best_number[at] = times_us[newer], numbers[newer]
+        absent = np.logical_or.reduce([np.asarray(key.is_null()) for key in keys])
+        found.segment[absent], found.row[absent] = NONE, NONE
+        return found
+
+    def _checked(self, left: pa.RecordBatch, segment: Sorted, rows: np.ndarray) -> None:
+        """Go back from rows of other keys that fell into the same cell."""
+        condition = unsettled(self.plan)
+        open_ = np.nonzero(rows != NONE)[0] if condition is not None else np.zeros(0, np.int64)
+        while open_.size and condition is not None:
+            columns = dict(columns_of_rows(self.plan, 0, left.take(pa.array(open_))))
+            columns |= columns_of_rows(self.plan, S, segment.rows.take(pa.array(rows[open_])))
+            open_ = open_[~filter_mask(condition, columns, open_.size)]
+            before = np.maximum(rows[open_] - 1, 0)
+            same = (rows[open_] > 0) & (segment.cells[before] == segment.cells[rows[open_]])
+            rows[open_] = np.where(same, before, NONE)
+            open_ = open_[same]
+
+    def taken(self, found: Found, name: str) -> pa.Array:
+        """A column of the rows that were found, NULL where none was."""
+        kind = INT64 if name == TS else carried_type(self.plan.streams[S].columns.field(name).type)
+        starts = np.cumsum([0, *(segment.rows.num_rows for segment in self.segments)])
+        if name not in self._whole:
+            parts = [segment.rows.column(name) for segment in self.segments]
+            self._whole[name] = pa.chunked_array(parts, kind).combine_chunks() if parts else pa.array([], kind)
+        at = np.where(found.row == NONE, 0, starts[found.segment] + found.row)
+        return self._whole[name].take(pa.array(at, mask=found.row == NONE))
+
+    def settle(self, oldest_us: int | None) -> None:
+        """After a batch: merge, and let go what no left row of that time or later can get."""
+        if oldest_us is not None and isinstance(self.plan.window, TimeWindow):
+            lowest_us = oldest_us - self.plan.window.before_us
+            self._replace([], [segment for segment in self.segments if segment.info.ts_max_us < lowest_us])
+        while len(self.segments) > 1:
+            before, last = self.segments[-2:]
+            if before.info.rows > 2 * last.info.rows or before.info.bytes + last.info.bytes > MERGED_BYTES_MAX:
+                break
+            self._merge([before, last], oldest_us)
+
+    def _merge(self, group: list[Sorted], oldest_us: int | None) -> None:
+        merged = sorted_rows(pa.concat_batches([segment.rows for segment in group]))
+        keep = self._needed(merged, oldest_us)
+        rows = merged.rows if keep.all() else merged.rows.take(pa.array(np.nonzero(keep)[0]))
+        self._replace([described(rows)] if rows.num_rows else [], group)
+
+    def _needed(self, segment: Sorted, oldest_us: int | None) -> np.ndarray:
+        """The rows that are not the second best for every left row, bool."""
+        keep = np.ones(segment.rows.num_rows, bool)
+        times = segment.times
+        assert self.plan.asof is not None
+        seen = times[1:] == times[:-1]
+        if oldest_us is not None:
+            seen |= (times[1:] < oldest_us) if self.plan.asof.older else (times[1:] <= oldest_us)
+            if isinstance(self.plan.window, TimeWindow):
+                keep &= times >= oldest_us - self.plan.window.before_us
+        keep[:-1] &= ~(seen & self._same_key(segment))
+        return keep
+
+    def _same_key(self, segment: Sorted) -> np.ndarray:
+        """Whether each row but the last has the key of the next one, bool."""
+        same = segment.cells[1:] == segment.cells[:-1]
+        if unsettled(self.plan) is not None:
+            for key in key_values(self.plan, S, segment.rows):
+                equal = pc.fill_null(pc.equal(key.slice(1), key.slice(0, len(key) - 1)), False)
+                same = same & np.asarray(equal)
+        return np.asarray(same)
+
+    def _replace(self, new: list[Sorted], gone: list[Sorted]) -> None:
+        self._whole.clear()
+        self.dropped += [segment.info.file for segment in gone if segment.info.file]
+        self.segments = [segment for segment in self.segments if all(segment is not one for one in gone)] + new

@@ -1,0 +1,82 @@
+"""Partial results meet what a node keeps of the next stream of their order (PSP, steps 2-3 and 3-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from streamjoin.engine.clocks import clocks_after
+from streamjoin.engine.emit import Emitter
+from streamjoin.engine.routing import PROBE
+from streamjoin.engine.unit import UnitReport, Work
+from streamjoin.flow.block import Block
+from streamjoin.flow.punctuation import lowest_mark_us
+from streamjoin.index.layout import layout_of
+from streamjoin.index.segment import ProbeCounts, Segment
+from streamjoin.operators.ring.views import Views
+from streamjoin.plan.rounds import RoundPlan
+from streamjoin.plan.window import S
+
+
+class Meeting:
+    """A node's work in one round, as far as all rounds have it.
+
+    Args:
+        sides: how many inputs the round has; all origins come in by one after the first round.
+        query: see `Step`: the origin of what is found, or 0 of results.
+    """
+
+    def __init__(self, work: Work, sides: int) -> None:
+        assert isinstance(work.plan, RoundPlan)
+        self.plan = work.plan
+        self.work = work
+        self.query = 0
+        self.report = UnitReport(
+            work.unit.number, work.unit.label, stored_rows=(0,) * sides, late=[0] * sides, outbox_rows=(0,) * sides
+        )
+        self.clocks, self.elsewhere = clocks_after(self.plan.streams[:sides], work.before, work.given)
+
+    def arrived(self, origin: int, role: int = PROBE) -> Block | None:
+        """What came of an origin for this role."""
+        chosen = self.work.given.came(origin, role)
+        return Block.concat([given.block for given in chosen]) if chosen else None
+
+    def found(self, origin: int, block: Block, segments: Sequence[Segment], views: Views) -> Iterator[pa.RecordBatch]:
+        """What partial results of an origin make with stored tuples of the stream that they meet."""
+        self.query = 0 if self.plan.is_last else origin
+        for rows in self.report.timed(self._matches(origin, block, segments, views), self.work.seconds):
+            self.report.results += rows.num_rows
+            yield rows
+
+    def _matches(
+        self, origin: int, block: Block, segments: Sequence[Segment], views: Views
+    ) -> Iterator[pa.RecordBatch]:
+        join = self.plan.steps[origin][self.plan.number]
+        layout, counts = layout_of(join, S), ProbeCounts()
+        columns = {(join.names[0], name): block.rows.column(name) for name in block.rows.schema.names}
+        probes = layout.probes(columns, block.ts_us, len(block))
+        emitter = Emitter(join, S, block)
+        for segment in segments:
+            for probe_rows, stored_rows in segment.probe(views.number[origin], probes, layout, counts):
+                yield from emitter.add(segment, probe_rows, stored_rows)
+        yield from emitter.flush()
+        self.report.comparisons += counts.comparisons
+
+    def finish(self) -> dict[str, int]:
+        """Completes the report; gives the counters of the next state."""
+        report = self.report
+        report.marks_us = tuple(clock.mark_us for clock in self.clocks)
+        report.output_mark_us = lowest_mark_us(report.marks_us)
+        report.ended = all(clock.ended for clock in self.clocks)
+        report.queries = [{"results": report.results, "comparisons": report.comparisons}]
+        report.count_received(self.work.given.blocks)
+        gained = {
+            "comparisons": report.comparisons,
+            "results": report.results,
+            "late": sum(report.late),
+            "expired_rows": report.expired_rows,
+            **report.received_totals,
+            **{f"forwarded_{name}": value for name, value in report.forwarded.items()},
+        }
+        return self.work.before.totals_after(gained)

@@ -1,0 +1,128 @@
+"""The ring as an operator: its nodes, and where tuples and partial results go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from streamjoin.engine.operator import Capabilities, Operator
+from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, UnitSpec
+from streamjoin.engine.state import UnitState
+from streamjoin.engine.unit import Step, Work
+from streamjoin.errors import InputError
+from streamjoin.index.columns import kept_columns
+from streamjoin.operators.ring.resize import resized
+from streamjoin.operators.ring.step import FirstRound, LaterRound
+from streamjoin.plan.ring import NamedOrders, as_ring
+from streamjoin.plan.rounds import RoundPlan
+from streamjoin.plan.sharing import Plan
+from streamjoin.plan.stages import AnyPlan, StagePlan
+from streamjoin.plan.window import R
+
+
+@dataclass(frozen=True)
+class Ring(Operator):
+    """A ring of nodes, such as `Ring(4, lengths={"a": 2}, orders={"a": ["c", "b"]})`.
+
+    Args:
+        nodes: N, at least 1.
+        lengths: by the names of the query, how many nodes keep a stream's tuples; all of them unless given.
+        orders: see `as_ring`.
+        round: what is done in a stage of the plan that `planned` gives; None before.
+    """
+
+    nodes: int
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    orders: NamedOrders = field(default_factory=dict)
+    round: RoundPlan | None = None
+    name = "ring"
+
+    def planned(self, plan: AnyPlan) -> AnyPlan:
+        """See `Operator`."""
+        found = as_ring(plan, self.orders)
+        known = {name.lower() for name in found.names}
+        for stream, length in self.lengths.items():
+            where = f"operator.lengths.{stream}"
+            if stream.lower() not in known:
+                raise InputError(f"the query has no stream {stream}; it reads {', '.join(found.names)}", field=where)
+            if not 1 <= length <= self.nodes:
+                raise InputError(
+                    f"{length} is not a number of nodes from 1 to {self.nodes}, which the ring has", field=where
+                )
+        return found
+
+    def at(self, plan: StagePlan) -> Ring:
+        """See `Operator`."""
+        assert isinstance(plan, RoundPlan)
+        return replace(self, round=plan)
+
+    @property
+    def plan(self) -> RoundPlan:
+        """The round that it runs."""
+        assert self.round is not None, "`planned` gives a plan of rounds, and `at` the operator of each"
+        return self.round
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """What the query calls its streams."""
+        return tuple(steps[0].names[R] for steps in self.plan.steps)
+
+    @property
+    def lengths_by_stream(self) -> tuple[int, ...]:
+        """How many nodes keep tuples of each stream: the first ones."""
+        given = {stream.lower(): length for stream, length in self.lengths.items()}
+        return tuple(min(given.get(name.lower(), self.nodes), self.nodes) for name in self.streams)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Slices move by names of files; every result is found in the batch that brought its last part."""
+        return Capabilities(resizes=True)
+
+    @property
+    def units(self) -> tuple[UnitSpec, ...]:
+        """The nodes, from the youngest slice on; the first one counts late rows."""
+        streams = tuple(range(len(self.plan.orders))) if self.plan.is_first else ()
+        return tuple(
+            UnitSpec(node, f"node {node}", streams, streams if node == 0 else ()) for node in range(self.nodes)
+        )
+
+    def route(self, side: int, tuples: Tuples) -> list[Route]:
+        """Every partial result to all nodes that keep rows of the stream it meets.
+
+        New rows also go to those that may store them, of which one does.
+        """
+        lengths = self.lengths_by_stream
+        roles = dict.fromkeys(range(lengths[self.plan.meets[side]]), PROBE)
+        for node in range(lengths[side]) if self.plan.is_first else ():
+            roles[node] = roles.get(node, 0) | STORE
+        return [Route(np.arange(len(tuples), dtype=np.int64), tuple(roles.items()))]
+
+    def step(self, work: Work) -> Step:
+        """See `Operator`."""
+        if self.plan.is_first:
+            return FirstRound(work, self.plan, self.lengths_by_stream)
+        return LaterRound(work, self.plan)
+
+    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+        """See `Operator`."""
+        return kept_columns(self.plan, side) if self.plan.is_first else ()
+
+    @property
+    def lasting(self) -> str:
+        """Tuples are indexed for the orders, and lie where the lengths say; the number of nodes may change."""
+        return f"{self.name} {self.plan.orders} {sorted(self.lengths.items())}"
+
+    def with_units(self, units: int) -> Ring:
+        """See `Operator`."""
+        return replace(self, nodes=units)
+
+    def resized(self, states: Mapping[int, UnitState]) -> dict[int, UnitState]:
+        """See the module `resize`."""
+        return resized(states, self.nodes, self.lengths_by_stream, self.plan.reaches_us)
+
+    def __str__(self) -> str:
+        of_each = zip(self.streams, self.lengths_by_stream, strict=True) if self.round else ()
+        shorter = ", ".join(f"{name} in the first {length}" for name, length in of_each if length < self.nodes)
+        return f"ring of {self.nodes} node{'s'[: self.nodes > 1]}" + (f", {shorter}" if shorter else "")

@@ -1,0 +1,176 @@
+"""A unit's work on one batch: the steps of MESHJOIN, and before each of them what the cache can join.
+
+A tuple whose value is cached is joined with all rows of it and never waits; any other enters as a chunk. What a round
+begins with (`moving.py`) is done after the tuples of its first step have entered: so those count that come with a batch
+that reads the whole relation, and all that wait when values are cached leave by the end of that round.
+
+    cache, values       rows that are cached, and their values
+    counted, collected  values on their way into the cache, and rows of them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.engine.state import Table
+from streamjoin.engine.unit import Work
+from streamjoin.index.segment import Segment, SegmentInfo
+from streamjoin.index.view import CELL, column_of
+from streamjoin.operators.meshjoin.scan import Scan
+from streamjoin.operators.meshjoin.step import MeshStep
+from streamjoin.operators.meshjoin.waiting import Chunk, by_value, fitting
+from streamjoin.operators.ssbj.cache import Cache
+from streamjoin.operators.ssbj.moving import Moving, Rule, evict
+
+CACHE, VALUES, COUNTED, COLLECTED = "cache", "values", "counted", "collected"
+_TUPLE_BYTES = "tuple_bytes"
+COLLECTED_SHARE = 8
+"""This part of the memory is set aside for rows that are collected, whether there are any or not: so the memory that
+they take is free when they come. As large a part is never cached, but left to tuples that wait."""
+
+
+class BalancedStep(MeshStep):
+    """See `Step`."""
+
+    def __init__(self, work: Work, scan: Scan, rule: Rule) -> None:
+        super().__init__(work, scan)
+        self.rule = rule
+        self._files = {name: work.before.segments(name) for name in (CACHE, VALUES, COUNTED, COLLECTED)}
+        rows, values, counted, collected = (
+            [work.open_segment(info) for info in self._files[name]] for name in (CACHE, VALUES, COUNTED, COLLECTED)
+        )
+        self.cache = Cache.opened(rows, values)
+        self.moving = Moving.opened(counted, collected)
+        self._segment = self.cache.segment
+        self._cached_before = self.cache.rows
+        self.tuple_bytes: float = work.before.values.get(_TUPLE_BYTES, 0.0)
+        self.counted |= {"cache_hits": 0, "values_cached": 0, "values_evicted": 0}
+
+    @property
+    def round(self) -> int:
+        """The number of the round that the step is in, from 1: modulo three it says what kind of round it is.
+
+        1 counts, 2 switches, 0 phases out.
+        """
+        return self.step // self.reader.parts + 1
+
+    def enter(self) -> Iterator[pa.RecordBatch]:
+        """What is cached is joined at once; the rest enters, as far as memory allows."""
+        rows = self.buffer.rows
+        if rows is None or not rows.num_rows:
+            return
+        hit = self.cache.found(column_of(rows, CELL))
+        missed = np.nonzero(~hit)[0]
+        misses = rows.take(pa.array(missed))
+        room = self.room()
+        if room is not None:
+            count = self.at_least_one(misses, fitting(misses, room))
+            if count < missed.size:  # the first that does not fit, and all behind it, wait outside
+                hit, misses = hit[: missed[count]], misses.slice(0, count)
+        taken = self.buffer.take(hit.size)
+        if misses.num_rows:
+            self.append(misses)
+        if hit.any():
+            yield from self._from_cache(taken.filter(pa.array(hit)))
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """See `MeshStep`."""
+        super().append(rows)
+        self.tuple_bytes = rows.nbytes / rows.num_rows
+
+    def _from_cache(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        chunk = Chunk(by_value(rows), self.step, self.joined)
+        self.cache.count(chunk.cells)
+        self.counted["cache_hits"] += len(chunk)
+        if self._segment is not None:
+            yield from chunk.probe(self._segment)
+        yield from chunk.leave(self.reader.version)
+        self.report.unmatched_rows += chunk.unmatched
+
+    def begin_round(self) -> None:
+        """First what is evicted, then what this kind of round begins with."""
+        if self.round % self.rule.eviction_period == 0:
+            self.counted["values_evicted"] += evict(self.cache, self.rule, self.tuple_bytes, self.round)
+        match self.round % 3:
+            case 1:
+                self.moving.begin(self._waiting())
+            case 2:
+                self.moving.mark(self._waiting(), self.tuple_bytes, self.rule, self._room_to_move())
+            case _:
+                self.counted["values_cached"] += self.moving.move(self.cache, self.round)
+        self._segment = self.cache.segment
+
+    def _waiting(self) -> np.ndarray:
+        """The values of all tuples that wait, int64."""
+        return np.concatenate([np.zeros(0, np.int64), *(chunk.cells for chunk in self.queue)])
+
+    def reads_anyway(self) -> bool:
+        """While values are counted, or rows of them collected, the relation is read although nothing waits."""
+        match self.round % 3:
+            case 1:
+                return self.moving.cells.size > 0
+            case 2:
+                return bool(self.moving.marked.any())
+            case _:
+                return False
+
+    def look(self, segment: Segment) -> None:
+        """See `MeshStep`."""
+        match self.round % 3:
+            case 1:
+                self.moving.count(segment)
+            case 2:
+                self.moving.collect(segment, self._collected_room())
+
+    def _collected_room(self) -> int | None:
+        """Bytes that are set aside for rows that are collected."""
+        if self.scan.memory_bytes is None:
+            return None
+        return (self.scan.memory_bytes // self._work.units - self.reader.buffer_bytes) // COLLECTED_SHARE
+
+    def _room_to_move(self) -> int | None:
+        """Bytes that values may take that are marked now."""
+        if self.scan.memory_bytes is None:
+            return None
+        room, left = self._collected_room() or 0, self.scan.memory_bytes // self._work.units - self.set_aside()
+        return max(min(room, left - room), 0)
+
+    def set_aside(self) -> int:
+        """See `MeshStep`: the part that is read, what is cached, and room for what is collected."""
+        return self.reader.buffer_bytes + self.cache.bytes + (self._collected_room() or 0)
+
+    def memory_bytes(self) -> int:
+        """See `MeshStep`."""
+        return super().memory_bytes() + self.cache.bytes + self.moving.bytes
+
+    def holding(self) -> dict[str, int]:
+        """See `MeshStep`; empty values are cached without any row."""
+        return {
+            **super().holding(), "cached_rows": self.cache.row_count, "cached_values": int(self.cache.cells.size),
+            "empty_values": self.cache.empty_values,
+        }  # fmt: skip
+
+    def forget(self) -> None:
+        """See `MeshStep`."""
+        self.cache, self.moving, self._segment = Cache.empty(), Moving(), None
+
+    def kept_tables(self) -> dict[str, Table]:
+        """See `MeshStep`."""
+        cached = self._files[CACHE] if self.cache.rows is self._cached_before else self._saved(self.cache.rows)
+        collected = tuple(info for rows in self.moving.collected for info in self.save(rows))
+        files = {
+            CACHE: cached, VALUES: self.save(self.cache.values_kept), COUNTED: self.save(self.moving.kept()),
+            COLLECTED: collected,
+        }  # fmt: skip
+        return {name: Table(None, infos) for name, infos in files.items()}
+
+    def _saved(self, rows: pa.RecordBatch | None) -> tuple[SegmentInfo, ...]:
+        return () if rows is None else self.save(rows)
+
+    def kept_values(self) -> dict[str, Any]:
+        """See `MeshStep`."""
+        return {_TUPLE_BYTES: self.tuple_bytes}

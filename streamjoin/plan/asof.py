@@ -1,0 +1,21 @@
+"""As-of joins: each row of R with the one latest row of S that is not newer, or that is older, among equal keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """Which row of S a row of R gets. The window of its plan bounds how old that may be.
+
+    Args:
+        keeps: rows of R that get none are given too, with NULLs.
+        older: the row of S must be older, where it may else be as old.
+    """
+
+    keeps: bool
+    older: bool
+
+    def __str__(self) -> str:
+        return f"ASOF{' LEFT' if self.keeps else ''} JOIN"

@@ -1,0 +1,265 @@
+"""From a query over streams to the rounds of a ring (PSP): all of its streams in one state, and an order for each.
+
+The joins of a round are planned as those of a tree are, one tree for each origin: (((origin, first), second), third).
+So a condition is checked in the first round in which all its streams are there, and the rule of times in `plan.stages`
+holds, which gives the same rows in every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.plan.coercion import cast
+from streamjoin.plan.expression import TRUE, Call, Expression, conjuncts, streams_of
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.kinds import Join, JoinKind, Tree
+from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.predicate import analyse
+from streamjoin.plan.rounds import RoundPlan
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.sharing import SharedPlan
+from streamjoin.plan.stages import AnyPlan, Cascade, Flow, Stage, is_asof, stages_of
+from streamjoin.plan.tree import cascade
+from streamjoin.plan.types import column_type
+from streamjoin.plan.window import CountWindow, FullHistory, Reaches, TimeWindow, Window, reach_us
+
+NamedOrders = Mapping[str, Sequence[str]]
+"""By stream, the other streams in the order in which its tuples meet them, as the query calls them."""
+
+
+def tree_plan(plan: AnyPlan) -> AnyPlan:
+    """The same query as joins of two; a plan that is one stays as it is."""
+    return plan.as_tree if isinstance(plan, Cascade) and plan.as_tree is not None else plan
+
+
+def ring_refusal(plan: AnyPlan) -> str | None:
+    """Why a plan cannot be run in rounds; None where it can."""
+    if isinstance(plan, SharedPlan):
+        return "a ring runs one query a job; run each of these as a job of its own, with query:"
+    if is_asof(plan):
+        return "a ring gives every match, and ASOF JOIN gives each row one partner at most; choose asof"
+    if plan.ordering is not Ordering.NONE:
+        return "results of a ring leave in no order; leave operator.ordering out"
+    if plan.main is not None:
+        return "each round of a ring has a main condition of its own; leave operator.main out"
+    if isinstance(plan, Cascade) and plan.relations:
+        return "a ring is of streams alone; leave operator.name out for a query with relations"
+    for stage in stages_of(tree_plan(plan)):
+        if (kind := stage.plan.queries[0].kind) is not JoinKind.INNER:
+            return (
+                f"a ring joins all streams at once and has no {kind} JOIN; choose biclique, matrix or splitjoin, which "
+                "join two at a time"
+            )
+    if isinstance(plan.window, FullHistory):
+        return (
+            "a ring keeps slices of a window, and this query has none; add WITHIN, such as WITHIN 10 MINUTES, or "
+            "choose biclique, matrix or splitjoin"
+        )
+    if isinstance(plan.window, CountWindow):
+        return (
+            "slices of a ring are spans of time, and this is a window of rows; write WITHIN 10 SECONDS, or choose "
+            "another operator"
+        )
+    if len(plan.streams) < 2:
+        return "a ring joins two streams or more"
+    return None
+
+
+def as_ring(plan: AnyPlan, orders: NamedOrders | None = None) -> Cascade:
+    """A plan of joins as rounds of a ring, and its groups behind them.
+
+    Args:
+        orders: for some of the streams or for all; others have the default order.
+    Raises:
+        InputError: an order is none.
+        UnsupportedError: what `ring_refusal` says.
+    """
+    plan = tree_plan(plan)
+    if reason := ring_refusal(plan):
+        raise UnsupportedError(reason, field="operator.name")
+    assert not isinstance(plan, SharedPlan)
+    names = plan.names
+    groups = plan.groups if isinstance(plan, Cascade) else None
+    keyed = groups is None and plan.queries[0].keyed
+    conditions = _conditions(plan)
+    reaches = _reaches(plan.window, names)
+    numbered = _numbered(orders or {}, names)
+    every = tuple(
+        numbered.get(origin) or default_order(origin, names, conditions, reaches.spans_us)
+        for origin in range(len(names))
+    )
+    common = partial(
+        JoinPlan, index=plan.index, archive_period_us=plan.archive_period_us, predicates=plan.predicates,
+        text=plan.queries[0].text,
+    )  # fmt: skip
+    key = _result_key(conditions, names) if keyed else None
+    select = _select(plan)
+    steps = tuple(
+        _steps(plan.streams, names, conditions, select, key, reaches, common, (origin, *order))
+        for origin, order in enumerate(every)
+    )
+    found = RoundPlan(0, every, steps, reaches.spans_us, bool(numbered))
+    found = found.answering(keyed=keyed, feeds=groups is not None)
+    stages = [
+        Stage(number, tuple(range(len(names))) if number == 0 else (Flow(number - 1),), replace(found, number=number),
+              _checked(number, every, names, conditions), keeps=None if number == 0 else 0)
+        for number in range(len(names) - 1)
+    ]  # fmt: skip
+    if groups is not None:
+        flow = replace(groups.streams[0], columns=found.output)
+        stages.append(Stage(len(stages), (Flow(len(stages) - 1),), replace(groups, streams=(flow,))))
+    window = reaches if len(set(reaches.spans_us)) > 1 else TimeWindow(reaches.spans_us[0], reaches.spans_us[0])
+    return Cascade(
+        plan.streams, names, tuple(stages), window, plan.queries[0].text, select, _left_deep(range(len(names))),
+        conditions, inputs=names, as_tree=plan,
+    )  # fmt: skip
+
+
+def default_order(
+    origin: int, names: Sequence[str], conditions: Sequence[Expression], reaches_us: Sequence[int]
+) -> tuple[int, ...]:
+    """In which order tuples of a stream meet the others: first what an equality leads to, then what any condition does.
+
+    Among equals the one with the shorter reach comes first, of which less is stored, and then as in FROM. The paper
+    takes the order from elsewhere (section 2); rates and selectivities are not known before a job runs.
+    """
+    order = [origin]
+    left = [number for number in range(len(names)) if number != origin]
+    while left:
+        there = {names[number] for number in order}
+        following = min(left, key=lambda number: (_lead(names[number], there, conditions), reaches_us[number], number))
+        left.remove(following)
+        order.append(following)
+    return tuple(order[1:])
+
+
+def _lead(name: str, there: set[str], conditions: Sequence[Expression]) -> int:
+    """How a stream is found from those that are there: 0 by an equality, 1 by any condition, 2 by none."""
+    reads = [(one, streams_of(one)) for one in conditions]
+    leading = [one for one, read in reads if name in read and len(read) > 1 and read <= there | {name}]
+    if any(_is_equality(one, name) for one in leading):
+        return 0
+    return 1 if leading else 2
+
+
+def _is_equality(condition: Expression, name: str) -> bool:
+    if not isinstance(condition, Call) or condition.function not in ("eq", "same"):
+        return False
+    sides = [streams_of(arg) for arg in condition.args[:2]]
+    return {name} in sides and any(name not in side for side in sides)
+
+
+def _checked(
+    number: int, orders: Sequence[Sequence[int]], names: Sequence[str], conditions: Sequence[Expression]
+) -> tuple[Expression, ...]:
+    """The conditions that a round checks for one origin at least; the first one, also those of a stream alone."""
+    found = set()
+    for origin, order in enumerate(orders):
+        before, there = ({names[one] for one in (origin, *order[:met])} for met in (number, number + 1))
+        found |= {
+            place
+            for place, read in enumerate(map(streams_of, conditions))
+            if read <= there and (number == 0 or not read <= before)
+        }
+    return tuple(condition for place, condition in enumerate(conditions) if place in found)
+
+
+def _steps(
+    streams: Sequence[StreamSchema],
+    names: Sequence[str],
+    conditions: Sequence[Expression],
+    select: Sequence[tuple[str, Expression]],
+    key: Expression | None,
+    reaches: Reaches,
+    common: partial[JoinPlan],
+    order: Sequence[int],
+) -> tuple[JoinPlan, ...]:
+    """The joins of an origin's rounds; the key of results is carried along as one more column."""
+    carried = [*select, *([("", key)] if key is not None else [])]
+    plan = cascade(streams, names, conditions, carried, reaches, common, tree=_left_deep(order))
+    joins = [stage.plan for stage in plan.stages]
+    assert all(isinstance(join, JoinPlan) for join in joins)
+    *before, last = [join for join in joins if isinstance(join, JoinPlan)]
+    if key is not None:
+        last = replace(last, select=last.select[:-1], looked_up_by=last.select[-1][1])
+    return (*before, last)
+
+
+def _left_deep(order: Sequence[int]) -> Tree:
+    tree: Tree = order[0]
+    for number in order[1:]:
+        tree = Join(tree, number)
+    return tree
+
+
+def _conditions(plan: AnyPlan) -> tuple[Expression, ...]:
+    if isinstance(plan, Cascade):
+        if plan.where:
+            return plan.where
+        # Of two streams with groups, what the only join checks; of more, nothing is checked at all.
+        return tuple(condition for stage in plan.stages for condition in stage.conditions)
+    predicate = plan.predicate
+    parts = (*predicate.selections, predicate.whole)
+    return tuple(part for whole in parts if whole != TRUE for part in conjuncts(whole))
+
+
+def _select(plan: AnyPlan) -> tuple[tuple[str, Expression], ...]:
+    if isinstance(plan, Cascade):
+        return plan.select
+    (query,) = plan.queries
+    return query.select
+
+
+def _reaches(window: Window | Reaches, names: Sequence[str]) -> Reaches:
+    """The reach of every stream."""
+    assert not isinstance(window, CountWindow | FullHistory)
+    if isinstance(window, Reaches):
+        return window
+    if len(names) == 2:
+        return Reaches(tuple(names), (window.after_us, window.before_us))
+    return Reaches(tuple(names), tuple(reach_us(window, number) for number in range(len(names))))
+
+
+def _result_key(conditions: Sequence[Expression], names: Sequence[str]) -> Expression | None:
+    """What results are looked up by: one side of the first equality, else of the first range."""
+    found = [
+        analyse(one, (names[pair[0]], names[pair[1]]))
+        for one in conditions
+        if len(pair := [number for number, name in enumerate(names) if name in streams_of(one)]) == 2
+    ]
+    keys = [one.keys[0] for each in found for one in each.equalities]
+    keys += [one.keys[0] for each in found for one in each.ranges]
+    return cast(keys[0], column_type(keys[0].type)) if keys else None
+
+
+def _numbered(orders: NamedOrders, names: Sequence[str]) -> dict[int, tuple[int, ...]]:
+    """Orders by the numbers of their streams.
+
+    Raises:
+        InputError: a stream is unknown, missing or there twice.
+    """
+    known = {name.lower(): number for number, name in enumerate(names)}
+
+    def number_of(name: str, field: str) -> int:
+        if name.lower() not in known:
+            raise InputError(f"the query has no stream {name}; it reads {', '.join(names)}", field=field)
+        return known[name.lower()]
+
+    numbered: dict[int, tuple[int, ...]] = {}
+    for name, order in orders.items():
+        field = f"operator.orders.{name}"
+        origin = number_of(name, field)
+        found = tuple(number_of(one, field) for one in order)
+        others = [number for number in range(len(names)) if number != origin]
+        if origin in numbered or sorted(found) != others:
+            wanted = ", ".join(names[number] for number in others)
+            raise InputError(
+                f"an order for {names[origin]} has each other stream once, such as [{wanted}]; this is "
+                f"[{', '.join(order)}]",
+                field=field,
+            )
+        numbered[origin] = found
+    return numbered

@@ -1,0 +1,316 @@
+"""From a tree of joins to stages: what each checks, what it may drop before, and what flows on.
+
+A condition goes down the tree as far as it says the same there. ON decides who matches, so on a side whose unmatched
+rows are given it drops nothing; WHERE filters what comes out, so it never sinks into a side that may be NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from streamjoin.flow.block import TS
+from streamjoin.plan.coercion import call
+from streamjoin.plan.expression import Call, Column, Expression, Literal, columns_of, conjunction, streams_of
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.kinds import Join, JoinKind, Tree, streams_in
+from streamjoin.plan.parted import in_order, parted, place_of, streams_first
+from streamjoin.plan.predicate import JoinPredicate, analyse
+from streamjoin.plan.schema import ARRIVAL, StreamSchema
+from streamjoin.plan.stages import UNTIL, Cascade, Flow, Input, Stage, Table
+from streamjoin.plan.types import BOOL, INT64
+from streamjoin.plan.window import FullHistory, R, Reaches, S, TimeWindow
+
+
+def cascade(
+    streams: Sequence[StreamSchema],
+    names: Sequence[str],
+    conditions: Sequence[Expression],
+    select: Sequence[tuple[str, Expression]],
+    window: TimeWindow | FullHistory | Reaches,
+    common: Callable[..., JoinPlan],
+    text: str = "",
+    tree: Tree | None = None,
+) -> Cascade:
+    """A query as a tree of joins.
+
+    Args:
+        conditions: all that must hold of a result, over any of the streams; each is checked as early as may be.
+        window: of two equal sides, the reach of every stream; or the reach of each; or full history.
+        common: `JoinPlan` with what all stages share.
+        tree: what is joined with what, all streams by their numbers; in the order in which they are written unless
+            given.
+    """
+    reaches_us: Sequence[int] | None = None
+    if isinstance(window, Reaches):
+        reaches_us = window.spans_us
+    elif isinstance(window, TimeWindow):
+        reaches_us = [window.after_us] * len(streams)
+    building = _Building(streams, names, select, common, reaches_us)
+    read = parted(streams, names)
+    whole = streams_first(tree if tree is not None else in_order(streams, names, conditions), streams)
+    assert isinstance(whole, Join)
+    building.joined(whole, list(conditions), None)
+    stages = tuple(building.stages)
+    return Cascade(
+        read.streams, read.names, stages, window, text, tuple(select), whole, tuple(conditions), read.relations,
+        read.relation_names, tuple(names),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Where the conditions of one join belong.
+
+    Args:
+        alone: of R and of S, what their rows must fulfil to be looked at.
+        eligible: of R and of S, what their rows must fulfil to be matched; others are unmatched.
+        joint: over both sides: who matches.
+        filter: what a row that comes out must fulfil.
+    """
+
+    alone: tuple[list[Expression], list[Expression]]
+    eligible: tuple[list[Expression], list[Expression]]
+    joint: list[Expression]
+    filter: list[Expression]
+
+    def predicate(self, names: tuple[str, str]) -> JoinPredicate:
+        """What units check, once nothing of `alone` has gone further down."""
+        joint = analyse(conjunction(self.joint), names)
+        r, s = self.alone
+        return replace(
+            joint,
+            selections=(conjunction(r), conjunction(s)),
+            eligible=(conjunction(self.eligible[R]), conjunction(self.eligible[S])),
+        )
+
+
+def parts_of(
+    kind: JoinKind, on: Sequence[Expression], where: Sequence[Expression], reads: tuple[frozenset[str], frozenset[str]]
+) -> Parts:
+    """Sort the conditions of a join by where they may be checked.
+
+    Args:
+        where: what rows that come out must fulfil.
+        reads: the streams of R and of S.
+    """
+    found = Parts(([], []), ([], []), [], [])
+    inner = kind is JoinKind.INNER
+    for part in on:
+        side = _side(part, reads)
+        if side is None:
+            # Without any column it holds for all rows or for none.
+            side = (R if inner or R not in kind.preserved else S) if not streams_of(part) else None
+        if side is None:
+            found.joint.append(part)
+        elif side in kind.preserved:
+            found.eligible[side].append(part)
+        else:
+            found.alone[side].append(part)
+    for part in where:
+        side = _side(part, reads)
+        if side is None and not streams_of(part):
+            side = R
+        if side is not None and side not in kind.nullable:
+            found.alone[side].append(part)
+        elif inner:
+            found.joint.append(part)
+        else:
+            found.filter.append(part)
+    return found
+
+
+def _side(part: Expression, reads: tuple[frozenset[str], frozenset[str]]) -> int | None:
+    """The side that a condition reads; None where it reads both or none."""
+    used = streams_of(part)
+    return next((side for side in (R, S) if used and used <= reads[side]), None)
+
+
+@dataclass(slots=True)
+class _Building:
+    """A cascade while it is built."""
+
+    streams: Sequence[StreamSchema]
+    names: Sequence[str]
+    select: Sequence[tuple[str, Expression]]
+    common: Callable[..., JoinPlan]
+    reaches_us: Sequence[int] | None
+    stages: list[Stage] = field(default_factory=list)
+
+    def side(self, tree: Tree, where: list[Expression], wanted: Sequence[Expression]) -> _Side:
+        """What a part of the tree gives; of a stream nothing is dropped here.
+
+        Args:
+            where: what it must fulfil, where it is a join.
+            wanted: what reads its columns.
+        """
+        if isinstance(tree, int):
+            number, is_relation = place_of(self.streams, tree)
+            reach_us = None if is_relation or self.reaches_us is None else self.reaches_us[number]
+            read = Table(number) if is_relation else number
+            return _Side(self.streams[tree], self.names[tree], read, frozenset([self.names[tree]]), reach_us)
+        return self.joined(tree, where, wanted)
+
+    def joined(self, tree: Join, where: list[Expression], wanted: Sequence[Expression] | None) -> _Side:
+        """What a join gives, with the stages that it takes; `wanted` is None of the one that answers the query."""
+        r_reads, s_reads = (frozenset(self.names[at] for at in streams_in(part)) for part in (tree.left, tree.right))
+        parts = parts_of(tree.kind, tree.on, where, (r_reads, s_reads))
+        below = zip((tree.left, tree.right), parts.alone, strict=True)
+        # By identity: what sinks as a part of WHERE may be checked here as well, as a part of ON.
+        sunk = {id(part) for branch, alone in below if isinstance(branch, Join) for part in alone}
+        checked = [part for part in (*tree.on, *where) if id(part) not in sunk]
+        later = [expression for _, expression in self.select] if wanted is None else wanted
+        left, right = (
+            self.side(part, parts.alone[side], [*later, *checked]) for side, part in enumerate((tree.left, tree.right))
+        )
+        columns = {**(left.columns or {}), **(right.columns or {})}
+        r, s = (
+            [] if side.columns is not None else alone for side, alone in zip((left, right), parts.alone, strict=True)
+        )
+        here = _renamed_parts(replace(parts, alone=(r, s)), columns)
+        predicate = here.predicate((left.name, right.name))
+        predicate = _meeting(predicate, left, right)
+        carried = _carried(left, right, later, tree.kind)
+        chosen = tuple((name, _renamed(expression, columns)) for name, expression in self.select)
+        plan = self.common(
+            streams=(left.schema, right.schema), names=(left.name, right.name), predicate=predicate,
+            window=_window(left, right), select=chosen if wanted is None else carried.select, feeds=wanted is not None,
+            kind=tree.kind, filter=conjunction(here.filter),
+            untils=(left.until_column, right.until_column),
+        )  # fmt: skip
+        number = len(self.stages)
+        self.stages.append(Stage(number, (left.read, right.read), plan, tuple(checked)))
+        if wanted is None:
+            return left
+        given = (left, right) if tree.kind.gives_pairs else (left,)
+        return _flow(given, Flow(number), plan, carried, self.names)
+
+
+Columns = Mapping[tuple[str, str], Column]
+"""By stream and name, where a flow has a column of a stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What a stage reads on one side.
+
+    Args:
+        reach_us: no tuple meets one that is newer by more; None for full history.
+        columns: those of a flow, and None of a stream.
+    """
+
+    schema: StreamSchema
+    name: str
+    read: Input
+    reads: frozenset[str]
+    reach_us: int | None
+    columns: Columns | None = None
+
+    @property
+    def own(self) -> Columns:
+        """Where the columns of its streams are."""
+        if self.columns is not None:
+            return self.columns
+        fields = zip(self.schema.columns.names, self.schema.columns.types, strict=True)
+        own = {(self.name, name): Column(self.name, name, kind) for name, kind in fields}
+        return own if self.schema.is_relation else {**own, (self.name, TS): self.time}
+
+    @property
+    def until_column(self) -> Column | None:
+        """Of a flow, the column that says up to when its tuples meet others; None over full history."""
+        return None if self.columns is None or self.reach_us is None else Column(self.name, UNTIL, INT64)
+
+    @property
+    def until(self) -> Expression:
+        """Up to when its tuples meet others, in us; only where they have a reach."""
+        assert self.reach_us is not None
+        return self.until_column or call("add", self.time, Literal(self.reach_us, INT64))
+
+    @property
+    def time(self) -> Column:
+        """The event time of its tuples, in us."""
+        return Column(self.name, TS, INT64)
+
+
+def _window(left: _Side, right: _Side) -> TimeWindow | FullHistory:
+    """A window that is wide enough for a stage."""
+    if left.reach_us is None or right.reach_us is None:
+        return FullHistory()
+    return TimeWindow(right.reach_us, left.reach_us)
+
+
+def _meeting(predicate: JoinPredicate, left: _Side, right: _Side) -> JoinPredicate:
+    """A flow's window is that of its part with the longest reach; `until` says the rest."""
+    if left.reach_us is None or right.reach_us is None:
+        return predicate
+    met = tuple(
+        Call("le", (other.time, flow.until), BOOL)
+        for flow, other in ((left, right), (right, left))
+        if flow.columns is not None
+    )
+    return replace(predicate, residual=(*predicate.residual, *met))
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """What a stage's output has: its select list, and by stream and name which of it is a column of a stream."""
+
+    select: tuple[tuple[str, Expression], ...]
+    names: Mapping[tuple[str, str], str]
+
+
+def _carried(left: _Side, right: _Side, later: Sequence[Expression], kind: JoinKind) -> _Carried:
+    """The columns that later stages read, and `until`."""
+    wanted = {pair for expression in later for pair in columns_of(expression)}
+    select: dict[str, Expression] = {}
+    names: dict[tuple[str, str], str] = {}
+    for side in (left, right) if kind.gives_pairs else (left,):
+        for pair, column in side.own.items():
+            if pair in wanted:
+                name = ".".join(pair)
+                while name in select:  # names with dots in them may come out alike
+                    name += "."
+                select[name], names[pair] = column, name
+    if left.reach_us is not None:
+        select[UNTIL] = left.until if right.schema.is_relation else _until(left.until, right.until, kind)
+    elif not select:
+        select[UNTIL] = Literal(0, INT64)  # whoever reads none of them: there must be a column
+    return _Carried(tuple(select.items()), names)
+
+
+def _until(left: Expression, right: Expression, kind: JoinKind) -> Expression:
+    """Up to when what comes out of a join meets others: the least of its parts that are there."""
+    if not kind.gives_pairs:
+        return left
+    r = call("coalesce", left, right) if R in kind.nullable else left
+    s = call("coalesce", right, left) if S in kind.nullable else right
+    return call("least", r, s)
+
+
+def _flow(given: Sequence[_Side], read: Flow, plan: JoinPlan, carried: _Carried, names: Sequence[str]) -> _Side:
+    """A stage's output as another one reads it; its newest part may be that with the longest reach."""
+    reads = frozenset().union(*(side.reads for side in given))
+    with_time = [side for side in given if not side.schema.is_relation]
+    reaches_us = [side.reach_us for side in with_time if side.reach_us is not None]
+    reach_us = max(reaches_us) if len(reaches_us) == len(with_time) else None
+    name = f"({', '.join(stream for stream in names if stream in reads)})"
+    kinds = {output.name: output.type for output in plan.output}
+    columns = {pair: Column(name, own, kinds[own]) for pair, own in carried.names.items()}
+    return _Side(StreamSchema(name, plan.output, ARRIVAL), name, read, reads, reach_us, columns)
+
+
+def _renamed_parts(parts: Parts, columns: Columns) -> Parts:
+    def renamed(found: Sequence[Expression]) -> list[Expression]:
+        return [_renamed(part, columns) for part in found]
+
+    (r, s), (u, v) = parts.alone, parts.eligible
+    return Parts((renamed(r), renamed(s)), (renamed(u), renamed(v)), renamed(parts.joint), renamed(parts.filter))
+
+
+def _renamed(expression: Expression, columns: Columns) -> Expression:
+    """An expression over streams, over the flows that have their columns."""
+    if isinstance(expression, Column):
+        return columns.get((expression.stream, expression.name), expression)
+    if isinstance(expression, Call):
+        return replace(expression, args=tuple(_renamed(arg, columns) for arg in expression.args))
+    return expression

@@ -1,0 +1,90 @@
+"""Questions to groups that change: the last value of each, as of a snapshot or a moment, and then what is asked of it.
+
+The last values are found first, so a condition or a range of times sees what a group is, and not what it once was.
+A key is asked for before, as a group has the same one in all its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from streamjoin.errors import InputError
+from streamjoin.results.cursor import Cursor
+from streamjoin.results.finding import Answer, Place, find
+from streamjoin.results.latest import latest, living
+from streamjoin.results.question import Question
+from streamjoin.results.reader import Reader
+from streamjoin.results.rows import Rows
+from streamjoin.results.snapshot import FIRST, SnapshotId
+
+
+def ask_latest(reader: Reader, question: Question, rows: Rows, begun: Cursor | None) -> Answer:
+    """Answer a question about the last row of each group; rows come ordered by their groups.
+
+    Raises:
+        InputError: what is asked for has been removed, or was not yet.
+    """
+    head = reader.refresh()
+    upto, until_us = _moment(question)
+    if begun is not None:
+        upto = begun.upto
+    upto = min(upto or head.state.last, head.state.last)
+    if upto < head.floor:
+        raise InputError(
+            f"snapshots before {head.floor} have been removed, and groups are known from there on; ask as of "
+            f"{head.floor} or later"
+        )
+    if until_us is not None and head.base and until_us < (head.below_time_max_us or until_us):
+        raise InputError(
+            f"what groups were at {until_us} us is not known any more: retention has kept the last values up to "
+            f"{head.below_time_max_us} us; ask as of that time or later"
+        )
+    base = reader.base(head)
+    # By time nothing is ruled out but what is later than the moment.
+    found = find(reader, replace(question, from_us=None, to_us=until_us), rows, head.floor, upto)
+    blocks = [] if base is None else base.blocks
+    answer = Answer(
+        rows.schema, upto, found.snapshots, found.stored + len(blocks), len(found.places) + len(blocks)
+    )  # fmt: skip
+    places = [*((FIRST, ref) for ref in blocks), *found.places]
+    answer.give(_rows(reader, places, question, rows, until_us, begun.skip if begun else 0, answer))
+    return answer
+
+
+def _moment(question: Question) -> tuple[SnapshotId | None, int | None]:
+    """What is asked as of: a snapshot, a time, or neither, which is now."""
+    asked = question.upto if question.as_of is None else question.as_of
+    if asked is None:
+        return None, None
+    return (None, asked) if isinstance(asked, int) else (SnapshotId.parse(asked), None)
+
+
+def _rows(
+    reader: Reader, places: list[Place], question: Question, rows: Rows, until_us: int | None, skip: int, answer: Answer
+) -> Iterator[pa.RecordBatch]:
+    def read() -> Iterator[pa.RecordBatch]:
+        for ref, batch in reader.rows((ref for _, ref in places), None, rows.wanted):
+            answer.blocks_read += 1
+            answer.rows_read += ref.rows if batch.num_rows else 0
+            yield batch
+
+    found = latest(read(), reader.description.identity, until_us)
+    if found is None:
+        return
+    given = skip
+    for batch in living(found).to_batches():
+        some = rows.of(batch, by_key=False)
+        some, skip = some.slice(skip), max(skip - some.num_rows, 0)
+        left = None if question.limit is None else question.limit - answer.rows
+        if left is not None and some.num_rows > left:
+            some = some.slice(0, left)
+            answer.cursor = Cursor(answer.last, FIRST, 0, 0, 0, given + left).text(question)
+        given += some.num_rows
+        if some.num_rows:
+            answer.rows += some.num_rows
+            yield some
+        if answer.cursor:
+            return

@@ -1,0 +1,73 @@
+"""What is said of each stream of a query: orders such as `{a: [b, c]}`, and numbers such as `{a: 2}`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BeforeValidator, WithJsonSchema
+
+from streamjoin.settings.values import UNITS_MAX, Whole, shown
+
+_STREAMS_MAX = 9
+_LENGTH = Whole(1, UNITS_MAX)
+
+
+def parse_orders(value: object) -> dict[str, list[str]] | None:
+    """Orders as they are written, in YAML or as text.
+
+    Raises:
+        ValueError: they are none.
+    """
+    example = "write the other streams in order, such as {a: [b, c]}"
+    found = _by_stream(value, example)
+    for name, order in (found or {}).items():
+        if not isinstance(order, list) or not all(isinstance(one, str) and one for one in order):
+            raise ValueError(f"{shown(order)} is no order of streams for {name}; {example}")
+    return found
+
+
+def parse_lengths(value: object) -> dict[str, int] | None:
+    """Numbers of nodes as they are written, in YAML or as text.
+
+    Raises:
+        ValueError: they are none.
+    """
+    found = _by_stream(value, "write how many nodes keep a stream, such as {a: 2}")
+    for length in (found or {}).values():
+        _LENGTH.checked(length)
+    return found
+
+
+def _by_stream(value: object, example: str) -> dict[str, Any] | None:
+    if isinstance(value, str):
+        try:
+            value = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ValueError(f"this says nothing of streams; {example}") from None
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value) or len(value) > _STREAMS_MAX:
+        raise ValueError(f"{shown(value)} says nothing of streams; {example}")
+    return value
+
+
+OrdersSetting = Annotated[
+    Any,
+    BeforeValidator(parse_orders),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+                {"type": "string"},
+            ]
+        }
+    ),
+]
+LengthsSetting = Annotated[
+    Any,
+    BeforeValidator(parse_lengths),
+    WithJsonSchema(
+        {"anyOf": [{"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}}, {"type": "string"}]}
+    ),
+]

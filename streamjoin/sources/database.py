@@ -1,0 +1,122 @@
+"""Where a database is: a URL that is never shown with its password, and that no pickled copy has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+
+from streamjoin.errors import InputError
+
+SCHEMES = ("postgresql", "sqlite")
+CONNECT_S = 10
+"""A server that does not answer is given up after so long."""
+_SAME = {"postgres": "postgresql"}
+_HIDDEN = "***"
+_ODD = re.compile(r"[\x00-\x1f\x7f#]")
+_HOST = re.compile(r"[A-Za-z0-9._:-]+")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Database:
+    """A PostgreSQL server's database, or an SQLite file.
+
+    Args:
+        url: as people write it, such as `postgresql://me:secret@host/db` or `sqlite:///data/rates.db`.
+    """
+
+    url: str
+
+    def __post_init__(self) -> None:
+        if odd := _ODD.search(self.url):  # libpq reads on behind a #, and what it finds there was not looked at
+            raise InputError(f"has {odd[0]!r} in it; write %{ord(odd[0]):02X} where that is meant", field="url")
+        try:
+            found = urlsplit(self.url)
+            host, _ = found.hostname, found.port
+        except ValueError:
+            says = "is no URL, such as postgresql://host/db or sqlite:///data/rates.db"
+            raise InputError(says, field="url") from None
+        if self.scheme not in SCHEMES:
+            raise InputError(
+                "is not of a database that can be read; it begins with postgresql:// or sqlite:///", field="url"
+            )
+        if self.scheme == "sqlite" and (host or not found.path.strip("/") or found.query):
+            raise InputError("names no file; write sqlite:///data/rates.db, or sqlite:////srv/rates.db from the root",
+                             field="url")  # fmt: skip
+        if self.scheme == "postgresql" and not _HOST.fullmatch(host or ""):
+            raise InputError("names no one server; write postgresql://host/db", field="url")
+
+    @property
+    def _parts(self) -> SplitResult:
+        return urlsplit(self.url)
+
+    @property
+    def scheme(self) -> str:
+        """One of `SCHEMES`, or what is written in its place."""
+        written = self._parts.scheme.partition("+")[0]  # as SQLAlchemy has a driver there
+        return _SAME.get(written, written)
+
+    @property
+    def file(self) -> str | None:
+        """The path of an SQLite file, as written; None of a server."""
+        return unquote(self._parts.path[1:]) if self.scheme == "sqlite" else None
+
+    @property
+    def host(self) -> str:
+        """The server's name or address; empty of a file."""
+        return self._parts.hostname or ""
+
+    @property
+    def secrets(self) -> list[str]:
+        """What must never be shown: the password, as written and as it is meant, and values of `password=`."""
+        written = [self._parts.password or ""]
+        written += [
+            value for name, _, value in (part.partition("=") for part in self._parts.query.split("&"))
+            if name.lower() in ("password", "sslpassword")
+        ]  # fmt: skip
+        return sorted({one for text in written for one in (text, unquote(text)) if one}, key=len, reverse=True)
+
+    @property
+    def settings(self) -> list[str]:
+        """The names of what stands behind the question mark."""
+        return [part.partition("=")[0] for part in self._parts.query.split("&") if part]
+
+    @property
+    def shown(self) -> str:
+        """The URL for people."""
+        if self.file is not None:  # without secrets, and `urlunsplit` takes slashes away
+            return self.url
+        parts, secrets = self._parts, self.secrets
+        place = parts.netloc
+        if parts.password is not None:
+            user, _, host = place.rpartition("@")
+            place = f"{user.partition(':')[0]}:{_HIDDEN}@{host}"
+        query = parts.query
+        for secret in secrets:
+            query = query.replace(f"={secret}", f"={_HIDDEN}")
+        return urlunsplit(parts._replace(netloc=place, query=query))
+
+    @property
+    def for_libpq(self) -> str:
+        """The URL as libpq takes it, with limits to how long it waits."""
+        limits = {"connect_timeout": CONNECT_S, "tcp_user_timeout": 30_000, "keepalives_idle": 15}
+        more = [f"{name}={value}" for name, value in limits.items() if name not in self.settings]
+        query = "&".join([*filter(None, [self._parts.query]), *more])
+        return urlunsplit(self._parts._replace(scheme="postgresql", query=query))
+
+    def without_secrets(self, text: str) -> str:
+        """A text of a driver's, which may have the URL in it."""
+        text = text.replace(self.url, self.shown).replace(self.for_libpq, self.shown)
+        for secret in self.secrets:
+            text = text.replace(secret, _HIDDEN)
+        return text
+
+    def __str__(self) -> str:
+        return self.shown
+
+    def __repr__(self) -> str:
+        return f"Database({self.shown})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Database, (self.shown,)

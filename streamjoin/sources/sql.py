@@ -1,0 +1,241 @@
+"""Tables of databases as relations, read as Arrow columns while they come, by the drivers of Arrow's ADBC.
+
+PostgreSQL sends a table by COPY, and SQLite row after row; neither is ever held as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamjoin.errors import InputError, RunError
+from streamjoin.intake.deadletter import DeadLetter
+from streamjoin.plan.schema import SIMPLE_TYPES, type_name, without
+from streamjoin.plan.types import DIGITS_MAX
+from streamjoin.sources.database import Database
+
+_BATCH_ROWS = 1 << 16
+"""Of SQLite, whose columns have the type that their values have in the first so many rows."""
+_BATCH_BYTES = 8 << 20
+"""Of PostgreSQL, about."""
+_NUMERIC = "numeric"
+_AS_TEXT = frozenset(("uuid", "json", "jsonb", "bpchar", "varchar", "name", "inet", "cidr", "macaddr", "xml", "citext"))
+_TYPE, _TYPE_OF_OPAQUE, _TYPMOD = b"POSTGRESQL:type", b"ADBC:postgresql:typname", b"POSTGRESQL:typmod"
+_TYPMOD_HEAD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTable:
+    """A table or view of a database.
+
+    Args:
+        name: what queries call it.
+        table: its name there, after that of its schema and a dot where it is not the first one that has it.
+        columns: those that are read.
+        refresh_us: see `Relation`.
+    """
+
+    name: str
+    database: Database
+    table: str
+    columns: pa.Schema
+    refresh_us: int | None = None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether `origin` says that it has changed; a table's rows do, and nothing else."""
+        return False
+
+    @property
+    def file_count(self) -> int | None:
+        """None: it is in no files of its own."""
+        return None
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return f"table {self.table} of {self.database}"
+
+    def listed_again(self) -> SqlTable:
+        """The same: a table is what it is when it is read."""
+        return self
+
+    def origin(self) -> str:
+        """Which table it is."""
+        return self.place
+
+    def carried(self) -> dict[str, str]:
+        """See `Relation`."""
+        return {field.name: str(field.type) for field in columns_of(self.database, self.table)}
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """All rows, as of the moment in which it is asked; no record is bad, as the database knows its types.
+
+        Raises:
+            RunError: it cannot be read, or a value has no place in its column's type.
+        """
+        schema = pa.schema([self.columns.field(name) for name in columns])
+        for rows in _rows(self.database, self.table, schema):
+            yield rows, 0
+
+    def first_rows(self, limit: int) -> tuple[pa.RecordBatch, list[DeadLetter]]:
+        """Up to so many rows."""
+        found = [pa.RecordBatch.from_pylist([], schema=self.columns)]
+        found += _rows(self.database, self.table, self.columns, limit)
+        return pa.concat_batches(found).slice(0, limit), []
+
+    def row_count(self) -> int | None:
+        """None: only reading it would tell."""
+        return None
+
+    def bytes(self) -> int | None:
+        """None: databases do not count them alike."""
+        return None
+
+
+Asking = Callable[[Database, str], pa.Schema]
+_elsewhere: ContextVar[Asking | None] = ContextVar("_elsewhere", default=None)
+
+
+@contextmanager
+def asked_by(ask: Asking) -> Iterator[None]:
+    """In the block `ask` is called in place of `columns_of`, such as one that calls it in another process."""
+    before = _elsewhere.set(ask)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(before)
+
+
+def columns_of(database: Database, table: str) -> pa.Schema:
+    """The columns of a table; those that no relation can have are left out, and remembered for messages.
+
+    Raises:
+        InputError: there is no such database or table, or it may not be read.
+    Cost: up to `_BATCH_ROWS` rows of SQLite; of a view, whatever it takes.
+    """
+    if (ask := _elsewhere.get()) is not None:
+        return ask(database, table)
+    with _asking(database) as ask:
+        found = ask(f"SELECT * FROM {_quoted(table)} LIMIT {0 if database.file is None else _BATCH_ROWS}").schema
+    fields, others = [], {}
+    for field in found:
+        kind = _type_of(field)
+        if kind is None:
+            others[field.name] = _written(field)
+        else:
+            fields.append(pa.field(field.name, kind))
+    return without(pa.schema(fields), others)
+
+
+def _rows(database: Database, table: str, schema: pa.Schema, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+    with _asking(database) as ask:
+        names = ", ".join(_quote(name) for name in schema.names)
+        if database.file is None:
+            there = ask(f"SELECT {names} FROM {_quoted(table)} LIMIT 0").schema
+            names = ", ".join(map(_as_sent, there))
+        end = "" if limit is None else f" LIMIT {limit}"
+        for rows in ask(f"SELECT {names} FROM {_quoted(table)}{end}"):
+            yield pa.RecordBatch.from_arrays(
+                [_conformed(rows.column(place), field, table) for place, field in enumerate(schema)], schema=schema
+            )
+
+
+def _as_sent(field: pa.Field) -> str:
+    """A column of PostgreSQL in a form that Arrow has."""
+    written = _written(field)
+    return f"CAST({_quote(field.name)} AS text)" if written == _NUMERIC or written in _AS_TEXT else _quote(field.name)
+
+
+def _conformed(values: pa.Array, field: pa.Field, table: str) -> pa.Array:
+    values = values.storage if isinstance(values, pa.ExtensionArray) else values
+    if values.type == field.type:
+        return values
+    try:
+        return pc.cast(values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
+        raise RunError(
+            f'column "{field.name}" of table {table} cannot be read as {type_name(field.type)}: {str(cause)[:200]}'
+        ) from None
+
+
+def _written(field: pa.Field) -> str:
+    about = field.metadata or {}
+    return bytes(about.get(_TYPE, about.get(_TYPE_OF_OPAQUE, str(field.type).encode()))).decode()
+
+
+def _type_of(field: pa.Field) -> pa.DataType | None:
+    """What a column of a database is here; None where it has no place."""
+    written = _written(field)
+    if written == _NUMERIC:
+        modifier = int((field.metadata or {}).get(_TYPMOD, b"-1")) - _TYPMOD_HEAD
+        digits, scale = modifier >> 16, modifier & 0x7FF
+        return pa.decimal128(digits, scale) if 0 < digits <= DIGITS_MAX and scale <= digits else None
+    if written in _AS_TEXT:
+        return pa.string()
+    if pa.types.is_timestamp(field.type):
+        return SIMPLE_TYPES["timestamp"]
+    return field.type if field.type in SIMPLE_TYPES.values() else None
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _quoted(table: str) -> str:
+    return ".".join(map(_quote, table.split(".")))
+
+
+@contextmanager
+def _asking(database: Database) -> Iterator[Any]:
+    """A function from a query to a reader of its rows, in one transaction that only reads.
+
+    Raises:
+        InputError: the database cannot be reached, or refuses.
+    """
+    try:
+        import adbc_driver_manager
+        import adbc_driver_postgresql.dbapi
+        import adbc_driver_sqlite.dbapi
+    except ImportError as missing:
+        raise InputError(
+            f"tables of databases are read with {missing.name}; install streamjoin[sql]", field="url"
+        ) from None
+    options = {}
+    try:
+        if database.file is None:
+            connection = adbc_driver_postgresql.dbapi.connect(database.for_libpq)
+            options["adbc.postgresql.batch_size_hint_bytes"] = str(_BATCH_BYTES)
+        else:
+            path = Path(database.file)
+            if not path.is_file():
+                raise InputError(f"{path} does not exist", field="url")
+            connection = adbc_driver_sqlite.dbapi.connect(f"{path.absolute().as_uri()}?mode=ro")
+            options["adbc.sqlite.query.batch_rows"] = str(_BATCH_ROWS)
+        with connection, connection.cursor(adbc_stmt_kwargs=options) as cursor:
+
+            def ask(query: str) -> pa.RecordBatchReader:
+                cursor.execute(query)
+                return cursor.fetch_record_batch()
+
+            yield ask
+    except (adbc_driver_manager.Error, pa.ArrowException, OSError) as cause:
+        raise InputError(f"{database} cannot be read: {_said(database, cause)}", field=_field_of(cause)) from None
+
+
+def _said(database: Database, cause: Exception) -> str:
+    """What a driver says, in one line without secrets."""
+    line = next((line for line in str(cause).splitlines() if line.strip()), type(cause).__name__)
+    return database.without_secrets(line.strip())[:300]
+
+
+def _field_of(cause: Exception) -> str:
+    words = str(cause)
+    return "table" if ("does not exist" in words and "relation" in words) or "no such table" in words else "url"

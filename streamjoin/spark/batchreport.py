@@ -1,0 +1,110 @@
+"""What the reports of a batch's slots add up to: for whoever watches, for sinks, and for the list of rejected rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamjoin.flow.punctuation import lowest_mark_us
+from streamjoin.intake import rejected
+from streamjoin.intake.intake import KEPT, REJECTED
+from streamjoin.results.parts import BatchDone
+from streamjoin.spec.job import Job
+
+
+@dataclass(slots=True)
+class BatchReport:
+    """What one batch did.
+
+    Args:
+        units: a mapping for each unit, as `UnitReport` has it.
+        intake: counts of both sides, by side and name.
+        seconds: `units`, in the slowest slot; `receive`, until a slot had all its tuples; `gather`, in the slowest
+            partition that gathers results, absent where none does; and from the batch's begin, as logged, `met` until
+            all units and gatherers were through, and `committed` until the results were visible.
+    """
+
+    batch: int
+    results: int
+    units: list[dict[str, Any]]
+    intake: dict[int, dict[str, int]]
+    seconds: dict[str, float]
+    latest_us: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTimes:
+    """How long one batch took, `BatchReport.seconds`, and how many results and tuples waited for it."""
+
+    results: int
+    tuples: int
+    seconds: Mapping[str, float]
+
+
+def batch_done(batch: int, slots: Sequence[dict[str, Any]]) -> BatchDone:
+    """What sinks are told with the parts of a batch."""
+    units = [unit for slot in slots for unit in slot["units"]]
+    last = max((slot["stage"] for slot in slots), default=0)
+    shed = sum(item["shed"] for slot in slots for item in slot["intake"])
+    clock_us = max((slot["clock_us"] for slot in slots), default=0)
+    output_mark_us = lowest_mark_us(unit["output_mark_us"] for unit in units if unit.get("stage", 0) == last)
+    return BatchDone(batch, clock_us, marks_of(units), shed, output_mark_us)
+
+
+def marks_of(units: Sequence[Mapping[str, Any]]) -> tuple[int | None, ...]:
+    """How far each stream has come: every unit of the stage where it enters sees all its punctuations."""
+    by_stream = zip(*(unit["marks_us"] for unit in units), strict=True)
+    return tuple(next((mark for mark in marks if mark is not None), None) for marks in by_stream) or (None, None)
+
+
+def batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gather_s: Sequence[float]) -> BatchReport:
+    """What one batch did; `gather_s` are the seconds of the partitions that gathered results, if any did."""
+    intake: dict[int, dict[str, int]] = {}
+    latest: dict[int, int] = {}
+    for slot in slots:
+        for item in slot["intake"]:
+            counts = intake.setdefault(item["side"], {})
+            for name, value in item["counts"].items():
+                counts[name] = counts.get(name, 0) + value
+            if item["ts_max_us"] is not None:
+                latest[item["side"]] = max(item["ts_max_us"], latest.get(item["side"], item["ts_max_us"]))
+    return BatchReport(
+        batch,
+        results,
+        [unit for slot in slots for unit in slot["units"]],
+        intake,
+        {
+            "units": max((slot["seconds"]["all"] for slot in slots), default=0.0),
+            "receive": max((slot["seconds"]["receive"] for slot in slots), default=0.0),
+            **({"gather": max(gather_s)} if gather_s else {}),
+        },
+        latest,
+    )
+
+
+def missing(job: Job, batch: int, slots: Sequence[dict[str, Any]]) -> tuple[rejected.Counts, list[rejected.Taken]]:
+    """The rows of a batch that are missing from its results: how many, and where those are that are kept."""
+    counts: rejected.Counts = {name: {} for name in job.plan.names}
+    taken = []
+
+    def count(name: str, reason: str, rows: int) -> None:
+        if rows:
+            counts[name][reason] = counts[name].get(reason, 0) + rows
+
+    for item in (item for slot in slots for item in slot["intake"]):
+        name, found = job.plan.names[item["side"]], item["counts"]
+        for reason, rows in _with_start(REJECTED, found).items():
+            count(name, reason, rows)
+        count(name, rejected.NULL_KEY, found.get("null_keys", 0))
+        count(name, rejected.SHED, found.get("shed", 0))
+        if kept := _with_start(KEPT, found):
+            taken.append(rejected.Taken(rejected.file_of(job.dead_letters, batch, item["piece"]), {name: kept}))
+    for unit in (unit for slot in slots for unit in slot["units"]):
+        for stream, name in enumerate(job.plan.names):
+            count(name, rejected.LATE, unit["late"][stream])
+    return counts, taken
+
+
+def _with_start(start: str, counts: Mapping[str, int]) -> dict[str, int]:
+    return {name.removeprefix(start): value for name, value in counts.items() if name.startswith(start)}

@@ -1,0 +1,109 @@
+"""Relations that are read anew while their job runs, in a thread of the driver's process.
+
+Nothing is handed to anybody: a version that is whole has a number, and the next batch that is planned joins the highest
+there is. So batches wait for no read, and however a read ends, they go on with what they have.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+from streamjoin.errors import StreamJoinError
+from streamjoin.relations.history import History
+from streamjoin.spark.relations import told
+from streamjoin.spec.job import Job
+from streamjoin.spec.relations import refreshed
+
+_log = logging.getLogger("streamjoin.relations")
+POLL_S = 0.5
+_STOP_S = 60.0
+
+
+class _StoppedError(Exception):
+    """The job stops, and a version that it reads is given up."""
+
+
+class Refreshing:
+    """Looks after the relations of one job.
+
+    Args:
+        known: by relation, what is known of it; it is kept up to date, and others read it.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self, job: Job, known: MutableMapping[str, dict[str, Any]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.job, self.known, self._clock = job, known, clock
+        self._stop = threading.Event()
+        self._looked = dict.fromkeys(job.relations, clock())
+        for name in job.relations:
+            self._tell(name)
+
+    def run(self) -> None:
+        """Until `stop`."""
+        while not self._stop.wait(POLL_S):
+            for name in self.job.relations:
+                if self.is_due(name) and not self._stop.is_set():
+                    self.refresh(name)
+
+    def is_due(self, name: str) -> bool:
+        """Whether somebody asks for a relation, or its time has come."""
+        every_us = self.job.relations[name].refresh_us
+        asked = History(self.job.tables, name).is_asked()
+        return asked or (every_us is not None and (self._clock() - self._looked[name]) * 1e6 >= every_us)
+
+    def refresh(self, name: str) -> None:
+        """Look for a new version, and read it if there is one; whatever goes wrong is counted and told."""
+        history = History(self.job.tables, name)
+        try:
+            version = refreshed(self.job, self.job.relations[name], self._progress)
+        except _StoppedError:
+            return
+        except Exception as wrong:
+            words = str(wrong) if isinstance(wrong, StreamJoinError) else f"{type(wrong).__name__}: {wrong}"
+            _log.warning("relation %s stays as it is: %s", name, words)
+            history.looked(history.look().failed(time.time_ns() // 1_000, words))
+        else:
+            history.looked(history.look().found(time.time_ns() // 1_000, new=version is not None))
+            if version is not None:
+                self.known[name] |= told(version)
+        self._looked[name] = self._clock()
+        self._tell(name)
+
+    def stop(self) -> None:
+        """End `run`, within a block of a version that is being read."""
+        self._stop.set()
+
+    def _tell(self, name: str) -> None:
+        look = History(self.job.tables, name).look()
+        self.known[name] |= {
+            "reading_rows": None, "refreshes": look.refreshes, "refresh_failures": look.failures,
+            "problem": look.problem,
+        }  # fmt: skip
+
+    def _progress(self, name: str, rows: int) -> None:
+        if self._stop.is_set():
+            raise _StoppedError
+        self.known[name]["reading_rows"] = rows
+
+
+@contextmanager
+def refreshing(job: Job, known: MutableMapping[str, dict[str, Any]]) -> Iterator[None]:
+    """Have a job's relations read anew meanwhile, when they are due and when somebody asks."""
+    if not job.relations:
+        yield
+        return
+    looking = Refreshing(job, known)
+    thread = threading.Thread(target=looking.run, name="relations", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        looking.stop()
+        thread.join(_STOP_S)

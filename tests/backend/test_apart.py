@@ -1,0 +1,103 @@
+"""Attacks on the API by files and databases that it is asked to look at: the look ends, and the API goes on."""
+
+from __future__ import annotations
+
+import resource
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fastapi.testclient import TestClient
+
+from backend import apart
+
+pytestmark = pytest.mark.slow
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) AS x FROM n"
+LARGE = "SELECT 1 AS k, zeroblob(900000000) AS x"
+BIDS = {"source": "generator", "kind": "nexmark.bid", "time": "ts"}
+QUERY = "SELECT ONLINE b.price, t.x FROM b JOIN t ON b.bidder = t.x"
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 1.0)
+
+
+@pytest.fixture
+def frugal() -> Iterator[None]:
+    """Fails where this process itself takes the memory that another one was meant to."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 << 10
+
+
+def view(folder: Path, query: str) -> dict[str, Any]:
+    """A relation of a database that has only this view."""
+    with sqlite3.connect(folder / "x.db") as database:
+        database.execute(f"CREATE VIEW t AS {query}")
+    return {"source": "sql", "url": f"sqlite:///{folder}/x.db", "table": "t"}
+
+
+def refused(answer: Any, words: str) -> None:
+    assert answer.status_code == 422, answer.text
+    assert words in answer.json()["detail"]
+
+
+def test_attack_a_view_that_never_ends_holds_no_thread(api: TestClient, tmp_path: Path) -> None:
+    spec = view(tmp_path, ENDLESS)
+    began = time.monotonic()
+    refused(api.post("/api/v1/relations/test", json={"spec": spec}), "took too long")
+    for what, name, entry in (("relations", "t", spec), ("streams", "b", BIDS)):
+        assert api.post(f"/api/v1/{what}", json={"name": name, "spec": entry}).status_code == 201
+    checked = api.post("/api/v1/jobs/validate", json={"query": QUERY}).json()
+    assert not checked["valid"] and "took too long" in checked["diagnostics"][0]["detail"]
+    refused(api.post("/api/v1/jobs/explain", json={"query": QUERY}), "took too long")
+    refused(api.post("/api/v1/jobs/preview", json={"query": QUERY}), "took too long")
+    refused(api.post("/api/v1/jobs", json={"name": "j", "query": QUERY}), "took too long")
+    assert time.monotonic() - began < 60  # where nothing ends it, the first never returns
+
+
+@pytest.mark.usefixtures("frugal")
+def test_attack_a_value_of_a_gigabyte_takes_no_memory_of_the_api(
+    api: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 20.0)
+    refused(api.post("/api/v1/relations/test", json={"spec": view(tmp_path, LARGE)}), "memory")
+
+
+@pytest.mark.usefixtures("frugal")
+@pytest.mark.parametrize("what", ["relations", "streams"])
+def test_attack_a_parquet_file_that_unpacks_to_gigabytes_takes_no_memory_of_the_api(
+    what: str, api: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 20.0)
+    monkeypatch.setattr(apart, "MEMORY_BYTES", 512 << 20)
+    path = tmp_path / "bomb.parquet"
+    row = pa.array([pa.scalar("x" * (1 << 20))] * 1)
+    same = pa.DictionaryArray.from_arrays(pa.array([0] * 20_000, pa.int32()), row)
+    pq.write_table(pa.table({"x": same}), path, compression="zstd", store_schema=False)
+    assert path.stat().st_size < 100_000
+    spec = {"source": "parquet", "path": str(path)} | ({"time": "arrival"} if what == "streams" else {})
+    answer = api.post(f"/api/v1/{what}/test", json={"spec": spec})
+    assert answer.status_code == 422, answer.text
+
+
+def test_one_user_leaves_places_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 0.2)
+    with apart._turn("usr_1"), apart._turn("usr_1"):
+        with pytest.raises(Exception, match="which is the limit"), apart._turn("usr_1"):
+            pass
+        with apart._turn("usr_2"):
+            pass
+    with apart._turn("usr_1"):
+        pass
+
+
+def test_what_a_look_finds_and_what_it_raises_comes_back() -> None:
+    assert apart.bounded(None, divmod, 7, 2) == (3, 1)

@@ -1,0 +1,156 @@
+"""Groups that change, over the API: made as jobs, asked as of a moment, and followed while a filter turns false."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from starlette.testclient import WebSocketTestSession
+
+from backend.jobs.joinfile import result_spec
+from backend.results import frames
+from backend.results.limits import Limits
+from backend.settings import Settings
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
+from streamjoin.results.block import key_code
+from streamjoin.results.description import Description
+from streamjoin.results.parts import BatchDone
+from streamjoin.results.policy import EpochPolicy
+from streamjoin.results.sink import StoreSink
+from tests.backend.results_job import add_job, make_app, settings_in
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = pa.schema(
+    [
+        ("k", pa.string()), ("n", pa.int64()), ("op", pa.string()), ("emit_time", pa.timestamp("us", "UTC")),
+        (RESULT_TIME, pa.int64()), (RESULT_KEY, pa.string()),
+    ]
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return settings_in(tmp_path_factory.mktemp("changing"))
+
+
+@pytest.fixture(scope="module")
+def app(settings: Settings) -> FastAPI:
+    return make_app(settings, Limits(queue_snapshots=2))
+
+
+@pytest.fixture(scope="module")
+def api(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+class Driver:
+    """Of a job whose groups change; each commit is one snapshot, as of so many seconds."""
+
+    def __init__(self, settings: Settings, app: FastAPI, name: str) -> None:
+        job = add_job(app.state.context.catalog, name)
+        self.name = name
+        described = Description(SCHEMA, key_code(pa.string(), equality=True, buckets=1), identity=("k",))
+        policy = EpochPolicy(span_us=None, threshold_rows=1, whole_batches=True)
+        self.sink = StoreSink(result_spec(settings, job), job.results_name, described, policy)
+        self.writer = self.sink.begin("checkpoint")
+        self.commits = 0
+
+    def commit(self, **groups: int | None) -> str:
+        self.commits += 1
+        at = self.commits * 1_000_000
+        rows = [
+            {
+                "k": k, "n": n, "op": "delete" if n is None else "upsert", "emit_time": at, RESULT_TIME: at,
+                RESULT_KEY: k,
+            }
+            for k, n in groups.items()
+        ]  # fmt: skip
+        with self.writer.part(self.commits, 0, SCHEMA) as part:
+            part.write(pa.RecordBatch.from_pylist(rows, SCHEMA), 0)
+        self.sink.commit(BatchDone(self.commits, time.time_ns() // 1000, (at,), output_mark_us=at), [part.summary()])
+        return str(self.sink.ledger.head.state.last)
+
+
+@pytest.fixture
+def driver(settings: Settings, app: FastAPI, request: pytest.FixtureRequest) -> Driver:
+    made = Driver(settings, app, request.node.name[:100])
+    made.commit(art=1, cars=5)
+    made.commit(art=2)
+    made.commit(cars=None, toys=7)
+    return made
+
+
+def asked(api: TestClient, job: str, **question: Any) -> list[list[Any]]:
+    reply = api.post("/api/v1/queries", json={"job": job, "select": ["k", "n", "op"], **question})
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["groups"] == ["k"]
+    return list(reply.json()["rows"])
+
+
+def test_the_last_value_of_each_group_is_the_answer(api: TestClient, driver: Driver) -> None:
+    job = driver.name
+    assert asked(api, job) == [["art", 2, "upsert"], ["toys", 7, "upsert"]]
+    assert asked(api, job, as_of="1970-01-01T00:00:02Z") == [["art", 2, "upsert"], ["cars", 5, "upsert"]]
+    assert asked(api, job, as_of=1_999_999) == [["art", 1, "upsert"], ["cars", 5, "upsert"]]
+    assert asked(api, job, as_of="2.0") == [["art", 1, "upsert"], ["cars", 5, "upsert"]]
+    assert asked(api, job, where="n < 2") == []
+    assert asked(api, job, key="toys") == [["toys", 7, "upsert"]]
+    assert len(asked(api, job, history=True)) == 5
+    shell = api.get(f"/api/v1/jobs/{job}/results", params={"as_of": "3.0", "format": "csv"})
+    assert shell.text.replace('"', "").splitlines()[1:] == [
+        "art,2,upsert,1970-01-01T00:00:02.000000Z", "cars,5,upsert,1970-01-01T00:00:01.000000Z",
+    ]  # fmt: skip
+    wrong = api.post("/api/v1/queries", json={"job": job, "as_of": "yesterday"})
+    assert wrong.status_code == 422 and "is not a timestamp" in wrong.text
+
+
+class Follower:
+    """Of a websocket."""
+
+    def __init__(self, session: WebSocketTestSession, **question: Any) -> None:
+        self.session = session
+        session.send_text(json.dumps({"type": "connection_init"}))
+        session.send_text(json.dumps({"type": "subscribe", "id": "1", "payload": question}))
+        assert self.get("schema")["groups"] == ["k"]
+
+    def get(self, *kinds: str) -> dict[str, Any]:
+        while True:
+            text = self.session.receive_text()
+            frames.SERVER_FRAMES.validate_json(text)
+            frame = json.loads(text)
+            if frame["type"] in kinds:
+                return dict(frame["payload"])
+
+
+@contextmanager
+def following(api: TestClient, job: str, **question: Any) -> Iterator[Follower]:
+    with api.websocket_connect("ws://127.0.0.1/api/v1/ws", subprotocols=[frames.SUBPROTOCOL]) as session:
+        yield Follower(session, job=job, **question)
+
+
+def test_a_filter_that_turns_false_sends_the_end_of_the_group(api: TestClient, driver: Driver) -> None:
+    with following(api, driver.name, where="n >= 5", select=["k", "n", "op"]) as client:
+        driver.commit(art=9, toys=8)
+        assert sorted(client.get("next")["rows"]) == [["art", 9, "upsert"], ["toys", 8, "upsert"]]
+        driver.commit(art=4)
+        assert client.get("next")["rows"] == [["art", None, "delete"]]
+        driver.commit(toys=None)
+        assert client.get("next")["rows"] == [["toys", None, "delete"]]
+
+
+def test_who_is_too_slow_is_told_to_begin_anew_and_misses_no_group(api: TestClient, driver: Driver) -> None:
+    with following(api, driver.name, max_rate=1) as client:
+        for number in range(10):
+            driver.commit(art=number)
+        while "rows" in (payload := client.get("next", "complete")):
+            assert payload["dropped"] == 0
+        assert payload == {"reason": "resync"}

@@ -1,0 +1,43 @@
+"""The worked example of ASOF JOIN in the documents gives what stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+
+from streamjoin.engine.loop import Brought, Loop
+from streamjoin.operators import registry
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.query import plan_query
+from streamjoin.state.store import StateStore
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "query-language.md"
+TIME = pa.timestamp("us", tz="UTC")
+
+
+def test_each_trade_has_the_quote_of_the_table(tmp_path: Path) -> None:
+    page = PAGE.read_text()
+    query = re.findall(r"```sql\n(SELECT ONLINE t\.id, [^`]*ASOF LEFT JOIN[^`]*)```", page)[0]
+    lines = page.split("<!-- as-of example -->\n```\n")[1].split("```")[0].splitlines()[1:]
+    cells = [line.split() for line in lines]
+    trades = [{"ts": c[0], "id": int(c[1]), "sym": c[2], "shares": int(c[3])} for c in cells]
+    quotes = [{"ts": c[4], "sym": c[5], "bid": float(c[6])} for c in cells]
+    wanted = [(int(c[7]), c[8], int(c[9]), None if c[10] == "NULL" else float(c[10])) for c in cells]
+    kinds = {"ts": TIME, "id": pa.int64(), "sym": pa.string(), "shares": pa.int64(), "bid": pa.float64()}
+    given, schemas = [], {}
+    for name, rows in (("trades", trades), ("quotes", quotes)):
+        columns = {field: [row[field] for row in rows] for field in rows[0]}
+        arrays = [pa.array(values).cast(kinds[field]) for field, values in columns.items()]
+        given.append([pa.RecordBatch.from_arrays(arrays, list(columns))])
+        schemas[name] = StreamSchema(name, given[-1][0].schema, "ts")
+    plan = plan_query(query, schemas)
+    loop = Loop(plan, registry.build_all("auto", {}, plan, 2), lambda stage: StateStore(tmp_path, stage, sync=False), 2)
+    found = []
+    for number, pieces in enumerate([given, [[], []]]):
+        brought = Brought(pieces, number, drains=number == 1)
+        for _, part in loop.batch(brought):
+            found += zip(*(column.to_pylist() for column in part.columns), strict=True)
+        loop.commit(brought)
+    assert sorted(found) == wanted and len(wanted) == 5

@@ -1,0 +1,140 @@
+"""A stream joined with a table of a real PostgreSQL server, which changes, and goes, while the job runs."""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from streamjoin.errors import InputError
+from streamjoin.relations.history import History
+from streamjoin.sources.database import Database
+from streamjoin.sources.sql import SqlTable, columns_of
+from tests.servers.postgres import PostgresServer
+
+from .test_refresh import LEFT, live, rows_in, text, write_rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.services]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
+
+
+def url_of(server: PostgresServer) -> str:
+    return server.url.replace("+psycopg", "")
+
+
+def run(server: PostgresServer, *commands: str) -> None:
+    with psycopg.connect(url_of(server), autocommit=True) as connection:
+        for command in commands:
+            connection.execute(command.encode())
+
+
+def test_a_table_is_joined_in_versions_and_a_server_that_goes_leaves_the_last_one(
+    session: SparkSession, tmp_path: Path, server: PostgresServer
+) -> None:
+    run(
+        server,
+        "CREATE SCHEMA sales",
+        "CREATE TABLE sales.rates AS SELECT g::bigint AS k, 1::bigint AS said, '{}'::jsonb AS more "
+        "FROM generate_series(0, 5) g",
+    )
+    file = tmp_path / "join.yaml"
+    relation = f'{{source: sql, url: "{url_of(server)}", table: sales.rates, refresh: 1s}}'
+    file.write_text(text(LEFT).replace("{source: parquet, path: rates, refresh: 1s}", relation))
+    write_rows(tmp_path, 0)
+    history = History(tmp_path / "checkpoint" / "relations", "rates")
+    joined: dict[int, int] = {}
+
+    def said() -> dict[int, int]:
+        return {id: version for id, said, version in rows_in(tmp_path)}
+
+    with live(session, file) as job:
+        job.until(lambda: len(rows_in(tmp_path)) == 40)
+        run(server, "UPDATE sales.rates SET said = 2")
+        run(server, "UPDATE sales.rates SET said = 3 WHERE k < 0")
+        job.until(lambda: len(history.uses()) >= 3)
+        write_rows(tmp_path, 1)
+        job.until(lambda: len(rows_in(tmp_path)) == 80)
+        server.kill()
+        job.until(lambda: history.look().problem is not None)
+        write_rows(tmp_path, 2)
+        job.until(lambda: len(rows_in(tmp_path)) == 120)
+        server.restart()
+    joined = said()
+    rows = Counter((id, said) for id, said, _ in rows_in(tmp_path))
+    assert rows == Counter((id, (1 if id < 40 else 2) if id % 12 < 6 else None) for id in range(120))
+    assert len({joined[id] for id in range(40)}) == 1 and len({joined[id] for id in range(40, 80)}) == 1
+    assert joined[40] > joined[0] and joined[80] >= joined[40]
+    assert "cannot be read" in str(history.look().problem)
+
+
+def test_types_of_postgresql_and_what_is_refused(server: PostgresServer) -> None:
+    run(
+        server,
+        "CREATE TABLE typed AS SELECT 1::smallint AS a, 2::int AS b, 1.5::numeric(6, 2) AS c, 2.25::numeric AS d, "
+        "now()::timestamp AS e, now() AS f, current_date AS g, true AS h, gen_random_uuid() AS i, "
+        "'x'::varchar(3) AS j, "
+        "'{}'::jsonb AS k, 1::real AS l, '\\x01'::bytea AS m, ARRAY[1] AS n",
+    )
+    database = Database(url_of(server))
+    columns = columns_of(database, "typed")
+    assert {field.name: str(field.type) for field in columns} == {
+        "a": "int16", "b": "int32", "c": "decimal128(6, 2)", "e": "timestamp[us, tz=UTC]",
+        "f": "timestamp[us, tz=UTC]", "g": "date32[day]", "h": "bool", "i": "string", "j": "string", "k": "string",
+        "l": "float", "m": "binary",
+    }  # fmt: skip
+    given = columns.append(pa.field("d", pa.decimal128(10, 3)))
+    ((rows, _),) = SqlTable("t", database, "typed", given).blocks(given.names)
+    (row,) = rows.to_pylist()
+    assert (row["a"], row["b"], str(row["c"]), str(row["d"]), row["k"]) == (1, 2, "1.50", "2.250", "{}")
+    assert len(row["i"]) == 36
+    with pytest.raises(InputError, match='relation "nothing" does not exist') as refused:
+        columns_of(database, "nothing")
+    assert refused.value.field == "table"
+
+
+def test_a_wrong_password_is_said_and_never_shown(server: PostgresServer) -> None:
+    rules = server.data / "pg_hba.conf"
+    rules.write_text("host all guarded 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
+    run(server, "CREATE ROLE guarded LOGIN PASSWORD 'open sesame'", "SELECT pg_reload_conf()",
+        "CREATE TABLE open AS SELECT 1::bigint AS k", "GRANT SELECT ON open TO guarded",
+        "CREATE TABLE closed AS SELECT 1::bigint AS k")  # fmt: skip
+    right, wrong = (
+        Database(url_of(server).replace("postgres@", f"guarded:{password}@"))
+        for password in ("open%20sesame", "canary")
+    )
+    assert columns_of(right, "open").names == ["k"]
+    for database, table, said in ((wrong, "open", "password authentication failed"), (right, "closed", "denied")):
+        with pytest.raises(InputError, match=said) as refused:
+            columns_of(database, table)
+        assert "guarded:***@" in str(refused.value)
+        assert not any(secret in str(refused.value) for secret in ("canary", "sesame"))
+
+
+def test_a_large_table_is_read_in_parts(server: PostgresServer) -> None:
+    run(server, "CREATE TABLE large AS SELECT g AS k, repeat('x', 200) AS t FROM generate_series(1, 400000) g")
+    table = SqlTable("t", Database(url_of(server)), "large", pa.schema([("k", pa.int64()), ("t", pa.string())]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sizes = [rows.nbytes for rows, _ in table.blocks(["k", "t"])]
+    assert sum(sizes) > 80_000_000 and max(sizes) < 12_000_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000  # KiB
+
+
+def test_a_row_that_is_not_there_when_reading_begins_is_in_the_next_version(server: PostgresServer) -> None:
+    run(server, "CREATE TABLE moving AS SELECT g AS k, repeat('x', 200) AS t FROM generate_series(1, 200000) g")
+    table = SqlTable("t", Database(url_of(server)), "moving", pa.schema([("k", pa.int64()), ("t", pa.string())]))
+    blocks = table.blocks(["k", "t"])
+    rows = next(blocks)[0].num_rows
+    run(server, "DELETE FROM moving WHERE k % 2 = 0", "INSERT INTO moving VALUES (0, '')")
+    assert rows + sum(block.num_rows for block, _ in blocks) == 200_000
+    assert sum(block.num_rows for block, _ in table.blocks(["k"])) == 100_001

@@ -1,0 +1,99 @@
+"""ASOF JOIN: what it means, and what is refused at its place."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from streamjoin.errors import InputError, QueryError
+from streamjoin.plan.asof import AsOf
+from streamjoin.plan.expression import TRUE
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.window import FullHistory, TimeWindow
+from streamjoin.query import plan_query
+
+COLUMNS = pa.schema([("at", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("i", pa.int64()), ("x", pa.int64())])
+STREAMS = {name: StreamSchema(name, COLUMNS, "at") for name in "abc"}
+STREAMS["none"] = StreamSchema("none", COLUMNS, "arrival")
+STREAMS["seconds"] = StreamSchema("seconds", COLUMNS, "i", "s")
+STREAMS["millis"] = StreamSchema("millis", COLUMNS, "i", "ms")
+STREAMS["rel"] = StreamSchema.of_relation("rel", COLUMNS)
+KEYED = "a.k = b.k AND a.at >= b.at"
+
+
+def planned(joined: str) -> JoinPlan:
+    found = plan_query(f"SELECT ONLINE a.x AS ax, b.x AS bx FROM {joined}", STREAMS)
+    assert isinstance(found, JoinPlan)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("joined", "asof"),
+    [
+        (f"a ASOF JOIN b ON {KEYED}", AsOf(keeps=False, older=False)),
+        (f"a ASOF LEFT JOIN b ON {KEYED}", AsOf(keeps=True, older=False)),
+        ("a asof left outer join b ON b.at < a.at AND b.k = a.k", AsOf(keeps=True, older=True)),
+        ("a ASOF JOIN b ON a.k = b.k AND (a.at > b.at) AND a.i = b.x", AsOf(keeps=False, older=True)),
+        ("a AS b ASOF JOIN b AS a ON a.k = b.k AND b.at >= a.at", AsOf(keeps=False, older=False)),
+    ],
+)
+def test_each_form_gives_its_join(joined: str, asof: AsOf) -> None:
+    assert planned(joined).asof == asof
+
+
+def test_within_bounds_how_old_the_right_row_may_be() -> None:
+    assert planned(f"a ASOF JOIN b ON {KEYED} WITHIN 2 SECONDS").window == TimeWindow(2_000_000, 0)
+    assert planned(f"a ASOF JOIN b ON {KEYED}").window == FullHistory()
+
+
+def test_where_drops_left_rows_at_once_and_right_ones_only_when_they_come_out() -> None:
+    plan = planned(f"a ASOF JOIN b ON {KEYED} WHERE a.x > 1 AND b.x > 2 AND a.x <> b.x")
+    assert str(plan.predicate.selections[0]) == "(a.x > 1)" and plan.predicate.selections[1] == TRUE
+    assert str(plan.filter) == "((b.x > 2) AND (a.x <> b.x))"
+
+
+@pytest.mark.parametrize(
+    ("joined", "at", "message"),
+    [
+        ("a ASOF JOIN b ON a.k = b.k", None, "needs a comparison of the event times; write ON a.key = b.key"),
+        ("a ASOF JOIN b ON a.at >= b.at", None, "needs an equality between the two streams; write ON"),
+        (f"a ASOF JOIN b ON {KEYED} AND b.x > 2", "b.x > 2", "write other conditions in WHERE"),
+        (f"a ASOF JOIN b ON {KEYED} AND a.x > b.x", "a.x > b.x", "write other conditions in WHERE"),
+        (f"a ASOF JOIN b ON {KEYED} AND a.at > b.at", "a.at > b.at", "has one comparison of the event times"),
+        (
+            "a ASOF JOIN b ON a.k = b.k AND a.at <= b.at",
+            "a.at <= b.at",
+            "write a.at >= b.at, or > for one that is older",
+        ),
+        ("a ASOF JOIN b USING (k)", None, "ASOF JOIN takes ON"),
+        (f"a ASOF RIGHT JOIN b ON {KEYED}", None, "as-of joins are ASOF JOIN and ASOF LEFT JOIN"),
+        (f"a ASOF JOIN b ON {KEYED} JOIN c ON a.k = c.k", None, "an ASOF JOIN is of two streams by themselves"),
+        (f"a ASOF JOIN b ON {KEYED} WITHIN 5 ROWS", "WITHIN 5 ROWS", "one span, how old the right row may be"),
+        (f"a ASOF JOIN b ON {KEYED} WITHIN (1 SECOND, 2 SECONDS)", None, "one span, how old the right row may be"),
+        ("a ASOF JOIN none AS b ON a.k = b.k AND a.at >= b.at", None, "b has no column of event time"),
+        ("a ASOF JOIN b", None, "needs an equality between the two streams"),
+        ("a ASOF JOIN rel AS b ON a.k = b.k AND a.at >= b.at", None, "is a relation"),
+    ],
+)
+def test_what_is_refused_is_shown_where_it_stands(joined: str, at: str | None, message: str) -> None:
+    text = f"SELECT ONLINE a.x AS ax, b.x AS bx FROM {joined}"
+    with pytest.raises(QueryError, match=message.replace("(", r"\(")) as refused:
+        plan_query(text, STREAMS)
+    span = refused.value.span
+    assert span is not None
+    if at is not None:
+        assert text[span.column - 1 : span.end_column] == at
+
+
+def test_numbers_of_different_units_are_refused() -> None:
+    with pytest.raises(InputError, match="give the two streams one unit"):
+        plan_query("SELECT ONLINE a.x FROM seconds AS a ASOF JOIN millis AS b ON a.k = b.k AND a.i >= b.i", STREAMS)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"index": "tree"}, {"archive_period_us": 5}, {"main": "a.k = b.k"}, {"tree": ("a", "b")}]
+)
+def test_settings_of_other_joins_are_refused(setting: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="run in one way; leave it out"):
+        plan_query(f"SELECT ONLINE a.x FROM a ASOF JOIN b ON {KEYED} WITHIN 1 HOUR", STREAMS, **setting)

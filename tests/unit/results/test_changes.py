@@ -1,0 +1,185 @@
+"""Groups that change in a store: the last value of each, as of a snapshot or a time, through retention and crashes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from changing_jobs import SCHEMA, Changes, Group, asked, filled, history
+from result_jobs import Job
+
+from streamjoin.errors import InputError
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
+from streamjoin.results import base, latest
+from streamjoin.results.answer import ask
+from streamjoin.results.follow import follow
+from streamjoin.results.question import Question
+from streamjoin.results.reader import Reader
+from streamjoin.results.snapshot import FIRST
+from streamjoin.results.stores.memory import MemoryStore
+from streamjoin.results.stores.sqlite import SqliteStore
+from streamjoin.results.stores.store import Store
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with closing(MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "results.db")) as opened:
+        opened.prepare()
+        yield opened
+
+
+def test_the_last_value_of_each_group_now_and_as_of_every_snapshot_and_time(store: Store) -> None:
+    changes, tables = history()
+    job = filled(store, changes)
+    assert asked(store) == tables[-1] != {}
+    reader = Reader(store, "j")
+    reader.refresh()
+    for found in reader.snapshots():
+        assert asked(store, as_of=str(found.id)) == tables[found.batches[1]]
+    for number, table in enumerate(tables):
+        assert asked(store, as_of=10 * number) == asked(store, as_of=10 * number + 9) == table
+    assert asked(store, as_of=-1) == {}
+    assert job.ledger.head.base == 0
+
+
+def test_last_values_are_found_before_conditions_and_ranges(store: Store) -> None:
+    changes, tables = history()
+    filled(store, changes)
+    least = sorted(tables[-1].values())[len(tables[-1]) // 2]
+    assert asked(store, where=f"n >= {least}") == {at: n for at, n in tables[-1].items() if n >= least}
+    assert asked(store, where=f"n < {least}") == {at: n for at, n in tables[-1].items() if n < least}
+    assert asked(store, key=2) == {at: n for at, n in tables[-1].items() if at[0] == 2}
+    # A group that was given in the range and again later is what it is now.
+    middle = 10 * (len(tables) // 2)
+    assert asked(store, to_us=middle) == {at: n for at, n in tables[-1].items() if n // 100 * 10 <= middle}
+    assert asked(store, from_us=middle) == {at: n for at, n in tables[-1].items() if n // 100 * 10 >= middle}
+
+
+def test_pages_are_one_answer(store: Store) -> None:
+    changes, tables = history()
+    job = filled(store, changes)
+    found: dict[Group, int] = {}
+    cursor = None
+    for _ in range(20):
+        answer = ask(Reader(store, "j"), Question(limit=2, cursor=cursor))
+        rows = [row for batch in answer for row in batch.to_pylist()]
+        found |= {(row["k"], row["t"]): row["n"] for row in rows}
+        if (cursor := answer.cursor) is None:
+            break
+        job.change(job.ledger.head.batch + 1, [((9, "later"), 1)])
+    assert found == tables[-1] and len(found) > 3
+
+
+def test_all_changes_are_the_history(store: Store) -> None:
+    changes, _ = history()
+    filled(store, changes)
+    found = [row for batch in ask(Reader(store, "j"), Question(history=True)) for row in batch.to_pylist()]
+    assert sorted(
+        (row["emit_time"].microsecond, str(row["k"]), str(row["t"]), str(row["n"])) for row in found
+    ) == sorted((10 * number, str(k), str(t), str(n)) for number, some in enumerate(changes) for (k, t), n in some)
+
+
+def test_what_came_after_a_snapshot_are_changes(store: Store) -> None:
+    changes, _ = history()
+    filled(store, changes)
+    question = Question(after="20.0", where="n >= 2500")
+    found = [row for batch in ask(Reader(store, "j"), question) for row in batch.to_pylist()]
+    wanted = [n if n is not None and n >= 2500 else None for some in changes[20:] for _, n in some]
+    assert sorted(map(str, wanted)) == sorted(str(row["n"]) for row in found)
+    assert all((row["op"] == "upsert") == (row["n"] is not None) for row in found)
+
+
+def test_retention_keeps_the_last_value_of_each_group(store: Store) -> None:
+    changes, tables = history(40)
+    job = filled(store, changes, retain=5)
+    head = job.ledger.head
+    assert head.floor > FIRST and head.base == head.generation
+    assert asked(store) == tables[-1]
+    for number in range(36, 40):
+        assert asked(store, as_of=10 * number) == tables[number]
+    with pytest.raises(InputError, match="is not known any more"):
+        asked(store, as_of=100)
+    with pytest.raises(InputError, match="have been removed, and groups are known"):
+        asked(store, as_of="3.0")
+    assert asked(store, as_of=str(head.floor)) == tables[head.floor.epoch - 1]
+    # One base, and what came after it: nothing is left of those before.
+    named = {ref.key for ref in Reader(store, "j").base(head).blocks}  # type: ignore[union-attr]
+    assert {key for key in store.list_blocks("j") if key.unit == base.BASE_UNIT} == named
+    assert len(list(store.get_records("j", "g/", "g0"))) == 1
+
+
+@pytest.mark.parametrize("place", ["ledger.after_base", "ledger.mid_expire"])
+def test_a_driver_that_dies_while_it_writes_a_base(place: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes, tables = history(20)
+    job = filled(store, changes[:11], retain=5)
+
+    def die(here: str) -> None:
+        if here == place:
+            raise RuntimeError(place)
+
+    monkeypatch.setattr("streamjoin.results.ledger.failpoint", die)
+    with pytest.raises(RuntimeError, match=place):
+        job.change(11, changes[11])
+    assert asked(store) == tables[11]
+    monkeypatch.undo()
+    job = Changes(store, job.policy, retain_us=5_000_000).start()
+    assert asked(store) == tables[11]
+    named = Reader(store, "j").base(job.ledger.head)
+    assert named is not None
+    assert {key for key in store.list_blocks("j") if key.unit == base.BASE_UNIT} == {ref.key for ref in named.blocks}
+    for number in range(12, 20):
+        job.change(number, changes[number])
+        assert asked(store) == tables[number]
+
+
+def test_a_filter_that_turns_false_ends_the_group_for_who_follows(store: Store) -> None:
+    changes, tables = history()
+    filled(store, changes)
+    reader = Reader(store, "j")
+    last = max(tables[-1].values())
+    for condition, is_asked in (("n % 2 = 0", lambda n: n % 2 == 0), ("k = 2", None)):
+        table: dict[Group, int] = {}
+        for news in follow(reader, after=FIRST, question=Question(where=condition)):
+            for row in (row for batch in news.rows for row in batch.to_pylist()):
+                group = row["k"], row["t"]
+                if row["op"] == "delete":
+                    assert row["n"] is None
+                    table.pop(group, None)
+                else:
+                    table[group] = row["n"]
+            reader.refresh()
+            if news.snapshot.id == reader.snapshots()[-1].id:
+                break
+        wanted = {at: n for at, n in tables[-1].items() if (is_asked(n) if is_asked else at[0] == 2)}
+        assert table == wanted
+    assert last
+
+
+def test_what_cannot_be_asked_is_said(store: Store) -> None:
+    filled(store, history()[0])
+    for question, words in (
+        ({"as_of": 3, "history": True}, "not for both"),
+        ({"as_of": "yesterday"}, "is not a snapshot id"),
+    ):
+        with pytest.raises(InputError, match=words):
+            asked(store, **question)
+    job = Job(MemoryStore()).start()
+    with pytest.raises(InputError, match="results of this query are final"):
+        ask(Reader(job.store, "j"), Question(history=True))
+
+
+def test_an_order_of_rows_is_no_order_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many rows are folded a part at a time, wherever the last one of a group lies."""
+    monkeypatch.setattr(latest, "_HELD_ROWS", 3)
+    chosen = random.Random(2)
+    rows = [{"k": at % 5, "t": None, "n": at, "op": "upsert", RESULT_TIME: at, RESULT_KEY: at % 5} for at in range(100)]
+    chosen.shuffle(rows)
+    batches = [pa.RecordBatch.from_pylist(rows[at : at + 7], SCHEMA) for at in range(0, 100, 7)]
+    found = latest.latest(batches, ("k", "t"))
+    assert found is not None and found.column("n").to_pylist() == [95, 96, 97, 98, 99]
+    found = latest.latest(batches, ("k", "t"), 42)
+    assert found is not None and found.column("n").to_pylist() == [40, 41, 42, 38, 39]

@@ -1,0 +1,69 @@
+"""Guessing the columns of folders as people have them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamjoin.errors import InputError, QueryError
+from streamjoin.plan.schema import StreamSchema, check_schema
+from streamjoin.query import plan_query
+from streamjoin.sources.guess import first_schema
+
+OBJECT = b'{"id": 1, "k": "x"}\n'
+
+
+@pytest.mark.parametrize("nothing", [b"", b"\n\n", gzip.compress(b"")], ids=["nothing", "empty lines", "gzip"])
+@pytest.mark.parametrize(("format", "content"), [("csv", b"id,k\n1,x\n"), ("jsonl", OBJECT)])
+def test_empty_files_do_no_harm_wherever_they_are(format: str, content: bytes, nothing: bytes, tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"part-{number}").write_bytes(content if number == 5 else nothing)
+    assert first_schema(format, tmp_path) == pa.schema([("id", pa.int64()), ("k", pa.string())])
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_empty_files_alone_ask_for_a_schema(format: str, tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"part-{number}").write_bytes(b"")
+    with pytest.raises(InputError, match="part-0 is empty, so its columns are unknown; give a schema"):
+        first_schema(format, tmp_path)
+
+
+def test_reserved_names_are_left_out_and_a_query_that_names_one_hears_why(tmp_path: Path) -> None:
+    # As pandas writes an index, and MongoDB the version of a document.
+    rows = pa.table({"id": [1], "ts": [1], "__index_level_0__": [7], "_id": ["x"]})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    (tmp_path / "b.jsonl").write_bytes(b'{"id": 1, "ts": 1, "__v": 0, "at": {"__typename": "x"}}\n')
+    parquet = first_schema("parquet", tmp_path / "a.parquet")
+    json = first_schema("jsonl", tmp_path / "b.jsonl")
+    assert (parquet.names, json.names) == (["id", "ts", "_id"], ["id", "ts", "at.__typename"])
+    for schema in (parquet, json):
+        check_schema(schema)
+    schemas = {"a": StreamSchema("a", parquet, "ts"), "b": StreamSchema("b", json, "ts")}
+    with pytest.raises(QueryError, match=r'column "b\.__v": names that begin with two underscores are reserved'):
+        plan_query("SELECT ONLINE a.id FROM a, b WHERE a.id = b.__v", schemas)
+
+
+@pytest.mark.parametrize("content", [b"[" + OBJECT + b"," + OBJECT + b"]", b"\n [\n" + OBJECT + b"]\n"])
+def test_a_json_array_is_refused_with_the_way_out(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(
+        InputError, match=r"a\.json is one JSON array; write its objects one a line, without the brackets"
+    ):
+        first_schema("jsonl", tmp_path / "a.json")
+
+
+def test_an_arrow_stream_is_told_from_a_damaged_file(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1]})
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as file, pa.ipc.new_stream(file, rows.schema) as writer:
+        writer.write_table(rows)
+    with pytest.raises(InputError, match=r"a\.arrow is an Arrow stream; write it as an Arrow file"):
+        first_schema("arrow", tmp_path / "a.arrow")
+    for content in (b"", b"ARRO", b"ARROW1 and nothing else"):
+        (tmp_path / "b.arrow").write_bytes(content)
+        with pytest.raises(InputError, match=r"b\.arrow cannot be read as arrow"):
+            first_schema("arrow", tmp_path / "b.arrow")

@@ -1,0 +1,162 @@
+"""Tables of databases as relations: SQLite in a file, and what is said of wrong ones."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamjoin.errors import InputError, RunError
+from streamjoin.explain.relations import relation_summary
+from streamjoin.relations.versions import Versions
+from streamjoin.sources.database import Database
+from streamjoin.spark.refresh import Refreshing
+from streamjoin.spark.source import pack
+from streamjoin.spec.inputs import open_relation
+from streamjoin.spec.joinfile import JoinFile, of_content
+from streamjoin.spec.prepare import bind
+from streamjoin.spec.relations import read_relations
+
+SECRET = "s3cr%2Ft"  # s3cr/t
+QUERY = "SELECT ONLINE a.k, rates.name, VERSION(rates) FROM a LEFT JOIN rates ON a.k = rates.k"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(tmp_path / "some #1.db")
+    connection.execute('CREATE TABLE rates (k INTEGER, name TEXT, "odd ""name" REAL, data BLOB)')
+    connection.executemany("INSERT INTO rates VALUES (?, ?, ?, ?)", [(n, f"n{n}", n / 2, b"x") for n in range(5)])
+    connection.execute("CREATE VIEW few AS SELECT * FROM rates WHERE k < 2")
+    connection.commit()
+    return connection
+
+
+def join(folder: Path, **entry: Any) -> JoinFile:
+    relation: Mapping[str, Any] = {"source": "sql", "url": "sqlite:///some%20%231.db", "table": "rates", **entry}
+    (folder / "a").mkdir(exist_ok=True)
+    return of_content(
+        {
+            "streams": {"a": {"source": "parquet", "path": "a", "time": "ts", "schema": {"ts": "int64", "k": "int64"}}},
+            "relations": {"rates": {key: value for key, value in relation.items() if value is not None}},
+            "query": QUERY,
+            "run": {"checkpoint": "checkpoint"},
+        },
+        base=folder,
+    )
+
+
+@pytest.mark.usefixtures("database")
+def test_a_table_and_a_view_are_read_as_columns(tmp_path: Path) -> None:
+    relation = open_relation(join(tmp_path), "rates")
+    assert relation.columns.names == ["k", "name", 'odd "name', "data"]
+    assert relation.columns.types == [pa.int64(), pa.string(), pa.float64(), pa.binary()]
+    ((rows, bad),) = relation.blocks(["name", 'odd "name'])
+    assert rows.to_pylist()[3] == {"name": "n3", 'odd "name': 1.5} and bad == 0
+    assert relation.first_rows(2)[0].num_rows == 2
+    assert "some%20%231.db" in relation_summary(relation) or "some #1.db" in relation_summary(relation)
+    view = open_relation(join(tmp_path, table="few", schema={"k": "int32"}), "rates")
+    assert [rows.to_pylist() for rows, _ in view.blocks(["k"])] == [[{"k": 0}, {"k": 1}]]
+    assert view.columns == pa.schema([("k", pa.int32())])
+
+
+def test_a_refresh_reads_it_anew_and_a_database_that_goes_leaves_the_old_version(
+    database: sqlite3.Connection, tmp_path: Path
+) -> None:
+    job = bind(join(tmp_path, refresh="1h")).job()
+    versions, known = Versions(job.tables, "rates"), {"rates": {}}
+    assert read_relations(job)["rates"].rows == 5
+    assert read_relations(job)["rates"].number == 1, "it is not an hour old"
+    database.execute("INSERT INTO rates VALUES (9, 'nine', 1, NULL)")
+    database.commit()
+    looking = Refreshing(job, known)
+    looking.refresh("rates")
+    assert known["rates"]["version"] == 2 and versions.load(2).rows == 6
+    database.execute("ALTER TABLE rates RENAME COLUMN name TO title")
+    looking.refresh("rates")
+    assert 'no column "name" any more; it has k, title' in known["rates"]["problem"]
+    database.execute("DROP VIEW few")
+    database.execute("DROP TABLE rates")
+    looking.refresh("rates")
+    assert "no such table: rates" in known["rates"]["problem"]
+    (tmp_path / "some #1.db").unlink()
+    looking.refresh("rates")
+    assert "does not exist" in known["rates"]["problem"] and known["rates"]["refresh_failures"] == 3
+    assert versions.newest() == 2
+
+
+def test_without_refresh_every_start_reads_it(database: sqlite3.Connection, tmp_path: Path) -> None:
+    job = bind(join(tmp_path)).job()
+    assert [read_relations(job)["rates"].number for _ in range(2)] == [1, 2]
+
+
+def test_a_value_that_has_no_place_in_its_type_is_named(database: sqlite3.Connection, tmp_path: Path) -> None:
+    database.execute("UPDATE rates SET name = 'seven'")
+    database.commit()
+    relation = open_relation(join(tmp_path, schema={"name": "int64"}), "rates")
+    with pytest.raises(RunError, match='column "name" of table rates cannot be read as int64'):
+        list(relation.blocks(["name"]))
+
+
+@pytest.mark.parametrize(
+    ("entry", "field", "message"),
+    [
+        ({"url": None}, "url", "is missing"),
+        ({"url": "mysql://host/db"}, "url", "begins with postgresql:// or sqlite://"),
+        ({"url": "nothing"}, "url", "begins with postgresql:// or sqlite://"),
+        ({"url": "postgresql:///db"}, "url", "names no one server"),
+        ({"url": "postgresql://a,b/db"}, "url", "names no one server"),
+        ({"url": "postgresql://a:x/db"}, "url", "is no URL"),
+        ({"url": "sqlite://host/db"}, "url", "names no file"),
+        ({"url": "sqlite:///gone.db"}, "url", "gone.db does not exist"),
+        ({"table": "nothing"}, "table", "no such table: nothing"),
+        ({"table": "a.b.c"}, "table", "is a table's name"),
+        ({"table": "rates; DROP TABLE rates"}, "table", "no such table"),
+        ({"table": ""}, "table", "is a table's name"),
+        ({"schema": {"colour": "string"}}, "table", 'has no column "colour"; it has k, name'),
+        ({"path": "x"}, "path", "no such field"),
+        ({"time": "ts"}, "time", "a relation has no time"),
+    ],
+)
+@pytest.mark.usefixtures("database")
+def test_what_a_table_cannot_be_is_refused_by_name(
+    entry: dict[str, Any], field: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as refused:
+        open_relation(join(tmp_path, **entry), "rates")
+    assert message in refused.value.message and refused.value.field == f"relations.rates.{field}"
+
+
+def test_a_server_that_is_not_there_is_said_without_the_password(tmp_path: Path) -> None:
+    url = f"postgresql://me:{SECRET}@127.0.0.1:1/db?sslpassword=other"
+    with pytest.raises(InputError, match=r"cannot be read: .*Connection refused") as refused:
+        open_relation(join(tmp_path, url=url), "rates")
+    assert "postgresql://me:***@127.0.0.1:1/db?sslpassword=***" in refused.value.message
+    assert not any(secret in str(refused.value) for secret in (SECRET, "s3cr/t", "other"))
+
+
+def test_no_copy_of_a_job_has_the_password(tmp_path: Path, database: sqlite3.Connection) -> None:
+    there = Database(f"postgresql+psycopg://me:{SECRET}@host/db?sslmode=require&password=pass")
+    for text in (str(there), repr(there), str(pickle.loads(pickle.dumps(there)).url)):
+        assert SECRET not in text and "=pass" not in text and "me:***@host/db" in text
+    assert there.without_secrets("it was s3cr/t, s3cr%2Ft and pass") == "it was ***, *** and ***"
+    assert there.for_libpq.startswith(
+        f"postgresql://me:{SECRET}@host/db?sslmode=require&password=pass&connect_timeout="
+    )
+    assert there.settings == ["sslmode", "password"]
+    job = bind(join(tmp_path)).job()
+    assert pack(job)
+
+
+def test_a_stream_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a table of a database ends, so write it under relations"):
+        of_content({"streams": {"a": {"source": "sql", "url": "sqlite:///x", "table": "t"}}, "query": QUERY})
+
+
+def test_a_file_from_the_root_stays_there_in_messages_and_in_tasks() -> None:
+    there = Database("sqlite:////srv/rates.db")
+    assert (str(there), pickle.loads(pickle.dumps(there)).file) == ("sqlite:////srv/rates.db", "/srv/rates.db")
