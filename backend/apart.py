@@ -2,7 +2,7 @@
 
 A Parquet file may unpack to a thousand times its size, and a view of a database may never give its first row. Neither
 can be stopped in a thread, so it is the kernel that stops them, and the API goes on. Processes are forked from one that
-has imported everything, which takes milliseconds; that one is started with the first look.
+has loaded everything, which takes milliseconds; that one is started with the first look.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ OF_ONE: Final = 2
 """Looks for one user at once; others wait meanwhile for at most as long as a look may take."""
 _SPARE_S: Final = 5.0
 """How much later than the kernel we give up ourselves."""
+_START_S: Final = 120.0
+"""How long the process that looks are forked from may take to be ready; where nothing is compiled yet, ten seconds."""
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -68,6 +70,8 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
             status = process.exitcode
             process.close()
     if answer is None:
+        if status is None or status >= 0:
+            raise RuntimeError(f"a look ended with status {status}; what it wrote to standard error says why")
         raise _too_much("took too long" if status in (-signal.SIGALRM, -signal.SIGKILL) else "needs too much memory")
     went_well, found = answer
     if went_well:
@@ -75,10 +79,13 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
     raise _again(*found)
 
 
+_BEGUN: Final = b"begun"
+
+
 def _answer_of(ours: Connection) -> tuple[bool, Any] | None:
     """What a process sent; None where it was ended."""
     try:
-        if not ours.poll(SECONDS + _SPARE_S):
+        if not ours.poll(_START_S) or ours.recv_bytes() != _BEGUN or not ours.poll(SECONDS + _SPARE_S):
             return None
         return pickle.loads(ours.recv_bytes())
     except (EOFError, OSError):
@@ -89,8 +96,10 @@ def _work(theirs: Connection, seconds: float, memory: int, look: Any, given: Any
     """In the process."""
     global _is_apart
     _is_apart = True
+    theirs.send_bytes(_BEGUN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
+    memory += _data_bytes()
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
@@ -103,6 +112,12 @@ def _work(theirs: Connection, seconds: float, memory: int, look: Any, given: Any
         sent = _told(_too_much("has rows that are too large to be shown"))
     theirs.send_bytes(sent)
     theirs.close()
+
+
+def _data_bytes() -> int:
+    """What the kernel counts for `RLIMIT_DATA`: also what was there before the fork."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[5]) * resource.getpagesize()
 
 
 def _told(wrong: StreamJoinError | Problem) -> bytes:
@@ -124,7 +139,9 @@ def _again(kind: type[Exception], args: tuple[Any, ...], fields: dict[str, Any])
 @lru_cache
 def _forks() -> Any:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["backend.api.relations", "backend.api.streams", "backend.api.drafts"])
+    context.set_forkserver_preload(
+        ["backend.looks_ready", "backend.api.relations", "backend.api.streams", "backend.api.drafts"]
+    )
     return context
 
 

@@ -18,10 +18,11 @@ import pyspark.sql.pandas.serializers
 import pyspark.sql.worker.plan_data_source_read
 import pyspark.worker
 
-import streamjoin.spark.tasks
+import streamjoin.spark.tasks  # noqa: F401
+from streamjoin.warming import load_join_kernels
 
 if __name__ == "__main__":
-    streamjoin.spark.tasks.warm_up()
+    load_join_kernels()
     gc.collect()
     gc.freeze()
     pyspark.daemon.manager()

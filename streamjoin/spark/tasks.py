@@ -19,11 +19,9 @@ from streamjoin.engine.feeding import Feeding
 from streamjoin.engine.router import Router, Sending, announced
 from streamjoin.engine.slot import SlotStep
 from streamjoin.flow.punctuation import HEARTBEAT, Punctuation, drain_punctuation
-from streamjoin.index import kernels
 from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.intake.intake import Intake, Piece
-from streamjoin.operators.aggregate import exact
 from streamjoin.plan.hearing import hearing
 from streamjoin.plan.stages import Flow, entry_of, stages_of
 from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
@@ -39,21 +37,6 @@ from streamjoin.spec.job import Job
 from streamjoin.state.store import StateStore
 
 REPORT_SCHEMA = "report string"
-
-
-def warm_up() -> None:
-    """Load every kernel, so that workers forked from this process have them compiled."""
-    one = np.zeros(1, np.int64)
-    kernels.mix(one)
-    kernels.radix_order(one, one)
-    kernels.is_sorted(one)
-    kernels.hash_bytes(np.zeros(2, np.int64), np.zeros(1, np.uint8))
-    exact.warm_up()
-    empty = np.zeros(0, np.int64)
-    for cells, window in ((one, np.zeros(2, np.int64)), (empty, empty)):
-        kernels.probe_segment(
-            cells, one, empty, np.array([0, 0, 1]), one, cells, one, one, one, window, np.zeros(6, np.int64), one, one
-        )
 
 
 def read_piece(job: Job, stream: int, read: Read, now_us: int) -> Iterator[pa.RecordBatch]:

@@ -15,6 +15,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from backend import apart
+from streamjoin.index import kernels
 
 pytestmark = pytest.mark.slow
 
@@ -101,3 +102,19 @@ def test_one_user_leaves_places_for_others(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_a_look_finds_and_what_it_raises_comes_back() -> None:
     assert apart.bounded(None, divmod, 7, 2) == (3, 1)
+
+
+def test_what_nobody_foresaw_is_a_fault_of_ours_and_not_too_much_memory() -> None:
+    with pytest.raises(RuntimeError, match="status 1"):
+        apart.bounded(None, divmod, 7, 0)
+
+
+def test_a_look_finds_kernels_loaded_and_what_others_allocated_is_not_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 20.0)
+    assert apart.bounded(None, what_is_there, apart.MEMORY_BYTES - (64 << 20)) == (True, "system")
+
+
+def what_is_there(size: int) -> tuple[bool, str]:
+    """In the process of a look: whether kernels are loaded, and by what Arrow allocates."""
+    held = bytearray(size)
+    return bool(held) and "dispatcher" in vars(kernels.mix), pa.default_memory_pool().backend_name

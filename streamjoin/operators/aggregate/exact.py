@@ -329,7 +329,7 @@ def variances(
 
 
 def warm_up() -> None:
-    """Load every kernel; see `spark/tasks.py`."""
+    """Load every kernel; see `streamjoin/warming.py`."""
     one, starts, order = np.ones(1), np.array([0, 1], np.int64), np.zeros(1, np.int64)
     codes, spans = sum_values(one, order, starts)
     sums, sum_offsets = sum_codes(codes, spans, order, starts)
