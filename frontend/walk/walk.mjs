@@ -17,6 +17,8 @@ const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 /** What a walk knows while it goes: where, in which theme, and what was wrong so far. */
 export class Walk {
   findings = [];
+  /** What was answered where a request was refused; printed with the findings. */
+  problems = [];
   /** Parts of the addresses of what was deleted: a poll that is on its way then finds nothing. */
   gone = [];
   scheme = ACTS_IN;
@@ -40,7 +42,9 @@ export class Walk {
     page.on('pageerror', (error) => this.expect(false, error.stack));
     page.on('response', (response) => {
       const [status, url] = [response.status(), response.url()];
-      this.expect(status < 400 || (status === 404 && isGone(url)), `${status} ${url}`);
+      const isExpected = status < 400 || (status === 404 && isGone(url));
+      this.expect(isExpected, `${status} ${url}`);
+      if (!isExpected) response.text().then((text) => this.problems.push(`${url}: ${text}`), () => undefined);
     });
     let sockets = 0;
     page.on('websocket', (socket) => {
@@ -133,7 +137,8 @@ export async function takeWalk(steps) {
   } finally {
     await browser.close();
   }
-  for (const finding of walk.findings) console.error(finding);
+  const said = walk.findings.length === 0 ? [] : walk.problems;
+  for (const line of [...walk.findings, ...said]) console.error(line);
   console.log(walk.findings.length === 0 ? 'nothing is wrong' : `${walk.findings.length} findings`);
   process.exit(walk.findings.length === 0 ? 0 : 1);
 }
