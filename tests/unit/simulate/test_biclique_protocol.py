@@ -35,10 +35,18 @@ SIGNAL_US = 10_000
 UNORDERED = Protections(ordered=False)
 PAIR = spread(["R0"], ["S0"], ([], []))
 """One unit a side."""
-WRONG, FEW, MANY = range(20), range(50), range(2000)
+WRONG, FEW, SOME, MANY = range(20), range(50), range(500), range(2000)
 
 few_and_many = pytest.mark.parametrize(
     "seeds", [pytest.param(FEW, id="50"), pytest.param(MANY, id="2000", marks=pytest.mark.slow)]
+)
+few_and_some = pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(FEW, id="50"),
+        pytest.param(SOME, id="500", marks=pytest.mark.slow),
+        pytest.param(MANY, id="2000", marks=pytest.mark.soak),
+    ],
 )
 
 
@@ -374,7 +382,7 @@ def spoiled(seed: int, *kinds: str) -> Faults:
     return faults
 
 
-@few_and_many
+@few_and_some
 def test_repeated_and_swapped_messages_change_nothing(seeds: range) -> None:
     for seed in seeds:
         cluster = run_seed(seed, faults=spoiled(seed, "repeat", "overtake"))
@@ -538,7 +546,7 @@ def run_changes(seed: int, protections: Protections = PROTECTED) -> Cluster:
     return cluster
 
 
-@few_and_many
+@few_and_some
 def test_units_and_dispatchers_come_and_go_at_one_stamp(seeds: range) -> None:
     for seed in seeds:
         cluster = run_changes(seed)
@@ -629,7 +637,7 @@ COVERED_US = DELAY_US + SKEW_US + 46
 """From the shuffler to the dispatcher, the skew, and a us for each tuple and signal that may push a clock."""
 
 
-@few_and_many
+@few_and_some
 def test_windows_are_exact_with_the_delay_covered(seeds: range) -> None:
     shrank = 0
     for seed in seeds:
@@ -779,7 +787,7 @@ def run_crashes(seed: int) -> Cluster:
     return cluster
 
 
-@few_and_many
+@few_and_some
 def test_crashes_and_losses_under_any_schedule(seeds: range) -> None:
     for seed in seeds:
         cluster = run_crashes(seed)
@@ -807,7 +815,7 @@ def test_messages_that_are_called_safe_at_receipt_are_missing_after_a_crash() ->
     assert missing > 0
 
 
-@few_and_many
+@few_and_some
 def test_lost_messages_are_sent_again(seeds: range) -> None:
     for seed in seeds:
         cluster, arrivals = backed_up(Shuffled(seed), faults=spoiled(seed, "lose"))

@@ -97,7 +97,9 @@ def changed(
 CHANGES = [["add"], ["remove"], ["remove", "remove"], ["add", "remove", "remove", "add"], ["remove", "add", "add"]]
 
 
-@pytest.mark.parametrize("seeds", [8, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seeds", [8, pytest.param(100, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize("changes", CHANGES, ids=",".join)
 def test_workers_come_and_go_exactly(changes: list[str], seeds: int) -> None:
     for seed in range(seeds):
@@ -211,7 +213,9 @@ def complete(results: Results, number: int, collected: int, due: dict[int, set[A
     return due[number] <= set(results.pairs[:collected])
 
 
-@pytest.mark.parametrize("seeds", [20, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seeds", [20, pytest.param(250, marks=pytest.mark.slow), pytest.param(1_000, marks=pytest.mark.soak)]
+)
 def test_a_commit_has_every_earlier_pair(seeds: int) -> None:
     for seed in range(seeds):
         chain, due = committed(seed)
