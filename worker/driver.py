@@ -71,7 +71,7 @@ def drive(settings: Settings, job_id: str, generation: int, warm: Warm | None = 
         if warm is None:  # else it is done already
             end_with_platform(keeper.die)
         job = keeper.enter()
-        if warm is not None and not warm.fits(settings, job.spec):
+        if warm is not None and not warm.fits(settings, job.spec.run):
             warm.start_cold(job_id, generation)
     except LeaseLostError as lost:
         _log.error("%s", lost)
@@ -121,7 +121,7 @@ def run(
     """
     # The engine takes seconds to import, and a lease must be entered before.
     from backend.jobs.inputs import inputs_of, secrets_of
-    from backend.jobs.joinfile import check_places, join_file, until_end
+    from backend.jobs.joinfile import check_places, join_file
     from backend.jobs.limits import check_limits
     from backend.results.memory import recent_for
     from streamjoin.explain.stages import stage_inputs
@@ -134,7 +134,7 @@ def run(
     from streamjoin.spec.outputs import store_sink
     from streamjoin.spec.prepare import bind, bounded_names
 
-    ends = until_end(job)
+    ends = job.spec.until_end
     with catalog.read() as reading:
         secrets = secrets_of(settings, reading, job.streams)
     try:

@@ -51,7 +51,7 @@ def launch(settings: Settings, catalog: Catalog, job_id: str, generation: int, h
         left = processes.kill_all(partial(processes.members, settings.data, job_id, below=gone))
         if left:
             raise OSError(f"processes {left} of an earlier generation cannot be ended")
-        pid = start(settings, job_id, generation, waiting.key_of(run_of(settings, spec), settings.spark_master))
+        pid = start(settings, job_id, generation, waiting.key_of(run_of(settings, spec.run), settings.spark_master))
     except OSError as failure:
         with catalog.begin() as session:
             leases.end(session, job_id, generation)

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -105,9 +106,13 @@ class Warm:
             log_to(self._session, log)
         return self._session
 
-    def fits(self, settings: Settings, spec: dict[str, Any]) -> bool:
-        """Whether a job may run in this session."""
-        return key_of(run_of(settings, spec), settings.spark_master) == self.key
+    def fits(self, settings: Settings, run: Mapping[str, Any]) -> bool:
+        """Whether a job may run in this session.
+
+        Args:
+            run: what it says there.
+        """
+        return key_of(run_of(settings, run), settings.spark_master) == self.key
 
     def end(self, why: str) -> NoReturn:
         """End with all that was started."""

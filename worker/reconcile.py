@@ -292,7 +292,7 @@ def _drop_results(settings: Settings, job: Job) -> None:
         spec = result_spec(settings, job)
     except InputError as wrong:
         # Without a launch there are none, and an embedded store goes with the job's folder.
-        if job.generation and (job.spec.get("results") or {}).get("store") not in (None, "sqlite"):
+        if job.generation and job.spec.store not in (None, "sqlite"):
             raise StoreError(f"its store cannot be opened any more: {wrong}") from None
         _log.info("job %s has no results to remove: %s", job.id, wrong)
         return

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from backend.apart import bounded
 from backend.api.job_shapes import Draft, spec_of
 from backend.auth.actor import Viewer
+from backend.catalog.jobspec import JobSpec
 from backend.columns import Column, columns_of
 from backend.context import InContext
 from backend.jobs import service
@@ -61,7 +62,7 @@ def explain_job(context: InContext, actor: Viewer, body: Draft) -> Explanation:
     return bounded(actor.id, _explained, context.settings, spec_of(body), inputs)
 
 
-def _explained(settings: Settings, spec: dict[str, Any], inputs: Inputs) -> Explanation:
+def _explained(settings: Settings, spec: JobSpec, inputs: Inputs) -> Explanation:
     bound = service.bound_draft(settings, spec, inputs)
     found = explain(bound)
     return Explanation(plan=found.to_json(), text=str(found), columns=_columns(bound))

@@ -38,9 +38,9 @@ def list_revisions(context: InContext, actor: Viewer, id: str) -> Page[Revision]
     return Page(
         data=[
             Revision(
-                version=row.version, query=row.spec["query"], queries=row.spec.get("queries") or {},
-                operator=row.spec.get("operator") or {},
-                results=row.spec.get("results") or {}, run=row.spec.get("run") or {}, until=iso(row.created_at_us),
+                version=row.version, query=row.spec.query, queries=row.spec.queries,
+                operator=row.spec.operator,
+                results=row.spec.results, run=row.spec.run, until=iso(row.created_at_us),
             )
             for row in rows
         ],

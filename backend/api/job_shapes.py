@@ -13,6 +13,7 @@ from backend.api.sections import OperatorIn, ResultsIn, RunIn
 from backend.api.shapes import Body, iso, with_example
 from backend.catalog import lifecycle
 from backend.catalog.events import FIRST_BATCH
+from backend.catalog.jobspec import SECTIONS, JobSpec
 from backend.catalog.models import Event, Job, Lease
 from backend.jobs.change import Change
 from backend.jobs.joinfile import check_spec
@@ -179,14 +180,13 @@ class Revision(BaseModel):
     until: str | None
 
 
-def spec_of(body: Draft) -> dict[str, Any]:
+def spec_of(body: Draft) -> JobSpec:
     """What a job of this draft is to be.
 
     Raises:
         Problem: a section is wrong.
     """
-    spec = {"query": body.query, "operator": body.operator or {"name": "auto"}, "results": body.results or {},
-            "run": body.run or {}, **body.model_dump(include={"queries"}, exclude_defaults=True)}  # fmt: skip
+    spec = JobSpec.of(body.model_dump(include=set(SECTIONS), exclude_none=True))
     check_spec(spec)
     return spec
 
@@ -224,10 +224,10 @@ def job_shape(job: Job, ran: Ran) -> JobOut:
     )  # fmt: skip
     last_start = start and Start(at=iso(start.at_us), **start.data)
     return JobOut(
-        id=job.id, name=job.name, version=job.version, query=job.spec["query"],
-        queries=job.spec.get("queries") or {}, streams=sorted(job.streams),
-        relations=sorted(job.relations), operator=job.spec.get("operator") or {},
-        results=job.spec.get("results") or {}, run=job.spec.get("run") or {},
+        id=job.id, name=job.name, version=job.version, query=job.spec.query,
+        queries=job.spec.queries, streams=sorted(job.streams),
+        relations=sorted(job.relations), operator=job.spec.operator,
+        results=job.spec.results, run=job.spec.run,
         wanted=job.wanted, wanted_since=iso(job.wanted_since_us), observed=job.observed,
         observed_since=iso(job.observed_since_us), phase=lifecycle.phase(job.wanted, job.observed), reason=job.reason,
         generation=job.generation, failures=job.failures, last_run=last_run, last_start=last_start,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from sqlalchemy import func, select
@@ -28,6 +27,7 @@ from backend.auth.actor import Actor, Operator, Viewer, may_change, owned
 from backend.catalog import lifecycle
 from backend.catalog.events import record
 from backend.catalog.ids import new_id, now_us
+from backend.catalog.jobspec import SECTIONS, JobSpec
 from backend.catalog.models import Job
 from backend.context import Context, InContext
 from backend.idempotency import done_once
@@ -198,13 +198,12 @@ def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale, if_
     check_limits(context.settings, body.slots, 0)
 
     def rescale(session: Session, job: Job) -> None:
-        spec = {**job.spec, "run": {**(job.spec.get("run") or {}), "slots": body.slots}}
-        service.change(session, job, spec, inputs_of(job), anew=False, actor_id=actor.id)
+        service.change(session, job, job.spec.with_slots(body.slots), inputs_of(job), anew=False, actor_id=actor.id)
 
     return _act(context, actor, id, if_match, rescale)
 
 
-def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, dict[str, Any], Inputs]:
+def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, JobSpec, Inputs]:
     """A job, and what it is to be, which could be started."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
@@ -218,18 +217,13 @@ def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, dict[str,
     return job, spec, inputs
 
 
-def _definition(session: Session, job: Job, body: JobChange) -> tuple[dict[str, Any], Inputs]:
-    given = body.model_dump(include=set(service.SECTIONS), exclude_none=True)
-    spec = {**job.spec, **given}
-    if body.queries is not None:
-        spec["queries"] = {**(job.spec.get("queries") or {}), **given["queries"]}
-    if (store := (job.spec.get("results") or {}).get("store")) is not None:
-        spec["results"] = {"store": store, **(spec["results"] or {})}
+def _definition(session: Session, job: Job, body: JobChange) -> tuple[JobSpec, Inputs]:
+    spec = job.spec.changed(body.model_dump(include=set(SECTIONS), exclude_none=True))
     check_spec(spec)
     if body.query is not None and not body.refresh_streams:
         return spec, service.entries(session, body.query, None).as_in(inputs_of(job))
     if body.refresh_streams:
-        return spec, service.entries(session, spec["query"], None)
+        return spec, service.entries(session, spec.query, None)
     return spec, inputs_of(job)
 
 

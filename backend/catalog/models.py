@@ -19,12 +19,19 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from backend.catalog.ids import now_us
+from backend.catalog.jobspec import JobSpec, JobSpecColumn
 
 
 class Base(DeclarativeBase):
     """All tables."""
 
-    type_annotation_map: ClassVar = {dict[str, Any]: JSON, bytes: LargeBinary, int: BigInteger, bool: Boolean}
+    type_annotation_map: ClassVar = {
+        dict[str, Any]: JSON,
+        JobSpec: JobSpecColumn,
+        bytes: LargeBinary,
+        int: BigInteger,
+        bool: Boolean,
+    }
 
 
 class User(Base):
@@ -132,7 +139,7 @@ class Job(Base):
     name: Mapped[str] = mapped_column(String(100), unique=True)
     owner_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     version: Mapped[int] = mapped_column(Integer, default=1)
-    spec: Mapped[dict[str, Any]]
+    spec: Mapped[JobSpec]
     streams: Mapped[dict[str, Any]]
     relations: Mapped[dict[str, Any]] = mapped_column(default=dict)
     wanted: Mapped[str] = mapped_column(String(20), default="stopped")
@@ -159,7 +166,7 @@ class Job(Base):
     @property
     def queries(self) -> tuple[str, ...]:
         """Names of all queries there ever were; that of its own query is empty."""
-        return ("", *(self.spec.get("queries") or {}))
+        return ("", *self.spec.queries)
 
 
 def results_name(job_id: str, incarnation: int, query: str = "") -> str:
@@ -178,7 +185,7 @@ class JobRevision(Base):
     __tablename__ = "job_revisions"
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
     version: Mapped[int] = mapped_column(Integer, primary_key=True)
-    spec: Mapped[dict[str, Any]]
+    spec: Mapped[JobSpec]
     streams: Mapped[dict[str, Any]]
     relations: Mapped[dict[str, Any]] = mapped_column(default=dict)
     created_at_us: Mapped[int] = mapped_column(default=now_us)

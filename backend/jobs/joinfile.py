@@ -10,6 +10,7 @@ import pyarrow as pa
 from backend.apart import bounded, is_apart
 from backend.auth.hosts import check_client, check_place
 from backend.catalog import models
+from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import results_name
 from backend.jobs.inputs import Inputs, inputs_of
 from backend.jobs.runs import run_of
@@ -34,21 +35,21 @@ OWN = "main"
 _FOR_ALL = ("retain", "snapshot")
 
 
-def check_spec(spec: Mapping[str, Any]) -> None:
+def check_spec(spec: JobSpec) -> None:
     """Refuse what a job may not set.
 
     Raises:
         InputError: names the field.
     """
-    for section, allowed in (("run", RUN_FIELDS), ("results", RESULT_FIELDS)):
-        for field in spec.get(section) or {}:
+    for section, given, allowed in (("run", spec.run, RUN_FIELDS), ("results", spec.results, RESULT_FIELDS)):
+        for field in given:
             if field not in allowed:
                 raise InputError(
                     f"is set by the platform, or unknown; a job sets {', '.join(allowed)}", field=f"{section}.{field}"
                 )
-    if OWN in (spec.get("queries") or {}):
+    if OWN in spec.queries:
         raise InputError(f"is what the job's own query is called; take another name than {OWN}", field=f"queries.{OWN}")
-    if not isinstance((spec.get("run") or {}).get("until_end", False), bool):
+    if not isinstance(spec.run.get("until_end", False), bool):
         raise InputError("is true or false", field="run.until_end")
 
 
@@ -94,9 +95,7 @@ def join_file(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping
     return _parse(settings, job.id, job.spec, inputs_of(job), secrets, store, job.incarnation)
 
 
-def draft_file(
-    settings: Settings, spec: Mapping[str, Any], inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]
-) -> JoinFile:
+def draft_file(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]) -> JoinFile:
     """The join file of a job that is not there yet, for looking at its query and costs, and at what it keeps.
 
     Its store is one that every platform has, so that a draft is refused for what it keeps, and not for where.
@@ -113,25 +112,19 @@ def result_spec(settings: Settings, job: models.Job) -> StoreSpec:
     return store_spec(file.of(OWN) if file.queries else file)
 
 
-def with_store(settings: Settings, job: models.Job) -> dict[str, Any]:
+def with_store(settings: Settings, job: models.Job) -> JobSpec:
     """The spec of a new job with its store named: it stays there, whatever the platform is set to later.
 
     Raises:
         InputError: the query is wrong; the message names the place.
     """
-    store = _store_kind(settings, job.spec, inputs_of(job), job.id)
-    return {**job.spec, "results": {**(job.spec.get("results") or {}), "store": store}}
-
-
-def until_end(job: models.Job) -> bool:
-    """Whether the job ends when its streams do."""
-    return bool((job.spec.get("run") or {}).get("until_end"))
+    return job.spec.with_store(_store_kind(settings, job.spec, inputs_of(job), job.id))
 
 
 def _parse(
     settings: Settings,
     job_id: str,
-    spec: Mapping[str, Any],
+    spec: JobSpec,
     inputs: Inputs,
     secrets: Mapping[str, Mapping[str, Any]],
     store: str | None,
@@ -139,15 +132,15 @@ def _parse(
 ) -> JoinFile:
     check_spec(spec)
     folder = settings.job_folder(job_id)
-    kept = {name: value for name, value in (spec.get("results") or {}).items() if name != "store"}
+    kept = {name: value for name, value in spec.results.items() if name != "store"}
     results: dict[str, Any] = {"discard": True}
     if store is not None:
         results = {**_store(settings, store), "job": results_name(job_id, incarnation), **kept}
-    asked: dict[str, Any] = {"query": spec.get("query"), "results": results}
-    if others := spec.get("queries"):
+    asked: dict[str, Any] = {"query": spec.query, "results": results}
+    if spec.queries:
         asked = {"queries": {OWN: asked}}
         shared = {name: value for name, value in results.items() if name not in kept or name in _FOR_ALL}
-        for name, query in others.items():
+        for name, query in spec.queries.items():
             place = {"job": results_name(job_id, incarnation, name)} if store is not None else {}
             asked["queries"][name] = {**query, "results": {**shared, **place}}
     content = {
@@ -157,8 +150,8 @@ def _parse(
         },
         "relations": {name: resolved(settings, entry) for name, entry in inputs.relations.items()},
         **asked,
-        "operator": spec.get("operator") or {"name": "auto"},
-        "run": {**run_of(settings, spec), "checkpoint": str(settings.checkpoint_folder(job_id, incarnation))},
+        "operator": dict(spec.operator),
+        "run": {**run_of(settings, spec.run), "checkpoint": str(settings.checkpoint_folder(job_id, incarnation))},
     }
     return of_content(content, base=folder, name=job_id)
 
@@ -168,11 +161,11 @@ def _with_secrets(entry: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[
     return {**shown, "client": {**entry.get("client", {}), **secrets}} if secrets else shown
 
 
-def _store_kind(settings: Settings, spec: Mapping[str, Any], inputs: Inputs, job_id: str) -> str:
+def _store_kind(settings: Settings, spec: JobSpec, inputs: Inputs, job_id: str) -> str:
     """Which store keeps the results: ordered keys for ranges, hashed ones for equalities (ESJ, materialisation)."""
-    wanted = (spec.get("results") or {}).get("store") or settings.result_store
+    wanted = spec.store or settings.result_store
     if wanted != "auto":
-        return str(wanted)
+        return wanted
     plan = bound_apart(_parse(settings, job_id, spec, inputs, {}, None)).plan
     return "cassandra" if plan.predicate.equalities else "hbase"
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from backend.apart import bounded
+from backend.catalog.jobspec import JobSpec
 from backend.cells import table_cells
 from backend.columns import Column, columns_of
 from backend.context import Context
@@ -65,7 +66,7 @@ class PreviewOut(BaseModel):
 
 
 def previewed(
-    context: Context, spec: Mapping[str, Any], inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]],
+    context: Context, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]],
     actor: str | None,
 ) -> PreviewOut:  # fmt: skip
     """Make a preview of a job that need not exist, in a process of its own.
@@ -81,9 +82,7 @@ def previewed(
         return bounded(actor, _made, context.settings, spec, inputs, secrets)
 
 
-def _made(
-    settings: Settings, spec: Mapping[str, Any], inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]
-) -> PreviewOut:
+def _made(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]) -> PreviewOut:
     bound = bound_draft(settings, spec, inputs, secrets)
     try:
         return _shape(preview(bound))

@@ -8,9 +8,9 @@ from typing import Any
 from backend.settings import Settings
 
 
-def run_of(settings: Settings, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The section `run` of a job's join file, but for its checkpoint."""
-    asked = {name: value for name, value in (spec.get("run") or {}).items() if name != "until_end"}
+def run_of(settings: Settings, run: Mapping[str, Any]) -> dict[str, Any]:
+    """The section `run` of a join file, but for its checkpoint, of what a job says there."""
+    asked = {name: value for name, value in run.items() if name != "until_end"}
     return {
         "slots": settings.job_slots,
         "driver_memory": settings.driver_memory_mib,

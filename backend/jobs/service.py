@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from backend.catalog import lifecycle
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
+from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job, JobRevision, Registered, Relation, Stream
 from backend.jobs.change import Change, diff
 from backend.jobs.inputs import Inputs, inputs_of
@@ -22,8 +23,6 @@ from backend.settings import Settings
 from streamjoin.errors import StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
 from streamjoin.spec.prepare import Bound
-
-SECTIONS = ("query", "queries", "operator", "results", "run")
 
 
 def find_job(session: Session, id_or_name: str) -> Job:
@@ -70,17 +69,17 @@ def _registered(session: Session, table: type[Row], names: Iterable[str]) -> dic
     return {row.name.lower(): row for row in found}
 
 
-def definition(spec: Mapping[str, Any], inputs: Inputs) -> dict[str, Any]:
+def definition(spec: JobSpec, inputs: Inputs) -> dict[str, Any]:
     """What `diff` compares."""
     return {
-        **{section: spec.get(section) for section in SECTIONS},
+        **spec.to_json(),
         "streams": dict(inputs.streams),
         "relations": dict(inputs.relations),
     }
 
 
 def bound_draft(
-    settings: Settings, spec: Mapping[str, Any], inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]] | None = None
+    settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Bound:
     """Bind a job that need not exist.
 
@@ -147,14 +146,14 @@ def ask_restart(job: Job) -> None:
 
 
 def change(
-    session: Session, job: Job, spec: Mapping[str, Any], inputs: Inputs, *, anew: bool,
+    session: Session, job: Job, spec: JobSpec, inputs: Inputs, *, anew: bool,
     actor_id: str | None,
 ) -> list[Change]:  # fmt: skip
     """Give a job another definition, as a new version; a running job restarts with it at a batch boundary."""
     changes = diff(definition(job.spec, inputs_of(job)), definition(spec, inputs))
     session.add(JobRevision(job_id=job.id, version=job.version, spec=job.spec, streams=job.streams,
                             relations=job.relations))  # fmt: skip
-    job.spec, job.streams, job.relations = dict(spec), dict(inputs.streams), dict(inputs.relations)
+    job.spec, job.streams, job.relations = spec, dict(inputs.streams), dict(inputs.relations)
     ask_restart(job)
     job.version += 1
     job.updated_at_us = now_us()

@@ -14,6 +14,7 @@ from backend.api import live, queries, snapshots
 from backend.app import create_app
 from backend.catalog.database import Catalog
 from backend.catalog.ids import new_id
+from backend.catalog.jobspec import JobSpec
 from backend.catalog.migrate import migrate
 from backend.catalog.models import Job
 from backend.jobs.joinfile import result_spec
@@ -44,7 +45,7 @@ def add_job(catalog: Catalog, name: str = "matches", wanted: str = "running") ->
     job = Job(
         id=new_id("job"),
         name=name,
-        spec={"query": "SELECT a.price FROM a JOIN b ON a.auction = b.auction AND a.ts WITHIN 1 SECOND OF b.ts"},
+        spec=JobSpec("SELECT a.price FROM a JOIN b ON a.auction = b.auction AND a.ts WITHIN 1 SECOND OF b.ts"),
         streams={"a": ENTRY, "b": ENTRY},
         wanted=wanted,
         observed="running",

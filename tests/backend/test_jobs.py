@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -441,11 +442,11 @@ def test_results_go_where_the_kind_of_query_wants_them(app: FastAPI, api: TestCl
     changed = api.patch(f"/api/v1/jobs/{job.id}", json={"results": {"retain": "1h"}}, headers={"If-Match": '"1"'})
     assert changed.status_code == 200, changed.text
     assert changed.json()["results"] == {"store": "sqlite", "retain": "1h"}
-    job.spec = {**job.spec, "results": {}}
+    job.spec = replace(job.spec, results={})
     assert join_file(both, job, {}).results.store == "cassandra"
-    assert with_store(both, job)["results"] == {"store": "cassandra"}
-    job.spec = {**job.spec, "query": QUERY.replace("auctions.id = bids.auction AND ", "")}
+    assert with_store(both, job).results == {"store": "cassandra"}
+    job.spec = replace(job.spec, query=QUERY.replace("auctions.id = bids.auction AND ", ""))
     assert join_file(both, job, {}).results.store == "hbase"
-    job.spec = {**job.spec, "results": {"store": "nowhere"}}
+    job.spec = job.spec.with_store("nowhere")
     with pytest.raises(InputError, match="sqlite"):
         join_file(both, job, {})

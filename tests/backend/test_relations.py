@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -14,6 +15,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 
+from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job
 from backend.context import Context
 from backend.jobs import service
@@ -309,9 +311,9 @@ def test_a_job_s_join_file_has_the_relations_that_its_query_names(
     with app.state.context.catalog.read() as session:
         inputs = service.entries(session, SEMI_STREAM, None)
     assert inputs == Inputs({"bids": BIDS}, {"customers": spec})
-    file = draft_file(settings, {"query": SEMI_STREAM}, inputs, {})
+    file = draft_file(settings, JobSpec(SEMI_STREAM), inputs, {})
     assert {name: relation.path for name, relation in file.relations.items()} == {"customers": spec["path"]}
-    job = Job(id="job_1", spec={"query": SEMI_STREAM, "results": {"store": "sqlite"}}, streams={"bids": BIDS},
+    job = Job(id="job_1", spec=JobSpec(SEMI_STREAM, results={"store": "sqlite"}), streams={"bids": BIDS},
               relations={"customers": spec}, incarnation=0)  # fmt: skip
     assert list(join_file(settings, job, {}).relations) == ["customers"]
     with pytest.raises(Problem, match="STREAMJOIN_ALLOWED_PATHS"):
@@ -350,7 +352,7 @@ def test_a_change_of_a_job_takes_relations_over_when_it_is_asked_to(
     old = {**spec, "schema": {"id": "int64"}}
     with app.state.context.catalog.begin() as session:
         job = service.find_job(session, "j")
-        service.change(session, job, {**job.spec, "query": SEMI_STREAM}, Inputs(job.streams, {"customers": old}),
+        service.change(session, job, replace(job.spec, query=SEMI_STREAM), Inputs(job.streams, {"customers": old}),
                        anew=True, actor_id=None)  # fmt: skip
         assert inputs_of(job) == Inputs({"bids": BIDS}, {"customers": old})
 

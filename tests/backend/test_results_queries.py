@@ -315,7 +315,7 @@ def test_snapshots_can_be_listed_while_a_job_is_changed(api: TestClient, context
     for incarnation, want in ((0, [first]), (1, [])):
         with context.catalog.begin() as session:
             changed = session.get_one(Job, job.id)
-            changed.spec = {**changed.spec, "run": {"slots": 1 + incarnation}}
+            changed.spec = changed.spec.with_slots(1 + incarnation)
             changed.incarnation, changed.version = incarnation, changed.version + 1
         time.sleep(KNOWN_S)
         assert listed() == want

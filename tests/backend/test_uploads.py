@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from backend.auth.actor import ROLES
+from backend.catalog.jobspec import JobSpec
 from backend.jobs.inputs import Inputs
 from backend.jobs.joinfile import draft_file
 from backend.settings import Settings
@@ -84,7 +85,7 @@ def test_the_join_file_of_a_job_names_the_file_itself(api: TestClient, settings:
     entries = {name: {**CSV, "path": "upload:orders.csv"} for name in ("a", "b")}
     relation = {"names": {"source": "csv", "path": "upload:*.csv"}}
     query = "SELECT ONLINE a.id FROM a, b WHERE a.id = b.id WITHIN 10 SECONDS"
-    file = draft_file(settings, {"query": query}, Inputs(entries, relation), {})
+    file = draft_file(settings, JobSpec(query), Inputs(entries, relation), {})
     assert file.streams["a"].path == str(settings.data.absolute() / "uploads" / "orders.csv")
     assert file.relations["names"].path == str(settings.data.absolute() / "uploads" / "*.csv")
     assert entries["a"]["path"] == "upload:orders.csv"

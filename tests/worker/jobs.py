@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from backend.catalog.database import Catalog
 from backend.catalog.ids import new_id, now_us
+from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Event, Job, Lease, Report
 from backend.jobs.joinfile import result_spec
 from backend.settings import Settings
@@ -80,12 +81,12 @@ def results(settings: Settings, job: Job, query: str = "") -> Counter[tuple[int,
         store.close()
 
 
-SPEC: dict[str, Any] = {
-    "query": "SELECT ONLINE auction.id AS auction, bid.price AS price, bid.bidder AS bidder FROM auction, bid "
+SPEC = JobSpec(
+    "SELECT ONLINE auction.id AS auction, bid.price AS price, bid.bidder AS bidder FROM auction, bid "
     f"WHERE auction.id = bid.auction WITHIN {WINDOW_S} SECONDS",
-    "operator": {"name": "biclique", "routing": "hash", "r_units": 2, "s_units": 2},
-    "run": {"slots": 2},
-}
+    operator={"name": "biclique", "routing": "hash", "r_units": 2, "s_units": 2},
+    run={"slots": 2},
+)
 """Auctions and the bids on them."""
 
 

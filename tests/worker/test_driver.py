@@ -6,6 +6,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def wait_gone(platform: Workers, job: str) -> None:
 
 def test_a_job_of_streams_that_end_is_exact_and_stopped_then(platform: Workers) -> None:
     given = streams(20)
-    job = begin(platform, streams=given, spec={**SPEC, "run": {"slots": 2, "until_end": True}})
+    job = begin(platform, streams=given, spec=replace(SPEC, run={"slots": 2, "until_end": True}))
     platform.wait_observed(job, "stopped", within_s=START_S_MAX)
     wait_gone(platform, job)
     seen, lease = job_of(platform.catalog, job), lease_of(platform.catalog, job)
@@ -89,7 +90,7 @@ def test_a_job_of_streams_that_end_is_exact_and_stopped_then(platform: Workers) 
 
 
 def test_a_job_that_is_wrong_fails_with_the_place_of_the_mistake(platform: Workers) -> None:
-    job = begin(platform, spec={**SPEC, "query": SPEC["query"].replace("bid.price", "bid.prize")})
+    job = begin(platform, spec=replace(SPEC, query=SPEC.query.replace("bid.price", "bid.prize")))
     platform.wait_observed(job, "failed", within_s=START_S_MAX)
     wait_gone(platform, job)
     seen = job_of(platform.catalog, job)
@@ -101,7 +102,7 @@ def test_a_job_that_is_wrong_fails_with_the_place_of_the_mistake(platform: Worke
 def test_a_live_job_stops_and_goes_on_exactly_with_a_query_more_and_one_less(platform: Workers) -> None:
     """By what the API writes: a new version of the job, which the next driver runs."""
     given = streams(60)
-    cheap = SPEC["query"].replace(" WITHIN", " AND bid.price < 1000000 WITHIN")
+    cheap = SPEC.query.replace(" WITHIN", " AND bid.price < 1000000 WITHIN")
     job = begin(platform, streams=given)
     platform.wait_observed(job, "running", within_s=START_S_MAX)
     assert comes_true(lambda: results(platform.settings, job_of(platform.catalog, job)).total() > 0, 60)
@@ -114,7 +115,7 @@ def test_a_live_job_stops_and_goes_on_exactly_with_a_query_more_and_one_less(pla
             ask_to_stop(generation - 1)
         platform.wait_observed(job, "stopped", within_s=60)
         wait_gone(platform, job)
-        change(platform.catalog, job, spec={**SPEC, "queries": queries}, version=generation)
+        change(platform.catalog, job, spec=replace(SPEC, queries=queries), version=generation)
         assert launch.launch(platform.settings, platform.catalog, job, generation, host_name())
         platform.wait_observed(job, "running", within_s=START_S_MAX)
 
@@ -176,7 +177,7 @@ def test_a_job_in_a_driver_that_waited_is_exact_and_ends_with_it(platform: Worke
             assert comes_true(lambda: any(folder.glob(f"*{WAITS}")), START_S_MAX)
             if is_ready:
                 assert comes_true(lambda: any(folder.glob("*.ready")), START_S_MAX), pool.log.read_text()
-            job = begin(platform, streams=given, spec={**SPEC, "run": {"until_end": True}})
+            job = begin(platform, streams=given, spec=replace(SPEC, run={"until_end": True}))
             assert lease_of(platform.catalog, job).pid == pid  # type: ignore[union-attr]
             platform.wait_observed(job, "stopped", within_s=START_S_MAX)
             assert job_of(platform.catalog, job).reason == "reached the end"
@@ -200,7 +201,7 @@ def test_a_job_of_three_streams_is_exact_and_reports_each_stage(platform: Worker
         "SELECT ONLINE auction.id AS auction, bid.price AS price, bid.bidder AS bidder FROM auction "
         f"JOIN bid ON auction.id = bid.auction JOIN person ON bid.bidder = person.id WITHIN {WINDOW_S} SECONDS"
     )
-    spec = {**SPEC, "query": query, "run": {"slots": 2, "until_end": True}}
+    spec = replace(SPEC, query=query, run={"slots": 2, "until_end": True})
     job = begin(platform, streams={**given, "person": people}, spec=spec)
     platform.wait_observed(job, "stopped", within_s=START_S_MAX)
     wait_gone(platform, job)
@@ -223,7 +224,7 @@ def test_a_job_of_three_streams_is_exact_and_reports_each_stage(platform: Worker
 def test_a_job_that_counts_one_stream_by_windows_is_exact(platform: Workers) -> None:
     given = {"bid": streams(20)["bid"]}
     query = "SELECT ONLINE auction, COUNT(*) AS n FROM bid GROUP BY auction, TUMBLE(5 SECONDS)"
-    spec = {**SPEC, "query": query, "operator": {"name": "auto"}, "run": {"slots": 2, "until_end": True}}
+    spec = replace(SPEC, query=query, operator={"name": "auto"}, run={"slots": 2, "until_end": True})
     job = begin(platform, streams=given, spec=spec)
     platform.wait_observed(job, "stopped", within_s=START_S_MAX)
     wait_gone(platform, job)

@@ -350,7 +350,7 @@ def test_a_job_whose_store_is_down_or_refuses_is_removed_later(
 def test_a_deleted_job_whose_store_the_platform_no_longer_has_is_kept_unless_it_never_ran(desk: Desk) -> None:
     ran, never = add_job(desk.catalog, wanted="deleted"), add_job(desk.catalog, wanted="deleted")
     for job in (ran, never):
-        change(desk.catalog, job, spec={**job_of(desk.catalog, job).spec, "results": {"store": "cassandra"}})
+        change(desk.catalog, job, spec=job_of(desk.catalog, job).spec.with_store("cassandra"))
     change(desk.catalog, ran, generation=1)
     desk.look()
     assert "this platform has no cassandra" in (job_of(desk.catalog, ran).reason or "")

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import psutil
 import pytest
 
 from backend.catalog.database import Catalog
+from backend.catalog.jobspec import JobSpec
 from backend.settings import Settings
 from streamjoin.spark.memory import JOB_MIB
 from tests.servers.process import comes_true
@@ -30,7 +32,7 @@ from .jobs import SPEC, add_job, job_of, lease_of
 
 START_S = 30.0
 WARM = [sys.executable, "-m", "tests.worker.warm_stand_in"]
-FITS: dict[str, Any] = {**SPEC, "run": {}}
+FITS = replace(SPEC, run={})
 
 
 class Waiting:
@@ -83,7 +85,7 @@ def warm(settings: Settings, **variables: str) -> Iterator[Waiting]:
         processes.kill_all(partial(processes.members, settings.data))
 
 
-def begin(settings: Settings, catalog: Catalog, spec: dict[str, Any] = FITS) -> str:
+def begin(settings: Settings, catalog: Catalog, spec: JobSpec = FITS) -> str:
     """A job, and its first driver; its id."""
     job = add_job(catalog, wanted="running", spec=spec)
     assert launch.launch(settings, catalog, job, 1, host_name())
@@ -156,7 +158,7 @@ def test_a_job_that_it_does_not_fit_starts_without_it(
 ) -> None:
     with warm(settings) as waits:
         pid = waits.one()
-        job = begin(settings, catalog, {**SPEC, "run": run})
+        job = begin(settings, catalog, replace(SPEC, run=run))
         assert pid_of(catalog, job) != pid
         assert waits.one() == pid
 
@@ -170,9 +172,9 @@ def test_jars_are_part_of_what_it_fits(settings: Settings) -> None:
     assert key("a.jar") != key("b.jar") != key(None) == key(None)
     # It looks itself, too: the job may have been changed since it was given away.
     mine = Warm(settings, "token")
-    assert mine.fits(settings, FITS) and mine.fits(settings, {"run": {"until_end": True}})
-    assert not mine.fits(settings, {"run": {"slots": 3}})
-    assert not mine.fits(settings.model_copy(update={"spark_master": "spark://there"}), FITS)
+    assert mine.fits(settings, {}) and mine.fits(settings, {"until_end": True})
+    assert not mine.fits(settings, {"slots": 3})
+    assert not mine.fits(settings.model_copy(update={"spark_master": "spark://there"}), {})
 
 
 def test_one_that_dies_while_it_waits_is_replaced(settings: Settings, catalog: Catalog) -> None:
