@@ -58,6 +58,7 @@ SUBCODES: Final = {
     "role_too_low": "the role `needed` is needed, and the actor has `has`",
     "rows_damaged": "the rows that were put aside cannot be read",
     "rows_differ": "other rows were posted under the name",
+    "bad_secret": "a secret is empty, or has characters that nobody types",
     "secret_in_spec": "a password or key stands in `spec.client`, which everybody sees",
     "secrets_of_other_servers": "secrets were given for other servers",
     "secrets_too_large": "secrets have more bytes than they may",

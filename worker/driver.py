@@ -136,7 +136,7 @@ def run(
 
     ends = job.spec.until_end
     with catalog.read() as reading:
-        secrets = secrets_of(settings, reading, job.streams)
+        secrets = secrets_of(settings, reading, inputs_of(job))
     try:
         check_places(settings, inputs_of(job), secrets)
         file = join_file(settings, job, secrets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
@@ -48,7 +49,8 @@ def validate_job(context: InContext, actor: Viewer, body: Draft) -> Diagnostics:
     try:
         with context.catalog.read() as session:
             inputs = service.entries(session, body.query, body.streams)
-        bound = service.bound_draft(context.settings, spec_of(body), inputs)
+            secrets = secrets_of(context.settings, session, inputs)
+        bound = service.bound_draft(context.settings, spec_of(body), inputs, secrets)
     except (StreamJoinError, Problem) as wrong:
         return Diagnostics(valid=False, diagnostics=service.diagnose(wrong), columns=[], summary=None)
     return Diagnostics(valid=True, diagnostics=[], columns=_columns(bound), summary=summary(bound))
@@ -59,11 +61,14 @@ def explain_job(context: InContext, actor: Viewer, body: Draft) -> Explanation:
     """Show how a query would run, and what every operator would cost, from a sample of the streams."""
     with context.catalog.read() as session:
         inputs = service.entries(session, body.query, body.streams)
-    return bounded(actor.id, _explained, context.settings, spec_of(body), inputs)
+        secrets = secrets_of(context.settings, session, inputs)
+    return bounded(actor.id, _explained, context.settings, spec_of(body), inputs, secrets)
 
 
-def _explained(settings: Settings, spec: JobSpec, inputs: Inputs) -> Explanation:
-    bound = service.bound_draft(settings, spec, inputs)
+def _explained(
+    settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]
+) -> Explanation:
+    bound = service.bound_draft(settings, spec, inputs, secrets)
     found = explain(bound)
     return Explanation(plan=found.to_json(), text=str(found), columns=_columns(bound))
 
@@ -76,7 +81,7 @@ def preview_job(context: InContext, actor: Viewer, body: Draft) -> PreviewOut:
     """
     with context.catalog.read() as session:
         inputs = service.entries(session, body.query, body.streams)
-        secrets = secrets_of(context.settings, session, inputs.streams)
+        secrets = secrets_of(context.settings, session, inputs)
     return previewed(context, spec_of(body), inputs, secrets, actor.id)
 
 

@@ -33,7 +33,7 @@ from backend.context import Context, InContext
 from backend.idempotency import done_once
 from backend.jobs import service
 from backend.jobs.change import diff, starts_anew
-from backend.jobs.inputs import Inputs, inputs_of
+from backend.jobs.inputs import Inputs, inputs_of, secrets_of
 from backend.jobs.joinfile import check_spec, with_store
 from backend.jobs.limits import check_limits
 from backend.problems import Place, Problem
@@ -69,6 +69,7 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
     spec = spec_of(body)
     with context.catalog.read() as session:
         inputs = service.entries(session, body.query, body.streams)
+        secrets = secrets_of(context.settings, session, inputs)
         if session.scalars(select(func.count()).select_from(Job)).one() >= context.settings.jobs_max:
             raise Problem(
                 "conflict.too_many_jobs", f"there are {context.settings.jobs_max} jobs already; delete one first"
@@ -80,8 +81,8 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
         wanted=lifecycle.STOPPED, wanted_since_us=at_us, observed=lifecycle.STOPPED, observed_since_us=at_us,
         generation=0, failures=0, restart_version=0, incarnation=0, created_at_us=at_us, updated_at_us=at_us,
     )  # fmt: skip
-    job.spec = with_store(context.settings, job)
-    service.bound_job(context.settings, job)
+    job.spec = with_store(context.settings, job, secrets)
+    service.bound_job(context.settings, job, secrets)
     try:
         with context.catalog.begin() as session:
             session.add(job)
@@ -208,12 +209,13 @@ def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, JobSpec, 
     with context.catalog.read() as session:
         job = service.find_job(session, id)
         spec, inputs = _definition(session, job, body)
+        secrets = secrets_of(context.settings, session, inputs)
     # What starts anew has nothing to fit.
     anew = starts_anew(diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs)))
     draft = Job(
         id=job.id, spec=spec, streams=inputs.streams, relations=inputs.relations, incarnation=job.incarnation + anew
     )
-    service.bound_job(context.settings, draft)
+    service.bound_job(context.settings, draft, secrets)
     return job, spec, inputs
 
 

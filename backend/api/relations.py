@@ -14,6 +14,7 @@ from backend.api.registered import RELATIONS, RegisteredOut, Seen, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
 from backend.auth.actor import Actor, Operator, Viewer, owned
 from backend.auth.hosts import check_place
+from backend.auth.secrets import open_sealed, seal
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Relation
 from backend.context import Context, InContext
@@ -21,6 +22,7 @@ from backend.entries import check_name, check_size, pointing_into_spec
 from backend.idempotency import done_once
 from backend.relations.entry import one_relation
 from backend.relations.sample import look_at
+from backend.relations.secrets import check_same_server, check_secrets, with_secrets
 from backend.uploads.names import resolved
 from streamjoin.sources.registry import relation_kinds
 from streamjoin.spec.schema import fields_of_all, schema_of_relation
@@ -43,18 +45,26 @@ _EXAMPLE = {
 }
 
 
+Secrets = Annotated[
+    dict[str, Annotated[str, Field(max_length=1024)]] | None,
+    Field(max_length=50, description="The `password` of a database server: encrypted, and never shown again."),
+]
+
+
 class RelationIn(Body):
     """A relation to register."""
 
     name: str = Field(max_length=200)
     spec: Spec
+    secrets: Secrets = None
     model_config = with_example(_EXAMPLE)
 
 
 class RelationChange(Body):
     """What is to change; a job takes it over when the job itself is changed with `refresh_streams`."""
 
-    spec: Spec
+    spec: Spec | None = None
+    secrets: Secrets = None
     model_config = with_example({"spec": _EXAMPLE["spec"]})
 
 
@@ -62,11 +72,14 @@ class RelationTest(Body):
     """A relation to look at, which need not be registered."""
 
     spec: Spec
+    secrets: Secrets = None
     model_config = with_example({"spec": _EXAMPLE["spec"]})
 
 
 class RelationOut(RegisteredOut):
     """A registered relation."""
+
+    has_secrets: bool
 
 
 class RelationSampleOut(Seen):
@@ -94,8 +107,8 @@ def create_relation(context: InContext, actor: Operator, body: RelationIn, respo
     check_name(body.name)
     spec = _checked(context, body.spec)
     relation = Relation(
-        id=new_id("rel"), name=body.name, owner_id=actor.id, spec=spec, version=1, created_at_us=now_us(),
-        updated_at_us=now_us(),
+        id=new_id("rel"), name=body.name, owner_id=actor.id, spec=spec, version=1,
+        secrets=_sealed(context, spec, body.secrets), created_at_us=now_us(), updated_at_us=now_us(),
     )  # fmt: skip
     RELATIONS.add(context, actor, relation, response)
     return _shape(relation)
@@ -104,7 +117,10 @@ def create_relation(context: InContext, actor: Operator, body: RelationIn, respo
 @router.post("/test")
 def test_relation(context: InContext, actor: Operator, body: RelationTest) -> RelationSampleOut:
     """Look at a relation without registering it: columns, first rows, size, and how skewed values are."""
-    return _sample(context, actor, _checked(context, body.spec))
+    spec = _checked(context, body.spec)
+    if body.secrets:
+        check_secrets(spec, body.secrets)
+    return _sample(context, actor, spec, body.secrets)
 
 
 @router.get("/{id}")
@@ -122,7 +138,12 @@ def change_relation(
 ) -> RelationOut:
     """Change a relation. Jobs that are there keep the entry they were made with until they are changed themselves."""
     with RELATIONS.changing(context, actor, id, if_match, response) as relation:
-        relation.spec = _checked(context, body.spec)
+        if body.spec is not None:
+            former, relation.spec = relation.spec, _checked(context, body.spec)
+            if body.secrets is None and relation.secrets is not None:
+                check_same_server(former, relation.spec)
+        if body.secrets is not None:
+            relation.secrets = _sealed(context, relation.spec, body.secrets)
     return _shape(relation)
 
 
@@ -136,7 +157,9 @@ def delete_relation(context: InContext, actor: Operator, id: str, if_match: IfMa
 @router.post("/{id}/sample")
 def sample_relation(context: InContext, actor: Viewer, id: str) -> RelationSampleOut:
     """Look at a registered relation."""
-    return _sample(context, actor, RELATIONS.get(context, id).spec)
+    relation = RELATIONS.get(context, id)
+    secrets = open_sealed(context.settings, relation.secrets) if relation.secrets else None
+    return _sample(context, actor, relation.spec, secrets)
 
 
 def _checked(context: Context, spec: dict[str, Any]) -> dict[str, Any]:
@@ -148,10 +171,17 @@ def _checked(context: Context, spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _sample(context: Context, actor: Actor, entry: dict[str, Any]) -> RelationSampleOut:
+def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | None) -> bytes | None:
+    if not secrets:
+        return None
+    check_secrets(spec, secrets)
+    return seal(context.settings, secrets)
+
+
+def _sample(context: Context, actor: Actor, entry: dict[str, Any], secrets: dict[str, str] | None) -> RelationSampleOut:
     check_place(context.settings, entry)  # also of a registered one: links move
     with pointing_into_spec():
-        return bounded(actor.id, _looked_at, resolved(context.settings, entry))
+        return bounded(actor.id, _looked_at, with_secrets(resolved(context.settings, entry), secrets))
 
 
 def _looked_at(entry: dict[str, Any]) -> RelationSampleOut:
@@ -162,4 +192,4 @@ def _looked_at(entry: dict[str, Any]) -> RelationSampleOut:
 
 
 def _shape(relation: Relation) -> RelationOut:
-    return RelationOut(**shown(relation), spec=relation.spec)
+    return RelationOut(**shown(relation), spec=relation.spec, has_secrets=relation.secrets is not None)

@@ -90,8 +90,8 @@ def _check_database(settings: Settings, spec: Mapping[str, Any]) -> None:
     if database.secrets:
         _refuse(
             "/spec/url",
-            "has a password, and a spec is shown to everybody; leave it out, and give the platform's processes a "
-            "password file of PostgreSQL's (PGPASSFILE)",
+            "has a password, and a spec is shown to everybody; leave it out here, and give it in `secrets` as "
+            "`password`, which are encrypted",
             "bad_place",
         )
     if database.file is not None:

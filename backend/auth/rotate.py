@@ -10,7 +10,7 @@ from sqlalchemy import select
 from backend.auth.secrets import is_sealed_with, open_sealed, seal
 from backend.catalog.database import Catalog
 from backend.catalog.events import record
-from backend.catalog.models import Stream
+from backend.catalog.models import Relation, Stream
 from backend.problems import Problem
 from backend.settings import Settings, read_settings
 from streamjoin.errors import InputError
@@ -27,16 +27,23 @@ def rotate(settings: Settings, former: SecretStr, catalog: Catalog) -> int:
     before = settings.model_copy(update={"secret_key": former})
     changed = 0
     with catalog.begin() as session:
-        for stream in session.scalars(select(Stream).where(Stream.secrets.is_not(None)).with_for_update()):
-            try:
-                if not is_sealed_with(settings, stream.secrets or b""):
-                    stream.secrets = seal(settings, open_sealed(before, stream.secrets or b""))
-                    changed += 1
-            except Problem as wrong:
-                raise InputError(f"stream {stream.name}: {wrong.detail}; nothing was changed") from None
+        for table in (Stream, Relation):
+            for row in session.scalars(select(table).where(table.secrets.is_not(None)).with_for_update()):
+                try:
+                    if not is_sealed_with(settings, row.secrets or b""):
+                        row.secrets = seal(settings, open_sealed(before, row.secrets or b""))
+                        changed += 1
+                except Problem as wrong:
+                    raise InputError(
+                        f"{table.__name__.lower()} {row.name}: {wrong.detail}; nothing was changed"
+                    ) from None
         if changed:
-            record(session, "secrets.rotated", f"secrets of {changed} streams were sealed with another key")
+            record(session, "secrets.rotated", f"{_secrets_of(changed)} were sealed with another key")
     return changed
+
+
+def _secrets_of(count: int) -> str:
+    return f"secrets of {count} streams and relations"
 
 
 def main() -> None:
@@ -50,7 +57,7 @@ def main() -> None:
         catalog.close()
     except InputError as wrong:
         sys.exit(f"streamjoin: {wrong}")
-    print(f"secrets of {changed} streams have the new key now; start the platform with it", file=sys.stderr)
+    print(f"{_secrets_of(changed)} have the new key now; start the platform with it", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,9 @@ class Registered(Base):
 
     Args:
         name: no other stream or relation has it.
-        spec: an entry of a join file.
+        spec: an entry of a join file, without secrets.
+        secrets: encrypted JSON of what opens it; never leaves the catalog in clear but to whoever reads it for a look
+            or a job.
     """
 
     __abstract__ = True
@@ -98,19 +100,15 @@ class Registered(Base):
     owner_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     version: Mapped[int] = mapped_column(Integer, default=1)
     spec: Mapped[dict[str, Any]]
+    secrets: Mapped[bytes | None]
     created_at_us: Mapped[int] = mapped_column(default=now_us)
     updated_at_us: Mapped[int] = mapped_column(default=now_us)
 
 
 class Stream(Registered):
-    """A registered stream; its spec is an entry of `streams:`, without secrets.
-
-    Args:
-        secrets: encrypted JSON of what connects to it; never leaves the catalog in clear but to a driver.
-    """
+    """A registered stream; its spec is an entry of `streams:`."""
 
     __tablename__ = "streams"
-    secrets: Mapped[bytes | None]
 
 
 class Relation(Registered):

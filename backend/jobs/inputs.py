@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.auth.secrets import open_sealed
-from backend.catalog.models import Job, Stream
+from backend.catalog.models import Job, Relation, Stream
+from backend.relations.secrets import is_same_server
 from backend.settings import Settings
+from streamjoin.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,21 @@ def inputs_of(job: Job) -> Inputs:
     return Inputs(job.streams, job.relations)
 
 
-def secrets_of(settings: Settings, session: Session, streams: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What connects to streams and is kept apart from their entries, by stream."""
-    found = session.scalars(select(Stream).where(Stream.name.in_(list(streams))))
-    return {stream.name: open_sealed(settings, stream.secrets) for stream in found if stream.secrets}
+def secrets_of(settings: Settings, session: Session, inputs: Inputs) -> dict[str, dict[str, Any]]:
+    """What opens streams and relations and is kept apart from their entries, by name.
+
+    Raises:
+        InputError: a relation was given secrets for another server than that of its entry here.
+        Problem: they cannot be opened.
+    """
+    rows = [
+        *session.scalars(select(Stream).where(Stream.name.in_(list(inputs.streams)))),
+        *session.scalars(select(Relation).where(Relation.name.in_(list(inputs.relations)))),
+    ]
+    for row in rows:
+        if row.secrets and isinstance(row, Relation) and not is_same_server(inputs.relations[row.name], row.spec):
+            raise InputError(
+                "reads another server than the relation is registered for now, so its password is not sent there; "
+                "change the job with refresh_streams to read the new one", field=f"relations.{row.name}",
+            )  # fmt: skip
+    return {row.name: open_sealed(settings, row.secrets) for row in rows if row.secrets}

@@ -14,6 +14,7 @@ from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import results_name
 from backend.jobs.inputs import Inputs, inputs_of
 from backend.jobs.runs import run_of
+from backend.relations.secrets import with_secrets
 from backend.settings import Settings
 from backend.streams.entry import PUSH
 from backend.uploads.names import resolved
@@ -80,18 +81,23 @@ def bound_apart(file: JoinFile) -> Bound:
 
 
 def _asked_apart(database: Database, table: str) -> pa.Schema:
-    return bounded(None, columns_of, database, table)
+    # A pickled database has no password, so that none is written down; a URL has it.
+    return bounded(None, _columns_at, database.url, table)
+
+
+def _columns_at(url: str, table: str) -> pa.Schema:
+    return columns_of(Database(url), table)
 
 
 def join_file(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping[str, Any]]) -> JoinFile:
     """The join file that a job is.
 
     Args:
-        secrets: by stream: Kafka client settings that are kept apart from its entry.
+        secrets: what is kept apart from the entries of streams and relations, by name; see `inputs.secrets_of`.
     Raises:
         InputError: it is wrong; the message names the field.
     """
-    store = _store_kind(settings, job.spec, inputs_of(job), job.id)
+    store = _store_kind(settings, job.spec, inputs_of(job), job.id, secrets)
     return _parse(settings, job.id, job.spec, inputs_of(job), secrets, store, job.incarnation)
 
 
@@ -112,13 +118,13 @@ def result_spec(settings: Settings, job: models.Job) -> StoreSpec:
     return store_spec(file.of(OWN) if file.queries else file)
 
 
-def with_store(settings: Settings, job: models.Job) -> JobSpec:
+def with_store(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping[str, Any]]) -> JobSpec:
     """The spec of a new job with its store named: it stays there, whatever the platform is set to later.
 
     Raises:
         InputError: the query is wrong; the message names the place.
     """
-    return job.spec.with_store(_store_kind(settings, job.spec, inputs_of(job), job.id))
+    return job.spec.with_store(_store_kind(settings, job.spec, inputs_of(job), job.id, secrets))
 
 
 def _parse(
@@ -148,7 +154,9 @@ def _parse(
             name: _with_secrets(resolved(settings, entry), secrets.get(name, {}))
             for name, entry in inputs.streams.items()
         },
-        "relations": {name: resolved(settings, entry) for name, entry in inputs.relations.items()},
+        "relations": {
+            name: with_secrets(resolved(settings, entry), secrets.get(name)) for name, entry in inputs.relations.items()
+        },
         **asked,
         "operator": dict(spec.operator),
         "run": {**run_of(settings, spec.run), "checkpoint": str(settings.checkpoint_folder(job_id, incarnation))},
@@ -161,12 +169,14 @@ def _with_secrets(entry: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[
     return {**shown, "client": {**entry.get("client", {}), **secrets}} if secrets else shown
 
 
-def _store_kind(settings: Settings, spec: JobSpec, inputs: Inputs, job_id: str) -> str:
+def _store_kind(
+    settings: Settings, spec: JobSpec, inputs: Inputs, job_id: str, secrets: Mapping[str, Mapping[str, Any]]
+) -> str:
     """Which store keeps the results: ordered keys for ranges, hashed ones for equalities (ESJ, materialisation)."""
     wanted = spec.store or settings.result_store
     if wanted != "auto":
         return wanted
-    plan = bound_apart(_parse(settings, job_id, spec, inputs, {}, None)).plan
+    plan = bound_apart(_parse(settings, job_id, spec, inputs, secrets, None)).plan
     return "cassandra" if plan.predicate.equalities else "hbase"
 
 

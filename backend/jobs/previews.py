@@ -72,7 +72,7 @@ def previewed(
     """Make a preview of a job that need not exist, in a process of its own.
 
     Args:
-        secrets: see `service.bound_draft`.
+        secrets: see `inputs.secrets_of`.
         actor: for whom: each has one at a time. None where everybody is the same.
     Raises:
         InputError: it is wrong, or a stream cannot be reached.

@@ -78,33 +78,33 @@ def definition(spec: JobSpec, inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def bound_draft(
-    settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]] | None = None
-) -> Bound:
+def bound_draft(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]) -> Bound:
     """Bind a job that need not exist.
 
     Args:
-        secrets: by stream, where its streams are to be read as they come.
+        secrets: see `inputs.secrets_of`.
     Raises:
         InputError: it is wrong; the message names the place.
         Problem: a stream or relation is where none may be read.
     Cost: opens the first file of file streams.
     """
     check_places(settings, inputs, secrets)
-    file = draft_file(settings, spec, inputs, secrets or {})
+    file = draft_file(settings, spec, inputs, secrets)
     check_limits(settings, file.slots, file.run.driver_memory)
     return bound_apart(file)
 
 
-def bound_job(settings: Settings, job: Job) -> Bound:
+def bound_job(settings: Settings, job: Job, secrets: Mapping[str, Mapping[str, Any]]) -> Bound:
     """Bind a job as a driver will, its results included.
 
+    Args:
+        secrets: see `inputs.secrets_of`.
     Raises:
         InputError: it is wrong; the message names the place.
         Problem: a stream or relation is where none may be read.
     """
-    check_places(settings, inputs_of(job))
-    file = join_file(settings, job, {})
+    check_places(settings, inputs_of(job), secrets)
+    file = join_file(settings, job, secrets)
     check_limits(settings, file.slots, file.run.driver_memory)
     bound = bound_apart(file)
     if bound.operator == registry.SPARK:

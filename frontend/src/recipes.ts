@@ -190,11 +190,14 @@ export const createStream = (name: string, spec: Json, secrets?: Json): Recipe =
   };
 };
 
-export const createRelation = (name: string, spec: Json): Recipe => ({
-  curl: curl('POST', 'relations', { name, spec }),
-  cli: cliFromFile(spec, 'relations', 'create', name),
-  python: python(`platform.relations.create(${JSON.stringify(name)}, ${pythonLiteral(spec)})`),
-});
+export const createRelation = (name: string, spec: Json, secrets?: Json): Recipe => {
+  const [part, more] = secretsPart(secrets);
+  return {
+    curl: curl('POST', 'relations', { name, spec, ...part }),
+    cli: cliFromFile(secrets === undefined ? spec : { spec, ...part }, 'relations', 'create', name),
+    python: python(`platform.relations.create(${JSON.stringify(name)}, ${pythonLiteral(spec)}${more})`),
+  };
+};
 
 export const sampleRelation = (relation: string): Recipe => ({
   curl: curl('POST', path('relations', relation, 'sample')),

@@ -35,6 +35,7 @@ class Relation(TypedDict):
     owner_id: str | None
     created_at: str | None
     updated_at: str | None
+    has_secrets: bool
 
 
 class Seen(TypedDict):

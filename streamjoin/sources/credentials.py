@@ -1,9 +1,12 @@
-"""Which settings of a Kafka client are secrets: who knows one may log in as its owner."""
+"""What in an entry of a join file is secret: who knows it may log in as its owner."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
+
+from streamjoin.errors import InputError
+from streamjoin.sources.database import Database
 
 SECRET_SETTINGS: Final = frozenset({
     "sasl.password", "sasl.jaas.config", "ssl.key.password", "ssl.keystore.password", "ssl.truststore.password",
@@ -21,6 +24,15 @@ def split(entry: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     shown = {name: value for name, value in client.items() if name not in SECRET_SETTINGS}
     secrets = {name: value for name, value in client.items() if name in SECRET_SETTINGS}
     return {**entry, "client": shown}, secrets
+
+
+def split_relation(entry: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """An entry of `relations:` without the password in its URL, and this; what is no URL stays as it is."""
+    try:
+        url, password = Database(entry["url"]).without_password()
+    except (KeyError, TypeError, InputError):
+        return dict(entry), {}
+    return ({**entry, "url": url}, {"password": password}) if password else (dict(entry), {})
 
 
 def masked(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from streamjoin.errors import InputError
 
@@ -96,6 +96,26 @@ class Database:
         for secret in secrets:
             query = query.replace(f"={secret}", f"={_HIDDEN}")
         return urlunsplit(parts._replace(netloc=place, query=query))
+
+    @property
+    def login(self) -> tuple[str, str]:
+        """Where and as whom one logs in, and how, without the password."""
+        user, _, host = self._parts.netloc.rpartition("@")
+        return f"{self.scheme}://{user.partition(':')[0]}@{host}", self._parts.query
+
+    def with_password(self, password: str) -> str:
+        """The URL with this password in it."""
+        user, _, host = self._parts.netloc.rpartition("@")
+        place = f"{user.partition(':')[0]}:{quote(password, safe='')}@{host}"
+        return urlunsplit(self._parts._replace(netloc=place))
+
+    def without_password(self) -> tuple[str, str | None]:
+        """The URL without what stands before the host as a password, and this."""
+        parts = self._parts
+        if not parts.password:
+            return self.url, None
+        user, _, host = parts.netloc.rpartition("@")
+        return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}@{host}")), unquote(parts.password)
 
     @property
     def for_libpq(self) -> str:

@@ -444,7 +444,7 @@ def test_results_go_where_the_kind_of_query_wants_them(app: FastAPI, api: TestCl
     assert changed.json()["results"] == {"store": "sqlite", "retain": "1h"}
     job.spec = replace(job.spec, results={})
     assert join_file(both, job, {}).results.store == "cassandra"
-    assert with_store(both, job).results == {"store": "cassandra"}
+    assert with_store(both, job, {}).results == {"store": "cassandra"}
     job.spec = replace(job.spec, query=QUERY.replace("auctions.id = bids.auction AND ", ""))
     assert join_file(both, job, {}).results.store == "hbase"
     job.spec = job.spec.with_store("nowhere")

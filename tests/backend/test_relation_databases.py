@@ -27,7 +27,10 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("postgresql://me:canary@db.internal/x", "has a password, and a spec is shown to everybody"),
+        (
+            "postgresql://me:canary@db.internal/x",
+            "has a password, and a spec is shown to everybody; leave it out here, and give it in `secrets`",
+        ),
         ("postgresql://db.internal/x?password=canary", "has a password"),
         ("postgresql://elsewhere/x", "elsewhere is not one of the hosts that may be reached"),
         ("postgresql://db.internal/x?host=elsewhere", "may not set host here"),

@@ -317,7 +317,7 @@ def test_a_job_s_join_file_has_the_relations_that_its_query_names(
               relations={"customers": spec}, incarnation=0)  # fmt: skip
     assert list(join_file(settings, job, {}).relations) == ["customers"]
     with pytest.raises(Problem, match="STREAMJOIN_ALLOWED_PATHS"):
-        service.bound_draft(settings, job.spec, Inputs({}, {"customers": {**spec, "path": "/etc"}}))
+        service.bound_draft(settings, job.spec, Inputs({}, {"customers": {**spec, "path": "/etc"}}), {})
 
 
 def test_a_relation_that_a_job_uses_stays(
@@ -348,7 +348,7 @@ def test_a_change_of_a_job_takes_relations_over_when_it_is_asked_to(
     assert asked.status_code == 200 and "relations.customers.path" in [
         item["field"] for item in asked.json()["changes"]
     ]
-    monkeypatch.setattr(service, "bound_job", lambda settings, job: None)
+    monkeypatch.setattr(service, "bound_job", lambda settings, job, secrets: None)
     old = {**spec, "schema": {"id": "int64"}}
     with app.state.context.catalog.begin() as session:
         job = service.find_job(session, "j")

@@ -15,7 +15,7 @@ from backend.auth.rotate import rotate
 from backend.auth.secrets import WrongKeyError, open_sealed, seal
 from backend.catalog.database import Catalog
 from backend.catalog.migrate import migrate
-from backend.catalog.models import Event, Stream
+from backend.catalog.models import Event, Relation, Stream
 from backend.settings import Settings
 from streamjoin.errors import InputError
 
@@ -28,7 +28,7 @@ def settings_of(folder: Path, key: str) -> Settings:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
-    """With two streams that have secrets, and one that has none."""
+    """With two streams and a relation that have secrets, and a stream that has none."""
     settings = settings_of(tmp_path, BEFORE)
     migrate(settings.catalog)
     found = Catalog(settings.catalog)
@@ -36,19 +36,25 @@ def catalog(tmp_path: Path) -> Catalog:
         for name in ("a", "b", "c"):
             sealed = None if name == "c" else seal(settings, {"sasl.password": f"canary {name}"})
             session.add(Stream(id=f"str_{name}", name=name, owner_id=None, spec={}, secrets=sealed))
+        sealed = seal(settings, {"password": "canary r"})
+        session.add(Relation(id="rel_r", name="r", owner_id=None, spec={}, secrets=sealed))
     return found
 
 
 def opened(catalog: Catalog, settings: Settings) -> dict[str, str]:
     with catalog.read() as session:
-        rows = session.scalars(select(Stream).where(Stream.secrets.is_not(None)))
-        return {row.name: open_sealed(settings, row.secrets or b"")["sasl.password"] for row in rows}
+        rows = [
+            row
+            for table in (Stream, Relation)
+            for row in session.scalars(select(table).where(table.secrets.is_not(None)))
+        ]
+        return {row.name: next(iter(open_sealed(settings, row.secrets or b"").values())) for row in rows}
 
 
 def test_all_secrets_get_the_new_key_and_again_changes_nothing(tmp_path: Path, catalog: Catalog) -> None:
     settings = settings_of(tmp_path, AFTER)
-    assert rotate(settings, SecretStr(BEFORE), catalog) == 2
-    assert opened(catalog, settings) == {"a": "canary a", "b": "canary b"}
+    assert rotate(settings, SecretStr(BEFORE), catalog) == 3
+    assert opened(catalog, settings) == {"a": "canary a", "b": "canary b", "r": "canary r"}
     with pytest.raises(WrongKeyError):
         opened(catalog, settings_of(tmp_path, BEFORE))
     assert rotate(settings, SecretStr(BEFORE), catalog) == 0
@@ -79,6 +85,6 @@ def test_the_command_takes_both_keys_from_the_environment(tmp_path: Path, catalo
     refused = run()
     assert refused.returncode == 1 and "set STREAMJOIN_FORMER_SECRET_KEY" in refused.stderr
     done = run(STREAMJOIN_FORMER_SECRET_KEY_FILE=str(tmp_path / "former"))
-    assert done.returncode == 0 and "secrets of 2 streams have the new key" in done.stderr, done.stderr
-    assert opened(catalog, settings_of(tmp_path, AFTER)) == {"a": "canary a", "b": "canary b"}
+    assert done.returncode == 0 and "secrets of 3 streams and relations have the new key" in done.stderr, done.stderr
+    assert opened(catalog, settings_of(tmp_path, AFTER)) == {"a": "canary a", "b": "canary b", "r": "canary r"}
     assert "canary" not in done.stderr + done.stdout

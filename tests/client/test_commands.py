@@ -168,8 +168,10 @@ def test_passwords_of_a_job_s_file_are_registered_as_secrets(streamjoin: Command
     platform.app.state.context.settings.secret_key = SecretStr("a key of this test and of nobody else")
     entry = {"source": "kafka", "servers": "127.0.0.1:9", "topic": "t", "format": "json", "time": "ts",
              "schema": {"ts": "timestamp"}, "client": {"sasl.username": "kim", "sasl.password": "canary"}}  # fmt: skip
+    table = {"source": "sql", "url": "postgresql://kim:canary@127.0.0.1:9/x", "table": "t"}
     job = {
         "name": "cli locked", "streams": {"cli_locked": entry, "cli_more": {**entry, "topic": "u"}},
+        "relations": {"cli_table": table},
         "query": "SELECT ONLINE cli_locked.ts FROM cli_locked, cli_more WHERE cli_locked.ts = cli_more.ts "
         "WITHIN 1 SECONDS",
     }  # fmt: skip
@@ -177,7 +179,9 @@ def test_passwords_of_a_job_s_file_are_registered_as_secrets(streamjoin: Command
     assert made.status == 0, made.err
     kept = streamjoin("streams", "get", "cli_locked", "-o", "json")
     assert (kept.json()["spec"]["client"], kept.json()["has_secrets"]) == ({"sasl.username": "kim"}, True)
-    assert "canary" not in kept.out
+    seen = streamjoin("relations", "get", "cli_table", "-o", "json")
+    assert (seen.json()["spec"]["url"], seen.json()["has_secrets"]) == ("postgresql://kim@127.0.0.1:9/x", True)
+    assert "canary" not in kept.out + seen.out
 
 
 def test_a_job_goes_through_its_life(streamjoin: Command, folder: Path) -> None:

@@ -2557,11 +2557,8 @@ export interface components {
          *     }
          */
         RelationChange: {
-            /**
-             * RelationSpec
-             * @description An entry of `relations:` of a join file: files or a table of a database, without time and delay.
-             */
-            spec: {
+            /** Spec */
+            spec?: {
                 /** @description a file, a folder, or a pattern such as data/**\/*.csv */
                 path?: string;
                 /** @enum {string} */
@@ -2604,7 +2601,14 @@ export interface components {
                 url?: string;
                 /** @description a table or view, with its schema before it where that is needed: sales.rates */
                 table?: string;
-            };
+            } | null;
+            /**
+             * Secrets
+             * @description The `password` of a database server: encrypted, and never shown again.
+             */
+            secrets?: {
+                [key: string]: string;
+            } | null;
         };
         /**
          * RelationIn
@@ -2672,6 +2676,13 @@ export interface components {
                 /** @description a table or view, with its schema before it where that is needed: sales.rates */
                 table?: string;
             };
+            /**
+             * Secrets
+             * @description The `password` of a database server: encrypted, and never shown again.
+             */
+            secrets?: {
+                [key: string]: string;
+            } | null;
         };
         /**
          * RelationInJob
@@ -2726,6 +2737,8 @@ export interface components {
             created_at: string | null;
             /** Updated At */
             updated_at: string | null;
+            /** Has Secrets */
+            has_secrets: boolean;
         };
         /**
          * RelationSampleOut
@@ -2816,6 +2829,13 @@ export interface components {
                 /** @description a table or view, with its schema before it where that is needed: sales.rates */
                 table?: string;
             };
+            /**
+             * Secrets
+             * @description The `password` of a database server: encrypted, and never shown again.
+             */
+            secrets?: {
+                [key: string]: string;
+            } | null;
         };
         /**
          * RelationVersion

@@ -338,20 +338,19 @@ def _draft(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _register(client: Client, document: Mapping[str, Any]) -> None:
     from streamjoin.client import NotFound
-    from streamjoin.sources.credentials import split
+    from streamjoin.sources.credentials import split, split_relation
 
-    for section, what, group in (("streams", "stream", client.streams), ("relations", "relation", client.relations)):
+    for section, what, group, apart in (
+        ("streams", "stream", client.streams, split), ("relations", "relation", client.relations, split_relation),
+    ):  # fmt: skip
         entries = document.get(section)
         for name, spec in entries.items() if isinstance(entries, dict) else ():
             try:
                 group.get(str(name))
                 note(f"{what} {name} is registered already and stays as it is")
             except NotFound:
-                if what == "stream" and isinstance(spec, dict):
-                    shown, secrets = split(spec)
-                    client.streams.create(str(name), shown, secrets=secrets or None)
-                else:
-                    group.create(str(name), spec)
+                shown, secrets = apart(spec) if isinstance(spec, dict) else (spec, {})
+                group.create(str(name), shown, secrets=secrets or None)
                 note(f"{what} {name} is registered")
 
 

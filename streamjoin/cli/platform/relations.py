@@ -11,7 +11,7 @@ from streamjoin.cli.platform.entries import name_of, read_entry, show_rows
 
 app = cyclopts.App(name="relations", help="Relations registered with the platform, and versions of a join file's.")
 COLUMNS = ("name", "spec.source", "spec.path", "version", "updated_at", "id")
-FIELDS = ("name", "spec")
+FIELDS = ("name", "spec", "secrets")
 
 
 @app.command(name=["ls", "list"])
@@ -45,7 +45,7 @@ def create(name: str | None = None, *, file: File, output: Output = "yaml", wher
     """
     with where.client() as client:
         entry = read_entry(file, "relation", FIELDS)
-        made = client.relations.create(name_of(entry, name, "relation"), entry["spec"])
+        made = client.relations.create(name_of(entry, name, "relation"), entry["spec"], secrets=entry.get("secrets"))
         note(f"relation {made['name']} is registered as {made['id']}")
         show(made, output, COLUMNS)
 
@@ -61,14 +61,16 @@ def update(relation: str, *, file: File, version: Version = None, output: Output
     """
     with where.client() as client:
         entry = read_entry(file, "relation", FIELDS)
-        show(client.relations.change(relation, spec=entry["spec"], version=version), output, COLUMNS)
+        changed = client.relations.change(relation, spec=entry["spec"], secrets=entry.get("secrets"), version=version)
+        show(changed, output, COLUMNS)
 
 
 @app.command(name="test")
 def look_at(*, file: File, output: Output = "table", where: Where = HERE) -> None:
     """Look at a relation without registering it: columns, first rows, size, and how skewed values are."""
     with where.client() as client:
-        _show_sample(client.relations.test(read_entry(file, "relation", FIELDS)["spec"]), output)
+        entry = read_entry(file, "relation", FIELDS)
+        _show_sample(client.relations.test(entry["spec"], secrets=entry.get("secrets")), output)
 
 
 @app.command

@@ -29,26 +29,37 @@ def get_relation(patience: Patience, relation: str) -> Exchange[Relation]:
     return (yield from ask(patience, Request("GET", path_of("relations", relation), repeatable=True)))
 
 
-def create_relation(patience: Patience, name: str, spec: Mapping[str, Any]) -> Exchange[Relation]:
+def create_relation(
+    patience: Patience, name: str, spec: Mapping[str, Any], *, secrets: Mapping[str, str] | None = None
+) -> Exchange[Relation]:
     """Register a relation.
 
     Args:
-        spec: an entry of `relations:` of a join file.
+        spec: an entry of `relations:` of a join file, without a password in its URL.
+        secrets: the `password` of a database; never shown again.
     """
-    body = {"name": name, "spec": dict(spec)}
+    body = given_only(name=name, spec=dict(spec), secrets=dict(secrets) if secrets else None)
     return (yield from ask(patience, keyed(Request("POST", f"{API}/relations", json=body))))
 
 
 def change_relation(
-    patience: Patience, relation: str, *, spec: Mapping[str, Any], version: int | None = None
+    patience: Patience,
+    relation: str,
+    *,
+    spec: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, str] | None = None,
+    version: int | None = None,
 ) -> Exchange[Relation]:
     """Change a relation.
 
     Args:
+        secrets: as for `create_relation`; an empty mapping forgets them.
         version: which one is changed; refused if it is not the newest. Whatever is there, if not given.
     """
-    request = Request("PATCH", path_of("relations", relation), json={"spec": dict(spec)}, headers=if_match(version))
-    return (yield from ask(patience, request))
+    body = given_only(spec=spec, secrets=secrets)
+    return (
+        yield from ask(patience, Request("PATCH", path_of("relations", relation), json=body, headers=if_match(version)))
+    )
 
 
 def delete_relation(patience: Patience, relation: str) -> Exchange[None]:
@@ -56,9 +67,11 @@ def delete_relation(patience: Patience, relation: str) -> Exchange[None]:
     yield from send(Request("DELETE", path_of("relations", relation)), patience)
 
 
-def look_at_relation(patience: Patience, spec: Mapping[str, Any]) -> Exchange[RelationSample]:
+def look_at_relation(
+    patience: Patience, spec: Mapping[str, Any], *, secrets: Mapping[str, str] | None = None
+) -> Exchange[RelationSample]:
     """Look at a relation without registering it."""
-    body = {"spec": dict(spec)}
+    body = given_only(spec=dict(spec), secrets=dict(secrets) if secrets else None)
     return (yield from ask(patience, Request("POST", f"{API}/relations/test", json=body, repeatable=True)))
 
 

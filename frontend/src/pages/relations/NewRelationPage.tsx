@@ -1,5 +1,5 @@
 /** Register a relation: where its rows are, how often it is looked at, and a look at it before anything is kept. */
-import { Button, Group, Select, Stack, TextInput } from '@mantine/core';
+import { Button, Group, PasswordInput, Select, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
 import { Link, useNavigate } from 'react-router';
@@ -13,12 +13,12 @@ import { Rows } from '../../components/Rows';
 import { formatCount } from '../../format';
 import { createRelation } from '../../recipes';
 import { relationPath } from './address';
-import { AT_FIRST, entryOf, SOURCES, type Typed } from './entry';
+import { AT_FIRST, entryOf, secretsOf, SOURCES, type Typed } from './entry';
 
 const ROWS_PX = 300;
 const EXAMPLES: Record<'path' | 'url' | 'table' | 'refresh', [label: string, example: string, says: string]> = {
   path: ['Path', '/data/customers', 'A file, a folder or a pattern on the platform'],
-  url: ['Database', 'postgresql://user@host/database', 'Without a password: a relation is shown to everybody'],
+  url: ['Database', 'postgresql://user@host/database', 'Without its password: everybody sees an entry'],
   table: ['Table', 'sales.rates', 'A table or view'],
   refresh: ['Refresh', '10min', 'How often running jobs look for a new version; empty for only when asked'],
 };
@@ -29,9 +29,12 @@ export function NewRelationPage() {
   const [name, setName] = useState('');
   const [typed, setTyped] = useState<Typed>(AT_FIRST);
   const spec = entryOf(typed);
-  const test = useMutation({ mutationFn: () => answered(api.POST('/api/v1/relations/test', { body: { spec } })) });
+  const secrets = secretsOf(typed);
+  const test = useMutation({
+    mutationFn: () => answered(api.POST('/api/v1/relations/test', { body: { spec, secrets } })),
+  });
   const create = useMutation({
-    mutationFn: () => answered(api.POST('/api/v1/relations', { body: { name: name.trim(), spec } })),
+    mutationFn: () => answered(api.POST('/api/v1/relations', { body: { name: name.trim(), spec, secrets } })),
     onSuccess: async (relation) => {
       await client.invalidateQueries({ queryKey: relationsQuery.queryKey, exact: true });
       await navigate(relationPath(relation));
@@ -53,7 +56,7 @@ export function NewRelationPage() {
               <Button type="submit" loading={create.isPending}>
                 Register
               </Button>
-              <CopyAs recipe={createRelation(name.trim() || 'NAME', spec)} what="register this relation" />
+              <CopyAs recipe={createRelation(name.trim() || 'NAME', spec, secrets ?? undefined)} what="register this relation" />
               <Button variant="default" loading={test.isPending} onClick={() => test.mutate()}>
                 Test
               </Button>
@@ -116,6 +119,15 @@ function EntryFields({ name, onName, typed, onTyped }: EntryFieldsProps) {
           />
         );
       })}
+      {typed.source === 'sql' && (
+        <PasswordInput
+          label="Password"
+          description="Of a database server: kept encrypted, and never shown again"
+          autoComplete="new-password"
+          value={typed.password}
+          onChange={(event) => onTyped({ ...typed, password: event.currentTarget.value })}
+        />
+      )}
     </>
   );
 }

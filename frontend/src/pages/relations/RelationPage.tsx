@@ -67,7 +67,7 @@ function RelationView({ relation }: { relation: Relation }) {
         }
       />
       <Stats>
-        <Stat label="Source" value={String(spec.source)} />
+        <Stat label="Source" value={String(spec.source)} note={relation.has_secrets ? 'with a password' : undefined} />
         <Stat label="Refreshed" value={refreshOf(relation)} />
         <Stat label="Rows" value={formatCount(sample.data?.row_count)} note={badOf(sample.data)} />
         <Stat label="Size" value={formatBytes(sample.data?.bytes)} note={filesOf(sample.data?.files)} />

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { placeOf, refreshOf, relationPath } from './address';
-import { AT_FIRST, entryOf } from './entry';
+import { createRelation } from '../../recipes';
+import { AT_FIRST, entryOf, secretsOf } from './entry';
 
 test('an entry has the fields of its source that were filled', () => {
   const typed = { ...AT_FIRST, path: ' /data/c ', url: 'postgresql://h/db', table: 'rates', refresh: '10min' };
@@ -10,6 +11,17 @@ test('an entry has the fields of its source that were filled', () => {
     url: 'postgresql://h/db',
     table: 'rates',
   });
+});
+
+test('a password is no part of the entry, belongs to databases, and is copied as words', () => {
+  const typed = { ...AT_FIRST, source: 'sql', url: 'postgresql://h/db', table: 'rates', password: ' canary ' };
+  expect(entryOf(typed)).not.toHaveProperty('password');
+  expect(secretsOf(typed)).toEqual({ password: ' canary ' });
+  expect(secretsOf({ ...typed, source: 'csv' })).toBeUndefined();
+  expect(secretsOf({ ...typed, password: '' })).toBeUndefined();
+  const recipe = createRelation('t', entryOf(typed), secretsOf(typed) ?? undefined);
+  expect(JSON.stringify(recipe)).not.toContain('canary');
+  for (const one of [recipe.curl, recipe.cli, recipe.python]) expect(one).toContain('THE PASSWORD');
 });
 
 test('a relation is told by where its rows are', () => {

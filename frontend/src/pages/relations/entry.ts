@@ -7,9 +7,11 @@ export interface Typed {
   url: string;
   table: string;
   refresh: string;
+  /** Of the database; it is no part of the entry. */
+  password: string;
 }
 
-export const AT_FIRST: Typed = { source: 'parquet', path: '', url: '', table: '', refresh: '' };
+export const AT_FIRST: Typed = { source: 'parquet', path: '', url: '', table: '', refresh: '', password: '' };
 
 export const SOURCES = [
   { value: 'parquet', label: 'Parquet files' },
@@ -18,6 +20,11 @@ export const SOURCES = [
   { value: 'arrow', label: 'Arrow files' },
   { value: 'sql', label: 'Table of a database' },
 ];
+
+/** What is kept encrypted beside the entry; undefined where there is nothing. */
+export function secretsOf({ source, password }: Typed): RelationIn['secrets'] {
+  return source === 'sql' && password !== '' ? { password } : undefined;
+}
 
 /** Fields of other sources, and those that are empty, are left out. What is wrong is for the platform to say. */
 export function entryOf(typed: Typed): RelationIn['spec'] {
