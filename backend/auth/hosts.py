@@ -57,6 +57,9 @@ _JAAS = re.compile(
 )
 
 
+_GIVEN_APART = "leave it out here, and give it in `secrets` as `password`, which are encrypted"
+
+
 def check_place(settings: Settings, spec: Mapping[str, Any]) -> None:
     """Refuse a stream or relation that is somewhere its platform may not look.
 
@@ -73,6 +76,8 @@ def check_place(settings: Settings, spec: Mapping[str, Any]) -> None:
             check_path(settings, path, "/spec/path")
     if spec.get("source") == "sql":
         _check_database(settings, spec)
+    if spec.get("source") == "cassandra":
+        _check_cluster(settings, spec)
     avro = spec.get("avro_schema")
     if isinstance(avro, str) and not avro.lstrip().startswith("{"):  # then the engine reads it as a path
         check_path(settings, avro, "/spec/avro_schema")
@@ -90,8 +95,7 @@ def _check_database(settings: Settings, spec: Mapping[str, Any]) -> None:
     if database.secrets:
         _refuse(
             "/spec/url",
-            "has a password, and a spec is shown to everybody; leave it out here, and give it in `secrets` as "
-            "`password`, which are encrypted",
+            f"has a password, and a spec is shown to everybody; {_GIVEN_APART}",
             "bad_place",
         )
     if database.file is not None:
@@ -100,6 +104,13 @@ def _check_database(settings: Settings, spec: Mapping[str, Any]) -> None:
     if others := sorted(set(database.settings) - _DATABASE_SETTINGS):
         _refuse("/spec/url", f"may not set {others[0][:50]} here; it may set {', '.join(sorted(_DATABASE_SETTINGS))}")
     check_host(settings, database.host, "/spec/url")
+
+
+def _check_cluster(settings: Settings, spec: Mapping[str, Any]) -> None:
+    if spec.get("password") is not None:
+        _refuse("/spec/password", f"is shown to everybody here; {_GIVEN_APART}", "bad_place")
+    for host in spec.get("hosts") or ():
+        check_host(settings, str(host), "/spec/hosts")
 
 
 def check_path(settings: Settings, path: object, pointer: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -20,8 +20,7 @@ from backend.streams.entry import PUSH
 from backend.uploads.names import resolved
 from streamjoin.errors import InputError
 from streamjoin.results.stores.spec import StoreSpec
-from streamjoin.sources.database import Database
-from streamjoin.sources.sql import asked_by, columns_of
+from streamjoin.sources.asked import asked_by
 from streamjoin.spec.joinfile import JoinFile, of_content
 from streamjoin.spec.outputs import store_spec
 from streamjoin.spec.prepare import Bound, bind
@@ -80,13 +79,8 @@ def bound_apart(file: JoinFile) -> Bound:
         return bind(file)
 
 
-def _asked_apart(database: Database, table: str) -> pa.Schema:
-    # A pickled database has no password, so that none is written down; a URL has it.
-    return bounded(None, _columns_at, database.url, table)
-
-
-def _columns_at(url: str, table: str) -> pa.Schema:
-    return columns_of(Database(url), table)
+def _asked_apart(look: Callable[..., pa.Schema], *given: Any) -> pa.Schema:
+    return bounded(None, look, *given)
 
 
 def join_file(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping[str, Any]]) -> JoinFile:

@@ -1,4 +1,4 @@
-"""The password of a relation's database: given apart from its entry, sealed, in its URL only where that is opened."""
+"""The password of a relation's database: given apart from its entry, sealed, and in it only where that is opened."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def check_secrets(entry: Mapping[str, Any], secrets: Mapping[str, str]) -> None:
     Raises:
         Problem: names the field.
     """
-    if entry.get("source") != "sql" or Database(entry["url"]).file is not None:
-        raise _refused("no_secrets_here", "only relations of a database server have secrets", "/secrets")
+    if _login(entry) is None:
+        says = "only relations of a database server have secrets, and of Cassandra only with a username"
+        raise _refused("no_secrets_here", says, "/secrets")
     for name, value in secrets.items():
         if name != PASSWORD:
             detail = f"is no secret of a relation's; there is one, {PASSWORD}"
@@ -33,7 +34,9 @@ def with_secrets(entry: Mapping[str, Any], secrets: Mapping[str, str] | None) ->
     """The entry as it is opened."""
     if not secrets:
         return dict(entry)
-    return {**entry, "url": Database(entry["url"]).with_password(secrets[PASSWORD])}
+    if entry["source"] == "sql":
+        return {**entry, "url": Database(entry["url"]).with_password(secrets[PASSWORD])}
+    return {**entry, PASSWORD: secrets[PASSWORD]}
 
 
 def check_same_server(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -43,19 +46,29 @@ def check_same_server(before: Mapping[str, Any], after: Mapping[str, Any]) -> No
         Problem: it is another one.
     """
     if not is_same_server(before, after):
-        detail = (
-            "is of another server or user than the secrets were given for; send `secrets` again, or {} to forget them"
-        )
-        raise _refused("secrets_of_other_servers", detail, "/spec/url")
+        detail = "is of another server or user than the secrets are for; send `secrets` again, or {} to forget them"
+        raise _refused("secrets_of_other_servers", detail, "/spec/url" if after.get("source") == "sql" else "/spec")
 
 
 def is_same_server(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether two entries log in at one place in one way; of that server, they may read any database and table."""
-    try:
-        one, other = (Database(entry["url"]) for entry in (before, after))
-    except (KeyError, InputError):
-        return False
-    return one.login == other.login
+    login = _login(before)
+    return login is not None and login == _login(after)
+
+
+def _login(entry: Mapping[str, Any]) -> object:
+    """Where and as whom one logs in; None where nobody does."""
+    match entry.get("source"):
+        case "sql":
+            try:
+                database = Database(entry["url"])
+            except (KeyError, InputError):
+                return None
+            return None if database.file is not None else database.login
+        case "cassandra":
+            user = entry.get("username")
+            return None if user is None else (sorted(map(str, entry["hosts"])), entry.get("port"), user)
+    return None
 
 
 def _refused(code: str, detail: str, pointer: str) -> Problem:

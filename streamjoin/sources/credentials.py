@@ -27,7 +27,9 @@ def split(entry: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def split_relation(entry: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """An entry of `relations:` without the password in its URL, and this; what is no URL stays as it is."""
+    """An entry of `relations:` without its password, which may stand in its URL, and this."""
+    if entry.get("source") == "cassandra" and isinstance(entry.get("password"), str):
+        return {name: value for name, value in entry.items() if name != "password"}, {"password": entry["password"]}
     try:
         url, password = Database(entry["url"]).without_password()
     except (KeyError, TypeError, InputError):

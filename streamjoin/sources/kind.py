@@ -52,6 +52,8 @@ class SourceKind:
         hosts: of settings, what it reaches over the network.
         is_bounded: settings and how paths are resolved -> whether nothing can be added to it.
         never_ends: settings -> why it has no end unless `rows` says one, or None.
+        table: name, settings, columns, how often it is read anew, and how paths are resolved -> the relation; None
+            where it is one of files.
         no_relation: why it is not a relation; None where it can be one.
     """
 
@@ -67,4 +69,5 @@ class SourceKind:
     hosts: Callable[[Any], str] = lambda settings: ""
     is_bounded: Callable[[Any, Resolve], bool] = lambda settings, resolve: False
     never_ends: Callable[[Any], str | None] = lambda settings: None
+    table: Callable[[str, Any, pa.Schema, int | None, Resolve], Any] | None = None
     no_relation: str | None = "rows of it never end, so write it under streams"

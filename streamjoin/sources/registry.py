@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 
 from streamjoin.settings.setting import Settings
+from streamjoin.sources.cassandra_kind import CASSANDRA
 from streamjoin.sources.file_kinds import ARROW, CSV, JSONL, PARQUET
 from streamjoin.sources.generated_kind import GENERATOR
 from streamjoin.sources.kafka_kind import KAFKA
@@ -14,7 +15,7 @@ from streamjoin.sources.sql_kind import SQL
 KINDS = (PARQUET, CSV, JSONL, ARROW, KAFKA, GENERATOR)
 SOURCES: dict[str, SourceKind] = {kind.name: kind for kind in KINDS}
 """Of streams; some of them can be relations, too."""
-INPUTS = ChainMap({SQL.name: SQL}, SOURCES)
+INPUTS = ChainMap({SQL.name: SQL, CASSANDRA.name: CASSANDRA}, SOURCES)
 """With those that can only be relations."""
 
 

@@ -5,9 +5,8 @@ PostgreSQL sends a table by COPY, and SQLite row after row; neither is ever held
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +72,7 @@ class SqlTable:
 
     def carried(self) -> dict[str, str]:
         """See `Relation`."""
-        return {field.name: str(field.type) for field in columns_of(self.database, self.table)}
+        return {field.name: str(field.type) for field in columns_of(self.database.url, self.table)}
 
     def blocks(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
         """All rows, as of the moment in which it is asked; no record is bad, as the database knows its types.
@@ -100,29 +99,14 @@ class SqlTable:
         return None
 
 
-Asking = Callable[[Database, str], pa.Schema]
-_elsewhere: ContextVar[Asking | None] = ContextVar("_elsewhere", default=None)
-
-
-@contextmanager
-def asked_by(ask: Asking) -> Iterator[None]:
-    """In the block `ask` is called in place of `columns_of`, such as one that calls it in another process."""
-    before = _elsewhere.set(ask)
-    try:
-        yield
-    finally:
-        _elsewhere.reset(before)
-
-
-def columns_of(database: Database, table: str) -> pa.Schema:
+def columns_of(url: str, table: str) -> pa.Schema:
     """The columns of a table; those that no relation can have are left out, and remembered for messages.
 
     Raises:
         InputError: there is no such database or table, or it may not be read.
     Cost: up to `_BATCH_ROWS` rows of SQLite; of a view, whatever it takes.
     """
-    if (ask := _elsewhere.get()) is not None:
-        return ask(database, table)
+    database = Database(url)
     with _asking(database) as ask:
         found = ask(f"SELECT * FROM {_quoted(table)} LIMIT {0 if database.file is None else _BATCH_ROWS}").schema
     fields, others = [], {}

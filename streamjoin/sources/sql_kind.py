@@ -10,9 +10,10 @@ import pyarrow as pa
 from streamjoin.errors import InputError
 from streamjoin.plan.schema import left_out
 from streamjoin.settings.setting import Settings, setting
+from streamjoin.sources.asked import asked
 from streamjoin.sources.database import Database
 from streamjoin.sources.kind import Columns, Resolve, SourceKind
-from streamjoin.sources.sql import columns_of
+from streamjoin.sources.sql import SqlTable, columns_of
 
 _NAME_MAX = 200
 
@@ -43,7 +44,7 @@ def _check(settings: SqlSettings, has_columns: bool) -> None:
 
 
 def _look(settings: SqlSettings, columns: pa.Schema | None, resolve: Resolve) -> pa.Schema:
-    found = columns_of(settings.database(resolve), settings.table)
+    found = asked(columns_of, settings.database(resolve).url, settings.table)
     if columns is None:
         return found
     if missing := [name for name in columns.names if name not in found.names and name not in left_out(found)]:
@@ -62,6 +63,9 @@ SQL = SourceKind(
     check=_check,
     files=lambda given: {} if (file := Database(given.url).file) is None else {"url": file},
     hosts=lambda given: Database(given.url).host,
+    table=lambda name, given, columns, refresh_us, resolve: SqlTable(
+        name, given.database(resolve), given.table, columns, refresh_us
+    ),
     no_relation=None,
 )
 """Of relations alone: whose rows end."""

@@ -12,11 +12,9 @@ from streamjoin.sources.file_kinds import FileSettings
 from streamjoin.sources.filelog import list_files, root_of
 from streamjoin.sources.guess import first_schema
 from streamjoin.sources.kind import Columns, Limits
-from streamjoin.sources.registry import SOURCES
+from streamjoin.sources.registry import INPUTS, SOURCES
 from streamjoin.sources.relation import AnyRelation, Relation
 from streamjoin.sources.spec import SourceSpec
-from streamjoin.sources.sql import SqlTable
-from streamjoin.sources.sql_kind import SQL, SqlSettings
 from streamjoin.spec.job import recorded_columns
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.sections import StreamFile
@@ -57,15 +55,17 @@ def open_relation(file: JoinFile, name: str) -> AnyRelation:
         InputError: it cannot be opened, or its columns are none that a relation can have.
     """
     relation = file.relations[name]
-    if isinstance(relation, SqlSettings):
-        with _at(f"relations.{name}", "url"):
-            columns = SQL.look(relation, relation.arrow_schema(), file.resolve)
+    kind = INPUTS[relation.source]
+    if kind.table is not None:
+        with _at(f"relations.{name}", "table"):
+            columns = kind.look(relation, relation.arrow_schema(), file.resolve)
             check_schema(columns, "relation")
-            return SqlTable(name, relation.database(file.resolve), relation.table, columns, relation.refresh)
+            table: AnyRelation = kind.table(name, relation, columns, relation.refresh, file.resolve)
+            return table
     assert isinstance(relation, FileSettings)
     with _at(f"relations.{name}"):
         path = file.resolve(relation.path)
-        columns = SOURCES[relation.source].look(relation, relation.arrow_schema(), file.resolve)
+        columns = kind.look(relation, relation.arrow_schema(), file.resolve)
         files = list_files(path)
         check_schema(columns, "relation")
         holds_rows = any(file.stat().st_size for file in files)

@@ -12,7 +12,6 @@ from backend.auth.hosts import check_place
 from backend.problems import Problem
 from backend.settings import Settings
 from streamjoin.errors import InputError
-from streamjoin.sources.database import Database
 from streamjoin.sources.sql import columns_of
 
 
@@ -69,5 +68,5 @@ def test_attack_a_link_to_a_database_elsewhere_and_parameters_of_sqlite_s_lead_n
         check_place(settings, {"source": "sql", "url": f"sqlite:///{tmp_path}/open/link.db", "table": "rates"})
     for url in (f"sqlite:///{tmp_path}/open/new.db%3Fmode=rwc", f"sqlite:///{tmp_path}/open/new.db"):
         with pytest.raises(InputError, match="does not exist"):
-            columns_of(Database(url), "rates")
+            columns_of(url, "rates")
     assert not list((tmp_path / "open").glob("new*"))

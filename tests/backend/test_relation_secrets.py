@@ -19,6 +19,7 @@ from backend.catalog.models import Job, Relation
 from backend.jobs import service
 from backend.jobs.inputs import inputs_of, secrets_of
 from backend.jobs.joinfile import join_file
+from backend.relations.secrets import with_secrets
 from backend.settings import Settings
 from streamjoin.errors import InputError
 from streamjoin.sources.credentials import split_relation
@@ -33,12 +34,14 @@ BIDS = {"source": "generator", "kind": "nexmark.bid", "time": "ts"}
 QUERY = "SELECT ONLINE b.price, t.said FROM b JOIN t ON b.bidder = t.k"
 AWAY = {"source": "sql", "url": "postgresql://me@127.0.0.1:1/x", "table": "t"}
 
+RING = {"source": "cassandra", "hosts": ["127.0.0.1"], "keyspace": "k", "table": "t", "username": "me"}
+
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
     """Secrets can be sealed, and databases of this machine be read."""
     return settings.model_copy(
-        update={"secret_key": SecretStr("a key of this test and of nobody else"), "allowed_hosts": ["127.0.0.1"]}
+        update={"secret_key": SecretStr("a key of this test and of nobody else"), "allowed_hosts": ["127.0.0.1", "127.0.0.2"]}
     )
 
 
@@ -113,6 +116,47 @@ def test_attack_a_password_does_not_follow_a_relation_to_another_server(api: Tes
     assert change(api, spec={**AWAY, "url": url}, secrets={"password": "new"}).json()["has_secrets"]
     assert not change(api, secrets={}).json()["has_secrets"]
     assert change(api, spec=AWAY).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"hosts": ["127.0.0.1", "127.0.0.2"]}, {"username": "you"}, {"port": 9043}, AWAY],
+    ids=lambda more: min(more),
+)
+def test_attack_a_password_does_not_follow_a_table_of_cassandra(api: TestClient, more: dict[str, Any]) -> None:
+    made = register(api, RING, {"password": CANARY})
+    assert made["has_secrets"] and "canary" not in str(made)
+    other = more if "source" in more else {**RING, **more}
+    answer = change(api, spec=other)
+    assert answer.status_code == 422 and answer.json()["subcode"] == "secrets_of_other_servers", answer.text
+    assert change(api, spec={**RING, "keyspace": "other", "table": "s"}).json()["has_secrets"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "place", "says"),
+    [
+        ({**RING, "password": CANARY}, "/spec/password", "give it in `secrets`"),
+        ({**RING, "hosts": ["10.9.8.7"]}, "/spec/hosts", "is not one of the hosts that may be reached"),
+        ({**RING, "hosts": []}, "/spec/hosts", "names no host"),
+        ({**RING, "keyspace": 'k"; DROP'}, "/spec/keyspace", "letters, digits and _"),
+        ({**RING, "username": None, "password": "x"}, "/spec/username", "is missing"),
+    ],
+)
+def test_a_table_of_cassandra_that_may_not_be_read_is_refused(
+    api: TestClient, entry: dict[str, Any], place: str, says: str
+) -> None:
+    answer = api.post(URL, json={"name": "t", "spec": entry})
+    assert answer.status_code in (403, 422) and says in answer.text and "canary" not in answer.text, answer.text
+    assert answer.json()["errors"][0]["pointer"] == place
+    no_user = {name: value for name, value in RING.items() if name != "username"}
+    answer = api.post(URL, json={"name": "t", "spec": no_user, "secrets": {"password": CANARY}})
+    assert answer.status_code == 422 and "only with a username" in answer.text
+
+
+def test_a_password_of_cassandra_s_is_no_part_of_the_entry() -> None:
+    assert split_relation({**RING, "password": CANARY}) == (RING, {"password": CANARY})
+    assert with_secrets(RING, {"password": CANARY}) == {**RING, "password": CANARY}
+    assert with_secrets(RING, None) == RING
 
 
 def test_attack_a_job_does_not_send_a_password_to_where_the_relation_was_before(

@@ -87,7 +87,7 @@ def test_types_of_postgresql_and_what_is_refused(server: PostgresServer) -> None
         "'{}'::jsonb AS k, 1::real AS l, '\\x01'::bytea AS m, ARRAY[1] AS n",
     )
     database = Database(url_of(server))
-    columns = columns_of(database, "typed")
+    columns = columns_of(database.url, "typed")
     assert {field.name: str(field.type) for field in columns} == {
         "a": "int16", "b": "int32", "c": "decimal128(6, 2)", "e": "timestamp[us, tz=UTC]",
         "f": "timestamp[us, tz=UTC]", "g": "date32[day]", "h": "bool", "i": "string", "j": "string", "k": "string",
@@ -99,7 +99,7 @@ def test_types_of_postgresql_and_what_is_refused(server: PostgresServer) -> None
     assert (row["a"], row["b"], str(row["c"]), str(row["d"]), row["k"]) == (1, 2, "1.50", "2.250", "{}")
     assert len(row["i"]) == 36
     with pytest.raises(InputError, match='relation "nothing" does not exist') as refused:
-        columns_of(database, "nothing")
+        columns_of(database.url, "nothing")
     assert refused.value.field == "table"
 
 
@@ -113,10 +113,10 @@ def test_a_wrong_password_is_said_and_never_shown(server: PostgresServer) -> Non
         Database(url_of(server).replace("postgres@", f"guarded:{password}@"))
         for password in ("open%20sesame", "canary")
     )
-    assert columns_of(right, "open").names == ["k"]
+    assert columns_of(right.url, "open").names == ["k"]
     for database, table, said in ((wrong, "open", "password authentication failed"), (right, "closed", "denied")):
         with pytest.raises(InputError, match=said) as refused:
-            columns_of(database, table)
+            columns_of(database.url, table)
         assert "guarded:***@" in str(refused.value)
         assert not any(secret in str(refused.value) for secret in ("canary", "sesame"))
 

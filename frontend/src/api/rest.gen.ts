@@ -2562,7 +2562,7 @@ export interface components {
                 /** @description a file, a folder, or a pattern such as data/**\/*.csv */
                 path?: string;
                 /** @enum {string} */
-                source: "parquet" | "csv" | "jsonl" | "arrow" | "sql";
+                source: "parquet" | "csv" | "jsonl" | "arrow" | "sql" | "cassandra";
                 /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
@@ -2599,8 +2599,18 @@ export interface components {
                 };
                 /** @description postgresql://user:password@host/database, or sqlite:///a/file.db; the password is never shown */
                 url?: string;
-                /** @description a table or view, with its schema before it where that is needed: sales.rates */
+                /** @description a table or materialized view, as it is written there */
                 table?: string;
+                /** @description some nodes of the cluster, such as ["127.0.0.1"] */
+                hosts?: string[];
+                /** @description the keyspace that the table is in */
+                keyspace?: string;
+                /** @description its port */
+                port?: number;
+                /** @description who logs in */
+                username?: string;
+                /** @description the password of that user; it is never shown */
+                password?: string;
             } | null;
             /**
              * Secrets
@@ -2636,7 +2646,7 @@ export interface components {
                 /** @description a file, a folder, or a pattern such as data/**\/*.csv */
                 path?: string;
                 /** @enum {string} */
-                source: "parquet" | "csv" | "jsonl" | "arrow" | "sql";
+                source: "parquet" | "csv" | "jsonl" | "arrow" | "sql" | "cassandra";
                 /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
@@ -2673,8 +2683,18 @@ export interface components {
                 };
                 /** @description postgresql://user:password@host/database, or sqlite:///a/file.db; the password is never shown */
                 url?: string;
-                /** @description a table or view, with its schema before it where that is needed: sales.rates */
+                /** @description a table or materialized view, as it is written there */
                 table?: string;
+                /** @description some nodes of the cluster, such as ["127.0.0.1"] */
+                hosts?: string[];
+                /** @description the keyspace that the table is in */
+                keyspace?: string;
+                /** @description its port */
+                port?: number;
+                /** @description who logs in */
+                username?: string;
+                /** @description the password of that user; it is never shown */
+                password?: string;
             };
             /**
              * Secrets
@@ -2789,7 +2809,7 @@ export interface components {
                 /** @description a file, a folder, or a pattern such as data/**\/*.csv */
                 path?: string;
                 /** @enum {string} */
-                source: "parquet" | "csv" | "jsonl" | "arrow" | "sql";
+                source: "parquet" | "csv" | "jsonl" | "arrow" | "sql" | "cassandra";
                 /** @description the columns: name -> type */
                 schema?: {
                     [key: string]: string;
@@ -2826,8 +2846,18 @@ export interface components {
                 };
                 /** @description postgresql://user:password@host/database, or sqlite:///a/file.db; the password is never shown */
                 url?: string;
-                /** @description a table or view, with its schema before it where that is needed: sales.rates */
+                /** @description a table or materialized view, as it is written there */
                 table?: string;
+                /** @description some nodes of the cluster, such as ["127.0.0.1"] */
+                hosts?: string[];
+                /** @description the keyspace that the table is in */
+                keyspace?: string;
+                /** @description its port */
+                port?: number;
+                /** @description who logs in */
+                username?: string;
+                /** @description the password of that user; it is never shown */
+                password?: string;
             };
             /**
              * Secrets

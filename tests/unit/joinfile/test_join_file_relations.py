@@ -67,9 +67,9 @@ def test_a_relation_that_no_query_reads_is_right(validate: Try) -> None:
         ({"source": "push"}, ".source", "rows are pushed into streams only"),
         ({"source": "kafka", "topic": "t"}, ".topic", "a finite table; this is for kafka streams"),
         ({"source": "generator", "kind": "zipf.r"}, ".kind", "a finite table; this is for generator streams"),
-        ({"source": "orc"}, ".source", "must be 'parquet', 'csv', 'jsonl', 'arrow' or 'sql', not \"orc\""),
-        ({"source": 5}, ".source", "must be 'parquet', 'csv', 'jsonl', 'arrow' or 'sql', not 5"),
-        ({"source": ["csv"]}, ".source", "must be 'parquet', 'csv', 'jsonl', 'arrow' or 'sql'"),
+        ({"source": "orc"}, ".source", "must be 'parquet', 'csv', 'jsonl', 'arrow', 'sql' or 'cassandra', not \"orc\""),
+        ({"source": 5}, ".source", "must be 'parquet', 'csv', 'jsonl', 'arrow', 'sql' or 'cassandra', not 5"),
+        ({"source": ["csv"]}, ".source", "must be 'parquet', 'csv', 'jsonl', 'arrow', 'sql' or 'cassandra'"),
         ({"source": None}, ".source", "is empty"),
         ({"path": ""}, ".path", "is empty; name a file or folder"),
         ({"path": None}, ".path", "is empty"),
@@ -105,7 +105,7 @@ def test_what_a_relation_cannot_have_is_refused_by_name(
         (
             {"customers": {"path": "x"}},
             "relations.customers.source",
-            "is missing; it is parquet, csv, jsonl, arrow or sql",
+            "is missing; it is parquet, csv, jsonl, arrow, sql or cassandra",
         ),
         (
             {"customers": {"source": "csv"}},

@@ -13,13 +13,16 @@ import { Rows } from '../../components/Rows';
 import { formatCount } from '../../format';
 import { createRelation } from '../../recipes';
 import { relationPath } from './address';
-import { AT_FIRST, entryOf, secretsOf, SOURCES, type Typed } from './entry';
+import { AT_FIRST, entryOf, fieldsOf, hasPassword, secretsOf, SOURCES, type FieldName, type Typed } from './entry';
 
 const ROWS_PX = 300;
-const EXAMPLES: Record<'path' | 'url' | 'table' | 'refresh', [label: string, example: string, says: string]> = {
+const EXAMPLES: Record<FieldName, [label: string, example: string, says: string]> = {
   path: ['Path', '/data/customers', 'A file, a folder or a pattern on the platform'],
   url: ['Database', 'postgresql://user@host/database', 'Without its password: everybody sees an entry'],
-  table: ['Table', 'sales.rates', 'A table or view'],
+  table: ['Table', 'rates', 'A table or view; in PostgreSQL with its schema before it, where that is needed'],
+  hosts: ['Hosts', '10.0.0.5, 10.0.0.6', 'Some nodes of the cluster'],
+  keyspace: ['Keyspace', 'sales', 'That the table is in'],
+  username: ['User', 'reader', 'Who logs in; empty where nobody has to'],
   refresh: ['Refresh', '10min', 'How often running jobs look for a new version; empty for only when asked'],
 };
 
@@ -85,7 +88,6 @@ interface EntryFieldsProps {
 }
 
 function EntryFields({ name, onName, typed, onTyped }: EntryFieldsProps) {
-  const fields = typed.source === 'sql' ? (['url', 'table', 'refresh'] as const) : (['path', 'refresh'] as const);
   return (
     <>
       <TextInput
@@ -104,7 +106,7 @@ function EntryFields({ name, onName, typed, onTyped }: EntryFieldsProps) {
         value={typed.source}
         onChange={(source) => onTyped({ ...typed, source: source ?? typed.source })}
       />
-      {fields.map((field) => {
+      {fieldsOf(typed.source).map((field) => {
         const [label, example, says] = EXAMPLES[field];
         return (
           <TextInput
@@ -119,7 +121,7 @@ function EntryFields({ name, onName, typed, onTyped }: EntryFieldsProps) {
           />
         );
       })}
-      {typed.source === 'sql' && (
+      {hasPassword(typed.source) && (
         <PasswordInput
           label="Password"
           description="Of a database server: kept encrypted, and never shown again"

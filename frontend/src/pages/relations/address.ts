@@ -7,8 +7,13 @@ export const relationPath = ({ id, name }: Pick<Relation, 'id' | 'name'>): strin
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-export const placeOf = ({ spec }: Pick<Relation, 'spec'>): string =>
-  spec.source === 'sql' ? `${text(spec.table)} of ${text(spec.url)}` : text(spec.path);
+const texts = (value: unknown): string => (Array.isArray(value) ? value.map(text).join(', ') : '');
+
+export function placeOf({ spec }: Pick<Relation, 'spec'>): string {
+  if (spec.source === 'sql') return `${text(spec.table)} of ${text(spec.url)}`;
+  if (spec.source === 'cassandra') return `${text(spec.keyspace)}.${text(spec.table)} at ${texts(spec.hosts)}`;
+  return text(spec.path);
+}
 
 export const refreshOf = ({ spec }: Pick<Relation, 'spec'>): string =>
   text(spec.refresh) === '' ? 'when asked' : `every ${text(spec.refresh)}`;

@@ -13,6 +13,14 @@ test('an entry has the fields of its source that were filled', () => {
   });
 });
 
+test('a table of Cassandra has hosts, and a place that says them', () => {
+  const typed = { ...AT_FIRST, source: 'cassandra', hosts: ' a, b  c,', keyspace: 'k', table: 't', url: 'x' };
+  const spec = entryOf({ ...typed, password: 'canary' });
+  expect(spec).toEqual({ source: 'cassandra', hosts: ['a', 'b', 'c'], keyspace: 'k', table: 't' });
+  expect(placeOf({ spec })).toBe('k.t at a, b, c');
+  expect(secretsOf({ ...typed, password: 'canary' })).toEqual({ password: 'canary' });
+});
+
 test('a password is no part of the entry, belongs to databases, and is copied as words', () => {
   const typed = { ...AT_FIRST, source: 'sql', url: 'postgresql://h/db', table: 'rates', password: ' canary ' };
   expect(entryOf(typed)).not.toHaveProperty('password');

@@ -6,31 +6,48 @@ export interface Typed {
   path: string;
   url: string;
   table: string;
+  /** Of Cassandra, with commas between. */
+  hosts: string;
+  keyspace: string;
+  username: string;
   refresh: string;
   /** Of the database; it is no part of the entry. */
   password: string;
 }
 
-export const AT_FIRST: Typed = { source: 'parquet', path: '', url: '', table: '', refresh: '', password: '' };
+export const AT_FIRST: Typed = { source: 'parquet', path: '', url: '', table: '', hosts: '', keyspace: '', username: '', refresh: '', password: '' };
 
 export const SOURCES = [
   { value: 'parquet', label: 'Parquet files' },
   { value: 'csv', label: 'CSV files' },
   { value: 'jsonl', label: 'JSON lines' },
   { value: 'arrow', label: 'Arrow files' },
-  { value: 'sql', label: 'Table of a database' },
+  { value: 'sql', label: 'Table of PostgreSQL or SQLite' },
+  { value: 'cassandra', label: 'Table of Cassandra' },
 ];
 
 /** What is kept encrypted beside the entry; undefined where there is nothing. */
 export function secretsOf({ source, password }: Typed): RelationIn['secrets'] {
-  return source === 'sql' && password !== '' ? { password } : undefined;
+  return hasPassword(source) && password !== '' ? { password } : undefined;
+}
+
+export const hasPassword = (source: string) => source === 'sql' || source === 'cassandra';
+
+export type FieldName = Exclude<keyof Typed, 'source' | 'password'>;
+
+/** What is asked for a source, in the order of the form. */
+export function fieldsOf(source: string): FieldName[] {
+  if (source === 'sql') return ['url', 'table', 'refresh'];
+  if (source === 'cassandra') return ['hosts', 'keyspace', 'table', 'username', 'refresh'];
+  return ['path', 'refresh'];
 }
 
 /** Fields of other sources, and those that are empty, are left out. What is wrong is for the platform to say. */
 export function entryOf(typed: Typed): RelationIn['spec'] {
-  const { source, path, url, table, refresh } = typed;
-  const given: Record<string, string> = source === 'sql' ? { url, table, refresh } : { path, refresh };
-  const entry: Record<string, string> = {};
-  for (const [name, value] of Object.entries(given)) if (value.trim() !== '') entry[name] = value.trim();
-  return { source: source as RelationIn['spec']['source'], ...entry };
+  const entry: Record<string, string | string[]> = {};
+  for (const name of fieldsOf(typed.source)) {
+    const value = typed[name].trim();
+    if (value !== '') entry[name] = name === 'hosts' ? value.split(/[\s,]+/).filter((host) => host !== '') : value;
+  }
+  return { source: typed.source as RelationIn['spec']['source'], ...entry };
 }
