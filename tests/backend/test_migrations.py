@@ -19,6 +19,7 @@ from sqlalchemy import table as lightweight
 
 from backend.catalog import migrate as migrate_module
 from backend.catalog.database import Catalog
+from backend.catalog.jobspec import JobSpec, JobSpecColumn
 from backend.catalog.migrate import MIGRATIONS, migrate
 from backend.catalog.models import Base
 from backend.catalog.version import is_newest, newest
@@ -41,6 +42,8 @@ def value_of(column: Column[Any]) -> Any:
         return b"\x00\xff"
     if isinstance(kind, String):  # Text is one
         return "1" if column.primary_key or column.foreign_keys else "x" * min(kind.length or 50, 50)
+    if isinstance(kind, JobSpecColumn):
+        return JobSpec("ü", run={"a": [1, None]})
     return {"a": [1, "ü", None]}
 
 

@@ -41,7 +41,10 @@ RING = {"source": "cassandra", "hosts": ["127.0.0.1"], "keyspace": "k", "table":
 def settings(settings: Settings) -> Settings:
     """Secrets can be sealed, and databases of this machine be read."""
     return settings.model_copy(
-        update={"secret_key": SecretStr("a key of this test and of nobody else"), "allowed_hosts": ["127.0.0.1", "127.0.0.2"]}
+        update={
+            "secret_key": SecretStr("a key of this test and of nobody else"),
+            "allowed_hosts": ["127.0.0.1", "127.0.0.2"],
+        }
     )
 
 
