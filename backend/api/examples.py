@@ -46,7 +46,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     }]},
     "Asked": {"jobs": ["named bids"]},
     "RelationOut": {"id": "rel_01kg7w2k5m0000000000000000", "name": "customers", "version": 1,
-                    "spec": {"source": "parquet", "path": "/data/customers"}, **_MADE},
+                    "spec": {"source": "parquet", "path": "/data/customers"}, "has_secrets": False, **_MADE},
     "UserOut": {"id": _USER, "name": "kim", "role": "operator", "disabled": False, "created_at": _AT},
     "Me": {"id": _USER, "name": "kim", "role": "operator", "key_id": None},
     "KeyOut": _KEY,
