@@ -130,7 +130,7 @@ def test_a_relation_is_tested_created_listed_shown_changed_sampled_and_deleted(
         done = streamjoin("relations", "delete", name)
         assert (done.status, done.out, done.err) == (0, "", "")
     assert streamjoin("relations", "get", "cli_table").err == 'streamjoin: there is no relation "cli_table"\n'
-    for text, said in (("spec: {}\nsecrets: {}\n", "a relation's file has name and spec, not secrets"),
+    for text, said in (("spec: {}\nkeys: {}\n", "a relation's file has name, spec and secrets, not keys"),
                        ("source: csv\npath: /x\n", "a relation needs a name: streamjoin relations create"),
                        ("name: x\nspec: {source: kafka, path: x}\n", "a topic never ends")):  # fmt: skip
         wrong = streamjoin("relations", "create", "-f", "-", stdin=text)
