@@ -20,7 +20,11 @@ TWO = ("-n", "2")
 # Tests that wait for servers leave the cores to others. Each process may have a Spark and two servers: 3 GiB.
 MANY = ("-n", "4" if psutil.virtual_memory().total > 12 << 30 else "2")
 ANYWHERE = "slow and not spark and not services"
-MEASURES_NOTHING = ("tests/unit", "tests/conformance", "tests/backend/test_fuzz.py", "tests/bench/test_baselines.py")
+MEASURES_NOTHING = (
+    "tests/unit", "tests/conformance", "tests/backend/test_auth_owners.py", "tests/backend/test_auth_users.py",
+    "tests/backend/test_fuzz.py", "tests/backend/test_results_queries.py", "tests/bench/test_baselines.py",
+    "tests/client/test_commands.py",
+)  # fmt: skip
 KILLS = ("tests/spark",)
 SERVERS = (
     "tests/backend", "tests/bench", "tests/client", "tests/demo", "tests/frontend", "tests/servers", "tests/spark",
