@@ -16,6 +16,7 @@ from streamjoin.engine.operator import Operator
 from streamjoin.engine.router import Router, Sending, announced
 from streamjoin.engine.slot import SlotStep, StageJob, States, Tables
 from streamjoin.engine.unit import UnitReport
+from streamjoin.flow.periods import Ended, ended_by
 from streamjoin.flow.punctuation import Punctuation, drain_punctuation
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
@@ -28,7 +29,7 @@ class Brought:
     """What a batch brings.
 
     Args:
-        pieces: of each stream, rows of its schema; each piece is read as one.
+        pieces: of each stream, rows of its schema; each piece is read as one, and counts as a file.
         now_us: when the batch begins.
         routers: by stream, each piece's router; None for one router a stream.
         drains: it brings no input, and moves on what units hand to one another.
@@ -61,6 +62,7 @@ class Loop:
         version: how many batches are done, which is the number of the next one.
         positions: how many rows of each stream the batches that are done brought.
         counts: what intake counted of each stream in all batches so far, those that are repeated each time.
+        ended: what each stream's input said in the last batch of where periods end.
         reports: of the last batch, stage by stage and by unit.
         span: sequence numbers of the newer tuples of the last batch's results.
     """
@@ -75,6 +77,7 @@ class Loop:
     version: int = 0
     positions: tuple[int, ...] = ()
     counts: tuple[dict[str, int], ...] = ()
+    ended: tuple[Ended, ...] = ()
     reports: list[UnitReport] = field(default_factory=list)
     span: range = range(0)
 
@@ -116,9 +119,11 @@ class Loop:
         for step in (step for of_stage in steps for step in of_stage):
             for punctuation in passing:
                 step.punctuate(punctuation, 0)
+        said: list[Ended] = []
         for stream in range(len(self.plan.streams)):
             stage, side = entry_of(self.plan, stream)
-            self._route(stream, stage, side, brought, steps)
+            said.append(ended_by(self._route(stream, stage, side, brought, steps)))
+        self.ended = tuple(said)
         self.reports = []
         for stage, mine in zip(stages, steps, strict=True):
             for step in mine:
@@ -150,11 +155,14 @@ class Loop:
 
     def _route(
         self, stream: int, stage: Stage, side: int, brought: Brought, steps: Sequence[Sequence[SlotStep]]
-    ) -> None:
+    ) -> list[Punctuation]:
         position = self.positions[stream]
+        own: list[Punctuation] = []
         for number, rows in enumerate(brought.pieces[stream]):
             name = brought.routers[stream][number] if brought.routers else "all"
-            piece = Piece(f"{side}-{number:04d}", name, "history", position, brought.now_us)
+            piece = Piece(
+                f"{side}-{number:04d}", name, "history", position, brought.now_us, file=self.version << 16 | number
+            )
             shed = brought.shed[stream] if brought.shed else 0.0
             intake = Intake(stage.plan, side, self.on_dead_letters, shed_factor=shed)
             router = Router(intake, self.operators[stage.number], self.slots)
@@ -165,6 +173,8 @@ class Loop:
             told = announced(router.punctuate(piece), stream, stage.number, hearing(self.plan, stream))
             for where, slot, sent, punctuation in told:
                 steps[where][slot].punctuate(punctuation, sent)
+                own.append(punctuation)
                 for name, value in punctuation.counts.items():
                     self.counts[stream][name] = self.counts[stream].get(name, 0) + value
             position += rows.num_rows
+        return own

@@ -22,6 +22,7 @@ from streamjoin.index.kernels import mix
 from streamjoin.index.keys import key_ranges, order_key
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.intake import Intake, Piece, Routed
+from streamjoin.plan.ending import EndsByFile
 from streamjoin.plan.evaluation import evaluate_carried
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.stages import StagePlan
@@ -174,8 +175,9 @@ class Router:
         """(slot, rows sent there, punctuation) for every slot: this piece is complete."""
         failpoint("router.before_punctuation")
         intake = self.intake
+        by_file = isinstance(intake.plan.streams[intake.side].ending, EndsByFile)
         for slot in range(self.sending.slots):
-            # Counts go along once, or reports would add them up once a slot.
+            # Counts go along once, or reports would add them up once a slot; so do the ends of periods.
             counts = intake.counts if slot == 0 else {}
             yield (
                 slot,
@@ -183,6 +185,8 @@ class Router:
                 Punctuation(
                     intake.side, piece.router, piece.name, intake.rows, intake.ts_max_us, piece.now_us, counts,
                     intake.counts.get("shed", 0), intake.counts.get("routed", 0),
+                    ends_us=tuple(intake.ends_us) if slot == 0 else (),
+                    file=piece.file if by_file and slot == 0 else None,
                 ),
             )  # fmt: skip
 
@@ -199,4 +203,4 @@ def announced(
     for slot, sent, punctuation in told:
         yield stage, slot, sent, punctuation
         for other in hearing:
-            yield other, slot, 0, replace(punctuation, elsewhere=stream, counts={})
+            yield other, slot, 0, replace(punctuation, elsewhere=stream, counts={}, ends_us=(), file=None)

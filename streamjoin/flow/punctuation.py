@@ -37,6 +37,8 @@ class Punctuation:
             tuple has a lower event time; None before its inputs have begun. Where `ended`, no tuple comes any more
             unless the job's inputs go on.
         elsewhere: the number of the stream it is of, if that enters at another stage than the one that hears this.
+        ends_us: where rows of the piece end periods, rising; like `counts` said to one slot only, and so is `file`.
+        file: the number of the file that the piece is of, where the stream's files end periods.
     """
 
     side: int
@@ -52,12 +54,18 @@ class Punctuation:
     mark_us: int | None = None
     ended: bool = False
     elsewhere: int | None = None
+    ends_us: tuple[int, ...] = ()
+    file: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
-        stated = {"states": True, "mark_us": self.mark_us, "ended": self.ended} if self.states else {}
+        stated: dict[str, Any] = {"states": True, "mark_us": self.mark_us, "ended": self.ended} if self.states else {}
         if self.elsewhere is not None:
             stated["elsewhere"] = self.elsewhere
+        if self.ends_us:
+            stated["ends_us"] = list(self.ends_us)
+        if self.file is not None:
+            stated["file"] = self.file
         return {
             "side": self.side, "router": self.router, "piece": self.piece, "rows": self.rows,
             "ts_max_us": self.ts_max_us, "clock_us": self.clock_us, "counts": dict(self.counts),
@@ -67,7 +75,7 @@ class Punctuation:
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Punctuation:
         """The inverse of `to_json`."""
-        return Punctuation(**value)
+        return Punctuation(**{**value, "ends_us": tuple(value.get("ends_us", ()))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ a NULL key match nothing and stay behind, and so does what load shedding drops.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,11 +17,13 @@ import pyarrow as pa
 
 from streamjoin.errors import RunError
 from streamjoin.flow.block import Block
+from streamjoin.flow.periods import capped
 from streamjoin.index.columns import carried_rows, routed_columns
 from streamjoin.intake.deadletter import NO_TIME, TIME_OUT_OF_RANGE, DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
 from streamjoin.intake.selection import bits_of, select
 from streamjoin.intake.shedding import kept
+from streamjoin.plan.ending import EndsByRow
 from streamjoin.plan.stages import StagePlan
 
 BLOCK_ROWS = 1 << 18
@@ -68,6 +70,7 @@ class Piece:
         now_us: when the batch began, as logged.
         place: where the row at a position comes from, for people, as source, position and unit of a dead letter; None
             where identity and position say it.
+        file: the number of the file that it is of, or of the last one; None where its source has none.
     """
 
     name: str
@@ -76,6 +79,7 @@ class Piece:
     position: int
     now_us: int
     place: Callable[[int], tuple[str, int, str]] | None = None
+    file: int | None = None
 
 
 class Taken(NamedTuple):
@@ -94,6 +98,7 @@ class Intake:
         shed_factor: the share of tuples to drop in this batch; see `shedding`.
         counts: what happened to how many rows, by name.
         rows: how many rows had a usable event time, and `ts_max_us` is the latest.
+        ends_us: where rows end periods, rising; what becomes of these rows does not matter.
     """
 
     plan: StagePlan
@@ -104,6 +109,7 @@ class Intake:
     counts: dict[str, int] = field(default_factory=dict)
     rows: int = 0
     ts_max_us: int | None = None
+    ends_us: Sequence[int] = ()
     _read: int = 0
     _letters_bytes: int = 0
 
@@ -125,6 +131,10 @@ class Intake:
             latest = int(block.ts_us.max())
             self.ts_max_us = latest if self.ts_max_us is None else max(self.ts_max_us, latest)
         self.rows += len(block)
+        ending = self.plan.streams[self.side].ending
+        if isinstance(ending, EndsByRow):
+            ends_us = block.ts_us[ending.marked(block.rows)] + 1
+            self.ends_us = capped(sorted([*self.ends_us, *ends_us.tolist()]))
         return self._selected(block, positions, piece)
 
     def count(self, name: str, value: int) -> None:

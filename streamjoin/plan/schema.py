@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from streamjoin.errors import InputError
+from streamjoin.plan.ending import Ending
 
 ARRIVAL = "arrival"
 """The value of `time:` that stamps tuples at intake, for data without a time column."""
@@ -132,7 +133,8 @@ def check_schema(schema: pa.Schema, what: str = "stream") -> None:
         seen.add(name)
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names as messages have them, the first ones of many."""
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
@@ -148,6 +150,7 @@ class StreamSchema:
         delay_us: D, the largest disorder inside which results are exact.
         idle_us: a silence after which the stream holds the others back no longer; None for never.
         is_relation: it is a finite table, whose rows have no time; `time` then says nothing.
+        ending: which of its rows or files end a period; None where event time alone does.
     """
 
     name: str
@@ -157,6 +160,7 @@ class StreamSchema:
     delay_us: int = 0
     idle_us: int | None = None
     is_relation: bool = False
+    ending: Ending | None = None
 
     def __post_init__(self) -> None:
         check_schema(self.own_columns)
@@ -175,7 +179,7 @@ class StreamSchema:
             return
         if self.time not in self.columns.names:
             raise InputError(
-                f'there is no column "{self.time}"; columns are {_listed(self.columns.names)}',
+                f'there is no column "{self.time}"; columns are {listed(self.columns.names)}',
                 field=f"streams.{self.name}.time",
             )
         kind = self.columns.field(self.time).type

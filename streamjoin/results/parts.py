@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamjoin.failpoints import failpoint
+from streamjoin.flow.periods import Ended
 from streamjoin.plan.decimals import to_text
 from streamjoin.plan.functions.times import to_text as time_texts
 
@@ -57,6 +58,7 @@ class BatchDone:
         marks_us: how far each stream has come with it; None for one that has not begun.
         shed: tuples that load shedding dropped in it.
         output_mark_us: how far the results have come with it; see `UnitReport`.
+        ended: what each stream's rows or files said of where periods end.
     """
 
     number: int
@@ -64,6 +66,7 @@ class BatchDone:
     marks_us: tuple[int | None, ...] = (None, None)
     shed: int = 0
     output_mark_us: int | None = None
+    ended: tuple[Ended, ...] = ()
 
 
 class Sink(Protocol):

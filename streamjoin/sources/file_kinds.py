@@ -94,7 +94,7 @@ def _of_format(format: str, says: str, settings: type[FileSettings] = FileSettin
 
     def arguments(given: FileSettings, resolve: Resolve, limits: Limits) -> dict[str, Any]:
         return {"format": format, "path": resolve(given.path), "files_per_batch": limits.files_per_batch,
-                "csv": given.dialect}  # fmt: skip
+                "csv": given.dialect, "alone": limits.alone}  # fmt: skip
 
     def is_bounded(given: FileSettings, resolve: Resolve) -> bool:
         return Path(resolve(given.path)).is_file()

@@ -67,6 +67,11 @@ class FileRead:
         return f"{self.number}:{os.path.basename(self.path)}"
 
     @property
+    def file(self) -> int | None:
+        """Its number."""
+        return self.number
+
+    @property
     def shown_path(self) -> str:
         """The file as dead letters name it: with the folders below the stream's."""
         return os.path.relpath(self.path, self.root)
@@ -215,6 +220,11 @@ class GroupRead:
     def identity(self) -> str:
         """The places of the first and the last file in the log."""
         return f"{self.files[0].number}-{self.files[-1].number}"
+
+    @property
+    def file(self) -> int | None:
+        """The last one's number."""
+        return self.files[-1].number
 
     def place(self, position: int) -> tuple[str, int, str]:
         """See `Read.place`: the file that the row is of, and its place in it."""

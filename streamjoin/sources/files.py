@@ -27,7 +27,7 @@ GROUP_BYTES = 1 << 20
 """Small files that follow each other are read together up to this size."""
 
 GROUPING = "grouping"
-"""In an offset: by which rule its files were grouped; offsets without it are of versions that read each file alone.
+"""In an offset: by which rule its files were grouped; without it each file is read alone, as it always was at first.
 
 What a batch reads must not change after its offset was logged, so another rule, or another of the two numbers above,
 needs another number here, and the old rule for the old one."""
@@ -45,6 +45,7 @@ class FileSource:
         files_per_batch: at most so many files a batch; None for files of about BATCH_BYTES.
         schema: given columns; None to take what the first file carries.
         csv: how CSV files are written.
+        alone: no two files are read as one, because the end of each says something.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class FileSource:
         files_per_batch: int | None = None,
         schema: pa.Schema | None = None,
         csv: Dialect | None = None,
+        alone: bool = False,
     ) -> None:
         self.stream = stream
         self.format = format
@@ -64,6 +66,7 @@ class FileSource:
         self.log = FileLog(self.path, log)
         self.root = root_of(self.path)
         self.csv = csv or PLAIN
+        self.alone = alone
         self.schema = schema if schema is not None else first_schema(format, self.path, self.csv)
         self._end: int | None = None
 
@@ -83,7 +86,9 @@ class FileSource:
         known = len(self.log.files) if self._end is None else self._end
         begin = int(start["files"])
         stop = begin + (self.files_per_batch or _count(self.log.files[begin:known], BATCH_BYTES))
-        return {"files": min(stop, known), GROUPING: _GROUPING_NOW} if begin < known else start
+        if begin >= known:
+            return start
+        return {"files": min(stop, known), **({} if self.alone else {GROUPING: _GROUPING_NOW})}
 
     def sample(self, rows: int) -> Read | None:
         """The first file, or the first small ones."""

@@ -131,6 +131,11 @@ class GeneratorRead:
         """The generator; positions count its rows."""
         return self.kind
 
+    @property
+    def file(self) -> int | None:
+        """None."""
+        return None
+
     def place(self, position: int) -> tuple[str, int, str]:
         """See `Read.place`."""
         return self.identity, position, "row"

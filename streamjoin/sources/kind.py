@@ -29,10 +29,11 @@ class Columns(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a source a batch takes, at most."""
+    """How much of a source a batch takes, at most, and whether no two files are read as one."""
 
     files_per_batch: int | None
     rows_per_batch: int
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

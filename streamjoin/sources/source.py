@@ -29,6 +29,10 @@ class Read(Protocol):
     def position(self) -> int:
         """Position of the first row."""
 
+    @property
+    def file(self) -> int | None:
+        """The number of the file that it is of, the last one of several; None where the source has none."""
+
     def place(self, position: int) -> tuple[str, int, str]:
         """Where a row that was read comes from: the source, position and unit of its dead letter."""
 

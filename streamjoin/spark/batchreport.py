@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamjoin.flow.punctuation import lowest_mark_us
+from streamjoin.flow.periods import ended_by
+from streamjoin.flow.punctuation import Punctuation, lowest_mark_us
 from streamjoin.intake import rejected
 from streamjoin.intake.intake import KEPT, REJECTED
 from streamjoin.results.parts import BatchDone
@@ -49,7 +50,10 @@ def batch_done(batch: int, slots: Sequence[dict[str, Any]]) -> BatchDone:
     shed = sum(item["shed"] for slot in slots for item in slot["intake"])
     clock_us = max((slot["clock_us"] for slot in slots), default=0)
     output_mark_us = lowest_mark_us(unit["output_mark_us"] for unit in units if unit.get("stage", 0) == last)
-    return BatchDone(batch, clock_us, marks_of(units), shed, output_mark_us)
+    marks_us = marks_of(units)
+    told = [Punctuation.from_json(item) for slot in slots for item in slot["intake"]]
+    ended = tuple(ended_by(item for item in told if item.side == stream) for stream in range(len(marks_us)))
+    return BatchDone(batch, clock_us, marks_us, shed, output_mark_us, ended)
 
 
 def marks_of(units: Sequence[Mapping[str, Any]]) -> tuple[int | None, ...]:

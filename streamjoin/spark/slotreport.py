@@ -25,7 +25,7 @@ def slot_report(job: Job, stage: int, step: SlotStep, seconds: dict[str, float])
         "intake": [
             {**item.to_json(), "side": this.inputs[item.side]}
             for item in step.punctuations
-            if item.counts and not isinstance(this.inputs[item.side], Flow)
+            if (item.counts or item.file is not None) and not isinstance(this.inputs[item.side], Flow)
         ],
         "seconds": seconds,
     }

@@ -43,7 +43,7 @@ def read_piece(job: Job, stream: int, read: Read, now_us: int) -> Iterator[pa.Re
     """Intake of one read of a source of ours, as rows of routed blocks; its punctuations come last."""
     letters: list[DeadLetter] = []
     router, stage = _router(job, stream, letters)
-    piece = Piece(f"{stream}-{read.name}", read.router, read.identity, read.position, now_us, read.place)
+    piece = Piece(f"{stream}-{read.name}", read.router, read.identity, read.position, now_us, read.place, read.file)
     for rows, bad in read.rows(job.read_columns(stream)):
         router.intake.bad_records(list(bad))
         for routed in router.take(rows, piece):

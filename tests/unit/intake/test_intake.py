@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.engine.operator import Operator
-from streamjoin.engine.router import Router
+from streamjoin.engine.router import Router, announced
 from streamjoin.engine.routing import STORE
 from streamjoin.engine.slot import SlotStep, StageJob
 from streamjoin.errors import RunError, StateError
+from streamjoin.flow import periods
 from streamjoin.flow.block import Block
 from streamjoin.flow.punctuation import Punctuation
 from streamjoin.intake.deadletter import BAD_VALUE, DeadLetter
@@ -25,6 +26,7 @@ from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE
 from streamjoin.intake.intake import Intake, Piece, Routed
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.matrix import Matrix
+from streamjoin.plan.ending import Ending, EndsByFile, EndsByRow
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.window import R, S
@@ -223,6 +225,61 @@ def test_selection_that_is_null_drops_the_tuple() -> None:
     taken = Taken(rows(1, 2, keys=[None, 7]), plan=plan(BY_KEY.replace("WITHIN", "AND r.k > 0 WITHIN")))
     assert taken.counts["dropped_by_selection"] == 1
     assert "null_keys" not in taken.counts
+
+
+# ---- rows and files that end periods ----------------------------------------------------------------------------
+
+
+def ending(rule: Ending, query: str = BY_KEY) -> JoinPlan:
+    return plan_query(query, {name: StreamSchema(name, COLUMNS, "t", "s", ending=rule) for name in ("r", "s")})
+
+
+AT_END = EndsByRow("note", pa.scalar("end"))
+
+
+def test_a_marker_row_ends_a_period_behind_its_time_and_is_joined_like_any_other() -> None:
+    taken = Taken(rows(5, note="end"), rows(4), rows(2, 9, note="end"), plan=ending(AT_END))
+    told = [item for _, _, item in taken.punctuations]
+    assert [item.ends_us for item in told] == [(2_000_001, 5_000_001, 9_000_001), ()], "said to one slot only"
+    assert all(item.file is None for item in told)
+    assert len(taken.stored) == 4
+
+
+def test_a_marker_row_ends_a_period_whatever_becomes_of_it() -> None:
+    selected = ending(AT_END, BY_KEY.replace("WHERE", "WHERE r.note <> 'end' AND"))
+    taken = Taken(rows(5, note="end"), plan=selected)
+    assert taken.stored == [] and taken.punctuations[0][2].ends_us == (5_000_001,)
+    without_key = Taken(rows(5, keys=[None], note="end"), plan=ending(AT_END))
+    assert without_key.stored == [] and without_key.punctuations[0][2].ends_us == (5_000_001,)
+    router = Router(Intake(ending(AT_END), R, lambda letters: None, shed_factor=1.0), Biclique(2, 2), 2)
+    assert list(router.take(rows(5, note="end"), PIECE)) == []
+    assert next(iter(router.punctuate(PIECE)))[2].ends_us == (5_000_001,)
+
+
+def test_a_marker_row_without_a_time_ends_none() -> None:
+    taken = Taken(rows(None, 3, note="end"), plan=ending(AT_END))
+    assert len(taken.letters) == 1 and taken.punctuations[0][2].ends_us == (3_000_001,)
+
+
+def test_a_column_of_every_row_tells_no_more_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(periods, "PERIODS_AHEAD_MAX", 3)
+    taken = Taken(rows(5, 1, note="end"), rows(2, 3, 4, note="end"), plan=ending(AT_END))
+    assert taken.punctuations[0][2].ends_us == (1_000_001, 2_000_001, 5_000_001)
+
+
+def test_a_file_is_named_to_one_slot_where_files_end_periods_and_nowhere_else() -> None:
+    piece = replace(PIECE, file=7)
+    by_file = Taken(rows(5), plan=ending(EndsByFile()), piece=piece)
+    assert [item.file for _, _, item in by_file.punctuations] == [7, None]
+    assert [item.file for _, _, item in Taken(plan=ending(EndsByFile()), piece=piece).punctuations] == [7, None]
+    assert [item.file for _, _, item in Taken(rows(5), plan=plan(), piece=piece).punctuations] == [None, None]
+
+
+def test_other_stages_hear_of_time_and_not_of_periods() -> None:
+    taken = Taken(rows(5, note="end"), plan=ending(AT_END))
+    told = list(announced(taken.punctuations, 0, 0, [1]))
+    assert [item.ends_us for stage, _, _, item in told if stage == 1] == [(), ()]
+    assert sum(bool(item.ends_us) for _, _, _, item in told) == 1
 
 
 # ---- counts and punctuations ------------------------------------------------------------------------------------

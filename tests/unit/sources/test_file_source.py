@@ -103,6 +103,21 @@ def test_a_batch_takes_files_by_their_size_unless_their_number_is_given(
     assert [offset["files"] for offset in offsets] == [0, 5, 6, 8, 9]
 
 
+def test_files_that_end_periods_are_read_one_by_one_and_others_together(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in range(3):
+        (data / f"{number}.csv").write_text("k\n1\n" if number != 1 else "")
+    for alone, read in ((True, [0, 1, 2]), (False, [2])):
+        found = FileSource("orders", "csv", data, tmp_path / f"log {alone}", schema=SCHEMA, alone=alone)
+        end = found.latest(found.initial(), 0)
+        assert [one.file for one in found.reads(found.initial(), end, 1)] == read
+        # What was logged decides, whatever the join file says by now.
+        other = FileSource("orders", "csv", data, tmp_path / f"log {alone}", schema=SCHEMA, alone=not alone)
+        other.latest(other.initial(), 0)
+        assert [one.file for one in other.reads(other.initial(), end, 1)] == read
+
+
 def grouped(data: Path, tasks: int = 4, start: int = 0) -> list[Any]:
     found = source("csv", data)
     return list(found.reads({"files": start}, {"files": len(found.log.files), files.GROUPING: 1}, tasks))
