@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 
 from streamjoin.errors import StateError
 from streamjoin.results.description import FORMAT
 from streamjoin.results.policy import Open
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
+from streamjoin.results.stores.store import BlockKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Head:
         below_time_max_us: the latest result time among the snapshots up to `floor`; kept in memory stores, and where
             they have a base.
         base: the generation that wrote the base of the snapshots up to `floor`; 0 where there is none.
+        split_since: the first batch whose results may be in parts of blocks that wait; None where none do.
+        replaced: blocks that the last batch split, which nobody needs any more.
         rows, snapshots: in all committed snapshots, removed ones included.
         marks_us, clock_us: of the last batch.
         shed: tuples shed since the last batch that closed a snapshot.
@@ -51,6 +54,8 @@ class Head:
     shed: int = 0
     lease: int = 0
     base: int = 0
+    split_since: int | None = None
+    replaced: tuple[BlockKey, ...] = ()
 
     def to_bytes(self) -> bytes:
         """The stored text; `from_bytes` reads it back."""
@@ -64,6 +69,8 @@ class Head:
                 "snapshots": self.snapshots, "marks_us": list(self.marks_us), "clock_us": self.clock_us,
                 "below_time_max_us": self.below_time_max_us, "writer": self.writer, "shed": self.shed,
                 "lease": self.lease, "base": self.base,
+                **({"split_since": self.split_since} if self.split_since is not None else {}),
+                **({"replaced": [astuple(key) for key in self.replaced]} if self.replaced else {}),
             },
             separators=(",", ":"),
         ).encode()  # fmt: skip
@@ -82,6 +89,7 @@ class Head:
                 value["waiting_since"], SnapshotId(*value["floor"]), value["rows"], value["snapshots"],
                 tuple(value["marks_us"]), value["clock_us"], value["below_time_max_us"],
                 value["writer"], value.get("shed", 0), value.get("lease", 0), value.get("base", 0),
+                value.get("split_since"), tuple(BlockKey(*key) for key in value.get("replaced", ())),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, IndexError) as cause:
             raise StateError(f"the head of a job's results is damaged: {cause}") from None

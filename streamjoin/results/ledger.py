@@ -28,6 +28,7 @@ from streamjoin.results.names import LAST_GENERATION, batch_name, snapshot_name
 from streamjoin.results.patience import Patience
 from streamjoin.results.policy import Collected, Outcome, Policy
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId, read_meta, with_meta
+from streamjoin.results.splitting import SPLIT_UNIT, Splitter
 from streamjoin.results.stores.store import BlockKey, Store, StoreDownError, StoreUncertainError
 
 
@@ -41,6 +42,7 @@ class Ledger:
     Args:
         retain_us: snapshots that were closed longer ago than this are removed; None keeps all.
         publish: called with each snapshot, oldest first, after it became visible.
+        forget: called with blocks that are in no snapshot and never will be.
         patience: how long the store may be down.
     """
 
@@ -53,6 +55,7 @@ class Ledger:
         *,
         retain_us: int | None = None,
         publish: Callable[[Snapshot], None] | None = None,
+        forget: Callable[[Sequence[BlockKey]], None] | None = None,
         patience: Patience | None = None,
     ) -> None:
         self.store = store
@@ -61,6 +64,7 @@ class Ledger:
         self.policy = policy
         self.retain_us = retain_us
         self.publish = publish
+        self.forget = forget
         self.patience = patience or Patience()
         self._head = Head()
         self._stored: bytes | None = None
@@ -153,9 +157,17 @@ class Ledger:
         """
         if collected.batch <= self._head.batch:
             return []
-        out = self.policy.collect(self._head.state, self._waiting, collected)
+        ends_us = self.policy.ends_us(self._head.state, collected)
+        splitter = Splitter(
+            self.store, self.job, self.description, self.patience, self._head.generation, collected.batch
+        )
+        splitter.split([*self._waiting, *collected.blocks], ends_us)
+        fresh = splitter.of(collected.blocks)
+        out = self.policy.collect(self._head.state, splitter.of(self._waiting), replace(collected, blocks=fresh))
         shed = self._head.shed + collected.shed
-        return self._apply(out, collected.blocks, collected.batch, collected.marks_us, collected.clock_us, shed)
+        return self._apply(
+            out, fresh, collected.batch, collected.marks_us, collected.clock_us, shed, tuple(splitter.parts)
+        )
 
     def finish(self, *, for_good: bool = False) -> list[Snapshot]:
         """The streams have ended: what waits becomes visible, if the policy says so, or for good."""
@@ -172,11 +184,12 @@ class Ledger:
         marks_us: tuple[int | None, ...],
         clock_us: int,
         shed: int,
+        replaced: tuple[BlockKey, ...] = (),
     ) -> list[Snapshot]:
         generation = self._head.generation
         since = self._head.waiting_since
         first = batch if since is None else since
-        oldest = min((block.key.batch for block in self._waiting), default=batch)
+        oldest = self._oldest(batch)
         snapshots = [
             Snapshot.of(cut.id, generation, cut.blocks, marks_us, clock_us, (oldest, batch), shed) for cut in out.cuts
         ]
@@ -199,11 +212,14 @@ class Ledger:
             snapshots=self._head.snapshots + len(snapshots),
             marks_us=marks_us,
             clock_us=clock_us,
+            split_since=oldest if any(block.key.unit == SPLIT_UNIT for block in out.waiting) else None,
+            replaced=replaced,
         )
         if not self._swap(self._stored, after):
             raise FencedError(f"another driver has taken over job {self.job}; this one stops")
         failpoint("ledger.after_head")
         self._waiting = out.waiting
+        self._remove_replaced()
         if self._closed is not None:
             self._closed.extend((found.closed_us, found.id) for found in snapshots)
         for found in snapshots:
@@ -214,6 +230,18 @@ class Ledger:
         if snapshots and self.retain_us is not None:
             self.expire(clock_us - self.retain_us)
         return snapshots
+
+    def _oldest(self, batch: int) -> int:
+        """The first batch whose results may wait, or be of `batch`."""
+        since = () if self._head.split_since is None else (self._head.split_since,)
+        return min((batch, *since, *(block.key.batch for block in self._waiting)))
+
+    def _remove_replaced(self) -> None:
+        """Remove the blocks that the last commit split. After a crash it is done again; nobody ever read them."""
+        if keys := self._head.replaced:
+            self.patience.steadily(lambda: self.store.delete_blocks(self.job, keys))
+            if self.forget:
+                self.forget(keys)
 
     def _forget_batches(self, before: int) -> None:
         names = batch_name(0), batch_name(before - 1, LAST_GENERATION)
@@ -315,6 +343,7 @@ class Ledger:
         if dead:
             self.patience.steadily(lambda: self.store.delete_blocks(self.job, dead))
         self._remove_expired(FIRST)  # of a driver that died half-way
+        self._remove_replaced()
         if self.bases is not None:
             self.bases.sweep(head)
         names = []

@@ -3,15 +3,17 @@
 Epoch commit: an epoch is a span of the collecting clock (the batch's start, as logged) or a number of batches. At its
 end what was collected since the last commit becomes a snapshot. *Immediate* commit does not wait for the end once
 enough has come together; *delayed* commit waits on while there is little. Punctuation commit: a snapshot closes when
-both streams' punctuations of a period of event time have met, and all pairs of it. Source: ESJ, section 3.2.
+all streams' punctuations of a period have met, and all pairs of it. Source: ESJ, section 3.2.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from streamjoin.flow.periods import Ended, Ends, closing
 from streamjoin.results.block import ROWS_A_BLOCK_MIN, BlockRef
 from streamjoin.results.snapshot import FIRST, SnapshotId
 
@@ -34,6 +36,7 @@ class Collected:
         shed: tuples that load shedding dropped in the batch.
         output_mark_us: no later batch has a result of an earlier time, but for those of late tuples; None before both
             streams have begun.
+        ended: what each stream's rows or files said of where periods end.
     """
 
     batch: int
@@ -42,6 +45,7 @@ class Collected:
     blocks: Sequence[BlockRef]
     shed: int = 0
     output_mark_us: int | None = None
+    ended: tuple[Ended, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +56,26 @@ class Open:
         epoch: the running epoch, or the first period that is not closed; None before the first batch.
         last: the newest snapshot.
         postponed: commits put off since that one.
+        ends: of each stream, where periods end that it has told; only where rows or files end them.
+        ended_us: where the last period ended that is closed.
     """
 
     epoch: int | None = None
     last: SnapshotId = FIRST
     postponed: int = 0
+    ends: tuple[Ends, ...] = ()
+    ended_us: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
-        return {"epoch": self.epoch, "last": [self.last.epoch, self.last.part], "postponed": self.postponed}
+        told = {"ends": [one.to_json() for one in self.ends], "ended_us": self.ended_us} if self.ends else {}
+        return {"epoch": self.epoch, "last": [self.last.epoch, self.last.part], "postponed": self.postponed, **told}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Open:
         """The inverse of `to_json`."""
-        return Open(value["epoch"], SnapshotId(*value["last"]), value["postponed"])
+        ends = tuple(map(Ends.from_json, value.get("ends", ())))
+        return Open(value["epoch"], SnapshotId(*value["last"]), value["postponed"], ends, value.get("ended_us"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +121,9 @@ class Policy(Protocol):
     def period_us(self) -> int | None:
         """Results of different periods of event time never share a block; None where periods do not matter."""
 
+    def ends_us(self, state: Open, collected: Collected) -> Sequence[int]:
+        """Times with which snapshots end that close with a batch: no block given to `collect` may lie across one."""
+
     def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
         """Add a batch."""
 
@@ -150,6 +163,10 @@ class EpochPolicy:
     def period_us(self) -> int | None:
         """Event time does not matter."""
         return None
+
+    def ends_us(self, state: Open, collected: Collected) -> Sequence[int]:
+        """Event time does not matter."""
+        return ()
 
     def epoch_of(self, collected: Collected) -> int:
         """The epoch that ends at the batch or next after it: an epoch is (previous, this]."""
@@ -231,6 +248,10 @@ class PunctuationPolicy:
         """Blocks are cut where periods end."""
         return self.every_us
 
+    def ends_us(self, state: Open, collected: Collected) -> Sequence[int]:
+        """Blocks are cut already."""
+        return ()
+
     def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
         """See `Policy`."""
         out = Outcome(state, [*waiting, *collected.blocks])
@@ -257,10 +278,68 @@ class PunctuationPolicy:
 
     def finish(self, state: Open, waiting: Sequence[BlockRef], *, for_good: bool = False) -> Outcome:
         """What no pair has closed waits, and a later run goes on with it; if there is none, it is one more snapshot."""
-        out = Outcome(state, list(waiting))
-        if waiting and for_good:
-            out.cut(state.last.epoch + 1)
+        return _waiting_on(state, waiting, for_good=for_good)
+
+
+@dataclass(frozen=True, slots=True)
+class PairPolicy:
+    """Snapshots by punctuations that rows or files of the streams are: each stream's first one, second one, and so on.
+
+    A stream's punctuation has arrived when its mark has passed it. A period is closed when all streams' punctuations
+    of its number have arrived, and the mark of the results has passed the latest of them, which is where it ends. A
+    result of a late tuple goes into the next period that closes, and periods without results share the snapshot of the
+    last of those that close together.
+    """
+
+    @property
+    def rows_max(self) -> int | None:
+        """As many as fit."""
+        return None
+
+    @property
+    def period_us(self) -> int | None:
+        """Where a period ends is not known yet when its blocks are written, so they are split later."""
+        return None
+
+    def ends_us(self, state: Open, collected: Collected) -> Sequence[int]:
+        """See `Policy`."""
+        return closing(_told(state, collected), collected.output_mark_us, state.ended_us)
+
+    def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
+        """See `Policy`."""
+        told = _told(state, collected)
+        ends_us = closing(told, collected.output_mark_us, state.ended_us)
+        by_period: list[list[BlockRef]] = [[] for _ in range(len(ends_us) + 1)]
+        for block in (*waiting, *collected.blocks):
+            by_period[bisect_right(ends_us, block.time_max_us)].append(block)
+        out = Outcome(state, by_period.pop())
+        for number, blocks in enumerate(by_period, 1):
+            if blocks or number == len(by_period):
+                out.cut(out.state.last.epoch + 1, blocks)
+        ended_us = ends_us[-1] if ends_us else state.ended_us
+        out.state = replace(out.state, ends=tuple(one.without(len(ends_us)) for one in told), ended_us=ended_us)
         return out
+
+    def finish(self, state: Open, waiting: Sequence[BlockRef], *, for_good: bool = False) -> Outcome:
+        """As with any punctuation."""
+        return _waiting_on(state, waiting, for_good=for_good)
+
+
+def _told(state: Open, collected: Collected) -> tuple[Ends, ...]:
+    """What the streams have told with a batch."""
+    before = state.ends or tuple(Ends() for _ in collected.ended)
+    return tuple(
+        ends.after(ended, mark_us)
+        for ends, ended, mark_us in zip(before, collected.ended, collected.marks_us, strict=True)
+    )
+
+
+def _waiting_on(state: Open, waiting: Sequence[BlockRef], *, for_good: bool) -> Outcome:
+    """What no punctuation has closed waits, and a later run goes on with it; if there is none, it is one snapshot."""
+    out = Outcome(state, list(waiting))
+    if waiting and for_good:
+        out.cut(state.last.epoch + 1)
+    return out
 
 
 def _size(blocks: Sequence[BlockRef]) -> tuple[int, int]:

@@ -80,6 +80,10 @@ class Recent:
             self.store.delete_blocks(self.job, self._keys.pop(id))
         self.evicted += len(gone)
 
+    def forget(self, keys: Sequence[BlockKey]) -> None:
+        """Let go of blocks that their writers put there, and that no snapshot will have."""
+        self.store.delete_blocks(self.job, keys)
+
     def _shown(self) -> Head:
         stored = self.store.head(self.job)
         assert stored is not None, "begin comes first"

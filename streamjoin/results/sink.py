@@ -189,7 +189,8 @@ class StoreSink:
         """Become the job's writer."""
         self._ledger = Ledger(
             self.spec.open(), self.job, self.description, self.policy,
-            retain_us=self.retain_us, publish=self._publish, patience=Patience(self.retry_s),
+            retain_us=self.retain_us, publish=self._publish, forget=self._forget,
+            patience=Patience(self.retry_s),
         )  # fmt: skip
         generation = self._ledger.take_over(origin, self.lease)
         if self.recent is not None:
@@ -202,6 +203,10 @@ class StoreSink:
     def _publish(self, snapshot: Snapshot) -> None:
         if self.recent is not None:
             self.recent.publish(snapshot, self.ledger.head, self._fetch)
+
+    def _forget(self, keys: Sequence[BlockKey]) -> None:
+        if self.recent is not None:
+            self.recent.forget(keys)
 
     def _fetch(self, keys: Sequence[BlockKey]) -> list[tuple[BlockKey, bytes]]:
         return self.ledger.patience.steadily(lambda: list(self.ledger.store.get_blocks(self.job, keys)))
@@ -217,9 +222,10 @@ class StoreSink:
         refs = [ref for part in parts for ref in _refs(part["refs"])]
         refs.sort(key=lambda ref: (ref.key.unit, ref.key.number))
         self.retries += sum(part["retries"] for part in parts)
-        self.ledger.commit(
-            Collected(batch.number, batch.clock_us, batch.marks_us, refs, batch.shed, batch.output_mark_us)
+        collected = Collected(
+            batch.number, batch.clock_us, batch.marks_us, refs, batch.shed, batch.output_mark_us, batch.ended
         )
+        self.ledger.commit(collected)
 
     def finish(self, *, for_good: bool = False) -> None:
         """What waits becomes visible, if the policy says so, or for good."""

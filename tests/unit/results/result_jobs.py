@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.flow.periods import Ended
 from streamjoin.flow.punctuation import lowest_mark_us
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import BlockRef, KeyCode, cut, decode, hash_sum, key_code
@@ -92,11 +93,12 @@ class Job:
         clock_us: int | None = None,
         marks_us: tuple[int | None, int | None] = (None, None),
         shed: int = 0,
+        ended: tuple[Ended, ...] = (),
     ) -> list[Snapshot]:
         """A whole batch."""
         refs = self.put(number, content)
         clock = number * 1_000_000 if clock_us is None else clock_us
-        return self.ledger.commit(Collected(number, clock, marks_us, refs, shed, lowest_mark_us(marks_us)))
+        return self.ledger.commit(Collected(number, clock, marks_us, refs, shed, lowest_mark_us(marks_us), ended))
 
 
 def table(*batches: pa.RecordBatch) -> pa.Table:

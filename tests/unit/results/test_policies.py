@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamjoin.flow.periods import Ended
 from streamjoin.flow.punctuation import lowest_mark_us
 from streamjoin.results.block import BlockRef
 from streamjoin.results.policy import (
@@ -20,6 +21,7 @@ from streamjoin.results.policy import (
     EpochPolicy,
     Open,
     Outcome,
+    PairPolicy,
     Policy,
     PunctuationPolicy,
 )
@@ -51,13 +53,19 @@ class Run:
         *blocks: BlockRef,
         clock_us: int = 0,
         marks_us: tuple[int | None, int | None] = (None, None),
+        ended: tuple[Sequence[int], Sequence[int]] = ((), ()),
+        mark_us: int | None = None,
     ) -> list[tuple[str, int]]:
         """A batch: id and rows of each snapshot that closed."""
+        told = tuple(Ended(tuple(ends_us)) for ends_us in ended)
         out = self.policy.collect(
             self.state,
             self.waiting,
-            Collected(self.next, clock_us, marks_us, blocks, output_mark_us=lowest_mark_us(marks_us)),
-        )
+            Collected(
+                self.next, clock_us, marks_us, blocks,
+                output_mark_us=lowest_mark_us(marks_us) if mark_us is None else mark_us, ended=told,
+            ),
+        )  # fmt: skip
         self.next += 1
         return self.keep(out)
 
@@ -359,6 +367,44 @@ def test_how_much_there_is_closes_no_pair() -> None:
     assert run.add(*(block(10**9, time_us=0) for _ in range(100)), marks_us=(None, None)) == []
 
 
+# ---- punctuations that rows and files are -----------------------------------------------------------------------
+
+
+def test_nothing_closes_while_only_one_stream_has_ended_a_period() -> None:
+    run = Run(PairPolicy())
+    assert run.policy.rows_max is None and run.policy.period_us is None
+    for mark in range(1, 10):
+        assert run.add(block(1, time_us=0), marks_us=(99 * S, 99 * S), ended=((mark * S,), ())) == []
+    assert len(run.waiting) == 9 and run.finish() == []
+    assert run.add(marks_us=(99 * S, 99 * S), ended=((), (S,))) == [("1.0", 9)]
+    run.add(block(2, time_us=5 * S), marks_us=(99 * S, 99 * S))
+    assert run.finish() == [] and run.finish(for_good=True) == [("2.0", 2)]
+
+
+def test_three_ends_of_r_and_one_of_s_are_one_pair_and_the_next_of_s_is_the_second() -> None:
+    run = Run(PairPolicy())
+    blocks = [block(1, time_us=period * S + 1) for period in range(3)]
+    assert run.add(*blocks, marks_us=(9 * S, 9 * S), ended=((S, 2 * S, 3 * S), ())) == []
+    assert run.add(marks_us=(9 * S, 9 * S), ended=((), (S,))) == [("1.0", 1)]
+    assert run.add(marks_us=(9 * S, 9 * S)) == []
+    assert run.add(marks_us=(9 * S, 9 * S), ended=((), (3 * S,))) == [("2.0", 2)], "the later of the two ends it"
+    assert [cut.blocks for cut in run.cuts] == [(blocks[0],), (blocks[1], blocks[2])]
+
+
+def test_a_pair_waits_for_the_marks_of_the_streams_and_of_the_output() -> None:
+    run = Run(PairPolicy())
+    run.add(block(1, time_us=0), marks_us=(0, 0), ended=((S,), (2 * S,)))
+    assert run.add(marks_us=(2 * S, 2 * S), mark_us=2 * S - 1) == []
+    assert run.add(marks_us=(2 * S, 2 * S), mark_us=2 * S) == [("1.0", 1)]
+
+
+def test_pairs_without_results_share_the_snapshot_of_the_last_that_closes_with_them() -> None:
+    run = Run(PairPolicy())
+    ends = (S, 2 * S, 3 * S, 4 * S)
+    found = block(3, time_us=S)
+    assert run.add(found, marks_us=(9 * S, 9 * S), ended=(ends, ends)) == [("1.0", 3), ("2.0", 0)]
+
+
 # ---- any batches ------------------------------------------------------------------------------------------------
 
 EPOCHS = st.builds(
@@ -371,7 +417,7 @@ EPOCHS = st.builds(
     delayed=st.none() | st.floats(0.1, 1),
     delays=st.integers(1, 4),
 )
-POLICIES = EPOCHS | st.builds(PunctuationPolicy, st.integers(1, 7))
+POLICIES = EPOCHS | st.builds(PunctuationPolicy, st.integers(1, 7)) | st.just(PairPolicy())
 MARKS = st.none() | st.integers(-30, 30)
 BATCH = st.tuples(
     st.integers(-20, 40), st.tuples(MARKS, MARKS), st.lists(st.tuples(st.integers(1, 30), st.integers(-40, 40)))
@@ -402,7 +448,7 @@ def test_each_result_is_in_one_snapshot_ids_rise_and_a_replay_from_any_batch_cut
     before: list[tuple[Open, list[BlockRef], int]] = []
     for clock, marks, blocks in given_batches:
         before.append((run.state, list(run.waiting), len(run.cuts)))
-        run.add(*blocks, clock_us=clock, marks_us=marks)
+        run.add(*blocks, clock_us=clock, marks_us=marks, ended=_ends(clock))
     run.finish()
     found = [ref for cut in run.cuts for ref in cut.blocks] + run.waiting
     assert sorted(ref.key.number for ref in found) == [
@@ -417,9 +463,14 @@ def test_each_result_is_in_one_snapshot_ids_rise_and_a_replay_from_any_batch_cut
         again = Run(policy, Open.from_json(json.loads(json.dumps(state.to_json()))), waiting)
         again.next = start
         for clock, marks, blocks in given_batches[start:]:
-            again.add(*blocks, clock_us=clock, marks_us=marks)
+            again.add(*blocks, clock_us=clock, marks_us=marks, ended=_ends(clock))
         again.finish()
         assert again.cuts == run.cuts[cuts:]
+
+
+def _ends(clock: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Where a batch's rows end periods."""
+    return [clock % 7] * (clock % 3), [clock % 5, clock % 11][: clock % 4]
 
 
 def naive(policy: EpochPolicy, batches: Iterable[tuple[int, list[BlockRef]]]) -> list[tuple[int, list[int]]]:
