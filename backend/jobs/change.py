@@ -36,7 +36,7 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
         before, after: `{query, queries, streams, relations, operator, results, run}`.
     """
     old, new = dict(_fields(before)), dict(_fields(after))
-    # What is kept by period stays so, and by periods of one length.
+    # What is kept by period stays so, and by periods of one kind and length.
     by_period = bool(old.get(_BY_PERIOD)) or bool(new.get(_BY_PERIOD))
     changes = []
     for field in sorted(old.keys() | new.keys()):

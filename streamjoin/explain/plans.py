@@ -9,7 +9,7 @@ from typing import Any
 from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
 from streamjoin.explain.asof import asof_lines, asof_words
-from streamjoin.explain.delays import delay_lines, span_words
+from streamjoin.explain.delays import closing_words, delay_lines, span_words
 from streamjoin.explain.figures import bytes_text, figure
 from streamjoin.explain.relations import Size, relations_words, sizes, streams_words
 from streamjoin.explain.rounds import memory_lines
@@ -80,6 +80,7 @@ class Explanation:
         hot: by side, a key that gives one unit more than its share.
         stages: the operator of each stage; None where it has no units.
         relations: how large they are, in the order of the stages.
+        closing: when snapshots close by punctuation; None where none do.
     """
 
     plan: AnyPlan
@@ -92,6 +93,7 @@ class Explanation:
     shed: Rules = field(default_factory=dict)
     hot: Mapping[int, HotKey] = field(default_factory=dict)
     relations: tuple[Size, ...] = ()
+    closing: str | None = None
 
     @property
     def state_bytes_per_hour(self) -> float | None:
@@ -117,6 +119,7 @@ class Explanation:
             "state_bytes_per_hour": None if growth is None else round(growth),
             **self._queries(),
             "relations": {size.name: size.to_json() for size in self.relations},
+            "snapshots_close": self.closing,
             "stages": stages_to_json(self.plan, self.stages),
             "shed": {self.plan.names[side]: asdict(rule) for side, rule in self.shed.items()},
             "hot_keys": {self.plan.names[side]: asdict(key) for side, key in self.hot.items()},
@@ -170,7 +173,7 @@ class Explanation:
     def __str__(self) -> str:
         plan = self.plan
         lines = self._joined()
-        lines += delay_lines(plan.streams)
+        lines += delay_lines(plan.streams) + ([("snapshots", self.closing)] if self.closing else [])
         lines += [("operator", self.operator), ("", self.reason)]
         for number, known in enumerate(self.statistics or ()):
             rate, stored = figure(known.rate_per_s), figure(known.stored)
@@ -318,7 +321,7 @@ def explain(bound: Bound) -> Explanation:
     rules = shed_rules(bound.file, bound.plan)
     return Explanation(
         bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot_keys,
-        sizes(bound, stages),
+        sizes(bound, stages), closing_words(bound),
     )  # fmt: skip
 
 

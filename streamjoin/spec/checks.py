@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.errors import InputError
 from streamjoin.plan.window import format_us
 from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.values import cut, shown
 from streamjoin.sources.registry import INPUTS
-from streamjoin.spec.sections import ONE_OF, PunctuateFile, RelationFile, ResultsFile, SnapshotFile, StreamFile
+from streamjoin.spec.sections import ONE_OF, RelationFile, ResultsFile, SnapshotFile, StreamFile
 
 REFRESH_US_MIN = 1_000_000
 NAMED = {"streams": "stream", "relations": "relation"}
@@ -62,7 +62,7 @@ def check_stream(name: str, stream: StreamFile, heartbeat_us: int) -> None:
     if stream.idle is not None:
         _check_idle(stream.idle, heartbeat_us, f"{place}.idle")
     if stream.punctuate is not None:
-        _check_punctuate(stream.punctuate, f"{place}.punctuate")
+        _check_punctuate(stream, f"{place}.punctuate")
     _check_source(stream, place)
 
 
@@ -77,14 +77,35 @@ def _check_idle(idle_us: int, heartbeat_us: int, place: str) -> None:
         )
 
 
-def _check_punctuate(punctuate: PunctuateFile, place: str) -> None:
-    for field, what in (("column", "punctuations by a column"), ("per", "punctuations per file")):
-        if getattr(punctuate, field) is not None:
-            raise UnsupportedError(f"{what} are not supported by this version; write {{every: 1s}}", field=place)
-    if punctuate.every is None:
-        raise InputError("is empty; write {every: 1s}", field=place)
-    if punctuate.every == 0:
+RULES = "{every: 1s}, {column: kind, value: end} or {per: file}"
+"""How streams punctuate."""
+
+
+def _check_punctuate(stream: StreamFile, place: str) -> None:
+    assert stream.punctuate is not None
+    every, column, value, per = (getattr(stream.punctuate, name) for name in ("every", "column", "value", "per"))
+    rules = [name for name, given in (("every", every), ("column", column), ("per", per)) if given is not None]
+    if value is not None and column is None:
+        raise InputError(
+            "says nothing without a column; write the column whose rows have this value where a period ends",
+            field=f"{place}.value",
+        )
+    if not rules:
+        raise InputError(f"is empty; write {RULES}", field=place)
+    if len(rules) > 1:
+        raise InputError(f"has {' and '.join(rules)}; a stream punctuates by one of them, so keep one", field=place)
+    if every == 0:
         raise InputError("is 0s; give a span such as 1s", field=f"{place}.every")
+    if column is not None and value is None:
+        raise InputError(
+            f"is missing; write what column {shown(column)} holds in the rows that end a period", field=f"{place}.value"
+        )
+    if per is not None and not INPUTS[stream.source].files(stream):
+        raise InputError(
+            f"is for streams of files, and {stream.source} has none; write {{every: 1s}}, or {{column: kind, value: "
+            "end}",
+            field=f"{place}.per",
+        )
 
 
 def check_results(results: ResultsFile, place: str) -> None:

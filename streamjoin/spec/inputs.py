@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import pyarrow as pa
+
 from streamjoin.errors import InputError
-from streamjoin.plan.schema import StreamSchema, check_schema
+from streamjoin.plan.ending import Ending, EndsByFile, EndsByRow, as_typed
+from streamjoin.plan.schema import StreamSchema, check_schema, listed, type_name
+from streamjoin.settings.values import shown
 from streamjoin.sources.file_kinds import FileSettings
 from streamjoin.sources.filelog import list_files, root_of
 from streamjoin.sources.guess import first_schema
@@ -17,7 +21,7 @@ from streamjoin.sources.relation import AnyRelation, Relation
 from streamjoin.sources.spec import SourceSpec
 from streamjoin.spec.job import recorded_columns
 from streamjoin.spec.joinfile import JoinFile
-from streamjoin.spec.sections import StreamFile
+from streamjoin.spec.sections import PunctuateFile, StreamFile
 
 
 def open_inputs(file: JoinFile, *, anew: bool) -> dict[str, StreamSchema]:
@@ -45,7 +49,28 @@ def open_schema(file: JoinFile, name: str, stream: StreamFile) -> StreamSchema:
     with _at(f"streams.{name}"):
         columns = SOURCES[stream.source].look(stream, stream.arrow_schema(), file.resolve)
         check_schema(columns)
-    return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay, stream.idle)
+    schema = StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay, stream.idle)
+    return replace(schema, ending=_ending(name, columns, stream.punctuate))
+
+
+def _ending(name: str, columns: pa.Schema, punctuate: PunctuateFile | None) -> Ending | None:
+    """Which rows or files end periods; None where none does."""
+    if punctuate is None or punctuate.column is None:
+        return EndsByFile() if punctuate is not None and punctuate.per is not None else None
+    place, column = f"streams.{name}.punctuate", punctuate.column
+    if column not in columns.names:
+        raise InputError(
+            f"there is no column {shown(column)}; columns are {listed(columns.names)}", field=f"{place}.column"
+        )
+    kind = columns.field(column).type
+    value = as_typed(punctuate.value, kind)
+    if value is None:
+        raise InputError(
+            f'{shown(punctuate.value)} is no value that column "{column}" can hold, which is {type_name(kind)}; write '
+            "the one that marks the rows that end a period",
+            field=f"{place}.value",
+        )
+    return EndsByRow(column, value)
 
 
 def open_relation(file: JoinFile, name: str) -> AnyRelation:
@@ -115,5 +140,6 @@ def source_spec(file: JoinFile, stream: StreamFile, schema: StreamSchema) -> Sou
     """How a task opens a stream that StreamJoin reads itself."""
     kind = SOURCES[stream.source]
     assert kind.opens is not None
-    limits = Limits(file.run.files_per_batch, file.run.offsets_per_batch)
+    alone = isinstance(schema.ending, EndsByFile)
+    limits = Limits(file.run.files_per_batch, file.run.offsets_per_batch, alone)
     return SourceSpec(kind.opens, kind.arguments(stream, file.resolve, limits), schema.columns)

@@ -16,6 +16,7 @@ from streamjoin.engine.slot import StageJob
 from streamjoin.flow.punctuation import IDLE_TIMEOUT_US
 from streamjoin.index.columns import routed_columns
 from streamjoin.intake.shedding import Shedding
+from streamjoin.plan.ending import EndsByRow
 from streamjoin.plan.expression import columns_of
 from streamjoin.plan.hearing import elsewhere
 from streamjoin.plan.schema import SIMPLE_TYPES
@@ -136,13 +137,15 @@ class Job:
 
 
 def read_columns(plan: StagePlan, side: int) -> tuple[str, ...]:
-    """The columns intake has to see: the routed ones, those the selection reads, and the event time."""
+    """The columns intake has to see: the routed ones, those the selection reads, and what tells time and periods."""
     stream = plan.streams[side]
     wanted = set(routed_columns(plan, side))
     for query in plan.queries:
         for condition in (query.predicate.selections[side], query.predicate.eligible[side]):
             wanted |= {name for _, name in columns_of(condition)}
     wanted.add(stream.time)
+    if isinstance(stream.ending, EndsByRow):
+        wanted.add(stream.ending.column)
     return tuple(name for name in stream.columns.names if name in wanted)
 
 

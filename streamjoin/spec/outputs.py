@@ -21,12 +21,14 @@ from streamjoin.results.policy import (
     EPOCH_US,
     THRESHOLD_ROWS,
     EpochPolicy,
+    PairPolicy,
     Policy,
     PunctuationPolicy,
 )
 from streamjoin.results.sink import RESULTS, Post, StoreSink
 from streamjoin.results.stores.registry import STORES
 from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.spec.checks import RULES
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.sections import ResultsFile
 
@@ -137,19 +139,7 @@ def snapshot_policy(file: JoinFile, plan: Query) -> Policy:
             raise UnsupportedError("a punctuation closes a snapshot by event time, and results are ordered by arrival; "
                                    "leave operator.ordering out, or commit by epoch",
                                    field="results.snapshot.punctuation")  # fmt: skip
-        spans, names = set(), [stream.name for stream in plan.streams]
-        # What a last stage reads may be the output of others, so that any stream of the file may be behind it.
-        names = names if all(name in file.streams for name in names) else list(file.streams)
-        for name in names:
-            punctuate = file.streams[name].punctuate
-            if punctuate is None or punctuate.every is None:
-                raise InputError("is missing; commits by punctuation need it, such as {every: 1s}",
-                                 field=f"streams.{name}.punctuate")  # fmt: skip
-            spans.add(punctuate.every)
-        if len(spans) > 1:
-            raise InputError("both streams need punctuations of one span, so that they come in pairs",
-                             field=f"streams.{names[1]}.punctuate.every")  # fmt: skip
-        return PunctuationPolicy(spans.pop())
+        return _by_punctuation(file, plan)
     rows = wanted.threshold_rows
     if rows is None and wanted.threshold_bytes is None:
         rows = THRESHOLD_ROWS
@@ -163,3 +153,30 @@ def snapshot_policy(file: JoinFile, plan: Query) -> Policy:
         delays=wanted.delays or DELAYS,
         whole_batches=ordered,
     )
+
+
+def _by_punctuation(file: JoinFile, plan: Query) -> Policy:
+    """By the periods that the streams' `punctuate` says."""
+    names = [stream.name for stream in plan.streams]
+    # What a last stage reads may be the output of others, so that any stream of the file may be behind it.
+    names = names if all(name in file.streams for name in names) else list(file.streams)
+    spans: list[int | None] = []
+    for name in names:
+        punctuate = file.streams[name].punctuate
+        if punctuate is None:
+            raise InputError(
+                f"is missing; commits by punctuation need it, such as {RULES}", field=f"streams.{name}.punctuate"
+            )
+        spans.append(punctuate.every)
+        if (punctuate.every is None) != (spans[0] is None):
+            raise InputError(
+                "does not come in pairs with those of the other streams: periods end either by event time or with rows "
+                "and files; write every for all streams, or for none",
+                field=f"streams.{name}.punctuate",
+            )
+        if punctuate.every != spans[0]:
+            raise InputError(
+                "all streams need punctuations of one span, so that they come in pairs",
+                field=f"streams.{name}.punctuate.every",
+            )
+    return PairPolicy() if spans[0] is None else PunctuationPolicy(spans[0])

@@ -75,6 +75,8 @@ def _kind(one: Schema) -> str:
     if "anyOf" in one:
         return " or ".join(map(_kind, one["anyOf"]))
     match one.get("type"):
+        case None:
+            return "value"
         case "integer":
             return f"whole number{_bounds(one)}"
         case "number":

@@ -24,12 +24,21 @@ from streamjoin.sources.kind import Columns
 from streamjoin.sources.registry import INPUTS, SOURCES, relation_kinds
 from streamjoin.spec.joinfile import Sections
 from streamjoin.spec.reference import kinds_table, pages_with_tables, settings_table, with_tables
-from streamjoin.spec.sections import RelationFile, ResultsFile, RunFile, ShedFile, SnapshotFile, StreamFile
+from streamjoin.spec.sections import (
+    PunctuateFile,
+    RelationFile,
+    ResultsFile,
+    RunFile,
+    ShedFile,
+    SnapshotFile,
+    StreamFile,
+)
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "join-file.schema.json"
 Schema = dict[str, Any]
 _SECTIONS: dict[str, type[BaseModel]] = {
     "results": ResultsFile, "results.snapshot": SnapshotFile, "run": RunFile, "shed": ShedFile, "csv": CsvFile,
+    "punctuate": PunctuateFile,
 }  # fmt: skip
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -27,9 +27,9 @@ class PunctuateFile(Settings):
     """`punctuate:` of a stream."""
 
     every: Annotated[Span | None, setting("a punctuation for each such span of event time", unset="none")] = None
-    column: Annotated[str | None, setting("not supported by this version")] = None
-    value: Annotated[Any, setting("not supported by this version")] = None
-    per: Annotated[Literal["file"] | None, setting("not supported by this version")] = None
+    column: Annotated[str | None, setting("with value: rows that hold it there end a period", unset="none")] = None
+    value: Annotated[Any, setting("what the column holds in those rows", unset="none")] = None
+    per: Annotated[Literal["file"] | None, setting("the end of each file ends a period", unset="none")] = None
 
 
 class ShedFile(Settings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from dataclasses import replace
-from itertools import cycle
+from itertools import accumulate, cycle
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from streamjoin.spec.joinfile import load
 from streamjoin.spec.outputs import store_job, store_spec
 from streamjoin.spec.prepare import bind
 from tests.conformance.check import expected, plan
+from tests.conformance.histories import cut as split_rows
 from tests.conformance.histories import history
 
 from .command import KILLS_S_MAX
@@ -117,6 +118,45 @@ def test_a_pair_of_punctuations_shows_its_results_and_none_that_may_miss_some(
     for found in reader.snapshots():
         assert found.time_max_us is None or found.time_max_us < closed_us
     assert head.rows == got.total()
+
+
+def test_rows_and_files_end_periods_whatever_crashes(session: SparkSession, tmp_path: Path) -> None:
+    given = history(34, r=200, s=200, time_shape="disordered", delay_us=15)
+    write_history(given, tmp_path, BATCHES)
+    file = write_join_file(tmp_path, CASE, results="{store: sqlite, path: results.db, snapshot: {punctuation: true}}")
+    text = file.read_text().replace("files_per_batch: 1", "files_per_batch: 3")
+    for stream, rule in (("r", "column: n, value: a"), ("s", "per: file")):
+        place = f"path: {stream}, time: ts, delay: 15us"
+        assert place in text
+        text = text.replace(place, f"{place}, punctuate: {{{rule}}}")
+    file.write_text(text)
+    shown: list[int] = []
+    for place in ("ledger.before_head:2", "ledger.after_head:2"):
+        crash(session, file, place, 2)
+        reader = reader_of(file)
+        reader.refresh()
+        shown.append(len(reader.snapshots()))
+    run_to_the_end(session, file, 1)
+    marked = sorted(int(row["ts"]) + 1 for row in given.r if row["n"] == "a")
+    files = accumulate((max(int(row["ts"]) for row in rows) + 1 for rows in split_rows(given.s, BATCHES)), max)
+    # What is later than the mark of the results, which no row may come below, is still open.
+    mark_us = min(max(int(row["ts"]) for row in rows) for rows in (given.r, given.s)) - 15
+    ends = [end for end in accumulate(map(max, zip(marked, files, strict=False)), max) if end <= mark_us]
+    reader = reader_of(file)
+    head = reader.refresh()
+    assert head.state.ended_us == ends[-1] and len(ends) > 5
+    want = Counter(expected(given, CASE.condition, plan(given, CASE.condition, CASE.window), BATCHES))
+    times = [{row["id"]: row["ts"] for row in rows} for rows in (given.r, given.s)]
+    check_same(
+        rows_of(reader, Question()),
+        Counter({pair: many for pair, many in want.items() if _latest(times, pair) < ends[-1]}),
+    )
+    before: int | None = None
+    for found in reader.snapshots():
+        if found.rows:
+            assert before is None or (found.time_min_us or 0) >= before, "a block lay across the end of a period"
+            before = next(end for end in ends if end > (found.time_max_us or 0))
+    assert shown[0] < len(reader.snapshots()) <= len(ends)
 
 
 def _latest(times: list[dict[Any, Any]], pair: tuple[Any, Any]) -> int:

@@ -417,8 +417,6 @@ def test_a_mistake_in_one_of_several_queries_is_shown_where_it_is(validate: Try)
 @pytest.mark.parametrize(
     ("changes", "field", "message"),
     [
-        ({f"{ORDERS}/punctuate": {"per": "file"}}, "streams.orders.punctuate", "punctuations per file"),
-        ({f"{ORDERS}/punctuate": {"column": "k", "value": 0}}, "streams.orders.punctuate", "punctuations by a column"),
         (operator(unit_capacity=64), "operator.unit_capacity", "unit_capacity"),
     ],
 )
