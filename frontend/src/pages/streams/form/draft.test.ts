@@ -25,7 +25,9 @@ const ENTRIES = {
     client: { 'security.protocol': 'SSL', 'fetch.max.bytes': 5 },
     schema: { id: 'int64' },
     time: 'arrival',
+    punctuate: { column: 'kind', value: '007' },
   },
+  'a marker that is a number': { source: 'csv', path: '/d', time: 'ts', punctuate: { column: 'kind', value: 7 } },
   push: { source: 'push', schema: { ts: 'timestamp' }, time: 'ts' },
   generator: {
     source: 'generator',

@@ -23,6 +23,9 @@ export type TextField =
   | 'delay'
   | 'idle'
   | 'punctuate.every'
+  | 'punctuate.column'
+  | 'punctuate.value'
+  | 'punctuate.per'
   | 'shed.threshold'
   | 'shed.capacity'
   | 'shed.base'
@@ -67,10 +70,12 @@ const PAIRS_OF: Record<Connector, PairList[]> = {
 /** Sections with the fields that the form has. */
 const SECTIONS: Partial<Record<SpecField, string[]>> = {
   csv: ['delimiter', 'null'],
-  punctuate: ['every'],
+  punctuate: ['every', 'column', 'value', 'per'],
   shed: ['threshold', 'capacity', 'base', 'shape'],
 };
 const NUMBERS = new Set<TextField>(['rate', 'rows', 'seed', 'shed.threshold', 'shed.capacity', 'shed.base']);
+/** Fields whose texts are sent as they are, since only the platform knows which type is meant; a number is kept. */
+const TEXTS_ONLY = new Set<string>(['punctuate.value']);
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 
 export function connectorOf(source: unknown): Connector | null {
@@ -103,7 +108,7 @@ export function draftOf(spec: Spec): Draft {
     else if (name === 'avro_schema' && texts.has(name) && isObject(value))
       draft.texts[name] = JSON.stringify(value, null, 2);
     else if (pairs.has(name) && isObject(value)) draft[name as PairList] = pairsOf(value);
-    else if (fields !== undefined && isObject(value) && isShown(value, fields))
+    else if (fields !== undefined && isObject(value) && isShown(name, value, fields))
       for (const [field, one] of Object.entries(value)) draft.texts[`${name}.${field}` as TextField] = String(one);
     else draft.rest[name] = value;
   }
@@ -111,9 +116,15 @@ export function draftOf(spec: Spec): Draft {
   return draft;
 }
 
-const isShown = (section: Record<string, unknown>, fields: string[]): boolean =>
+const isShown = (name: string, section: Record<string, unknown>, fields: string[]): boolean =>
   Object.keys(section).length > 0 &&
-  Object.entries(section).every(([field, value]) => fields.includes(field) && isScalar(value) && value !== '');
+  Object.entries(section).every(
+    ([field, value]) =>
+      fields.includes(field) &&
+      isScalar(value) &&
+      value !== '' &&
+      (typeof value === 'string' || !TEXTS_ONLY.has(`${name}.${field}`)),
+  );
 
 /** The entry that a draft means: without the fields of other connectors, and those that are empty. */
 export function specOf(draft: Draft): Spec {
