@@ -253,6 +253,19 @@ def test_a_chain_may_keep_results_by_period_wherever_it_enters(
     assert seen["starts_anew"], "blocks of the results so far hold one period each"
 
 
+def test_a_job_says_when_its_periods_close_and_begins_anew_with_others(api: TestClient, app: FastAPI) -> None:
+    marked = {"column": "auction", "value": "7"}
+    for name, rule in (("bids", marked), ("auctions", {"column": "id", "value": 7})):
+        spec = {**api.get(f"/api/v1/streams/{name}").json()["spec"], "punctuate": rule}
+        done = api.patch(f"/api/v1/streams/{name}", json={"spec": spec}, headers={"If-Match": '"1"'})
+        assert done.status_code == 200, done.text
+        assert done.json()["spec"]["punctuate"] == rule
+    plan = api.post("/api/v1/jobs/explain", json={"query": QUERY, "results": BY_PERIOD}).json()["plan"]
+    assert "in auctions at a row whose id is 7, in bids at a row whose auction is 7" in plan["snapshots_close"]
+    assert api.post("/api/v1/jobs/explain", json={"query": QUERY}).json()["plan"]["snapshots_close"] is None
+    created(api, "by rows", results=BY_PERIOD)
+
+
 def test_rescaling_keeps_state(api: TestClient, app: FastAPI) -> None:
     made = created(api)
     has_begun(app, made["id"])
@@ -414,6 +427,16 @@ def test_results_by_period_stay_so(
 
     changes = diff(job(snapshot, "1s"), job(after, every))
     assert [change.field for change in changes if change.effect == ANEW] == anew
+
+
+def test_results_by_period_stay_with_those_who_end_the_periods() -> None:
+    def job(punctuate: dict[str, Any]) -> dict[str, Any]:
+        return {"streams": {"s": {"punctuate": punctuate}}, "results": {"snapshot": {"punctuation": True}}}
+
+    marked = {"column": "k", "value": 1}
+    for after in ({"every": "1s"}, {"per": "file"}, {"column": "k", "value": 2}):
+        changes = diff(job(marked), job(after))
+        assert changes and {change.effect for change in changes} == {ANEW}
 
 
 def test_a_demo_is_started_with_one_request_and_again_with_another(api: TestClient) -> None:

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,13 @@ from pyspark.sql import SparkSession
 
 from streamjoin.errors import RunError
 from streamjoin.flow.punctuation import IDLE_TIMEOUT_US
+from streamjoin.results.answer import ask
 from streamjoin.results.parts import BatchDone, ParquetSink
+from streamjoin.results.question import Question
+from streamjoin.results.reader import Reader
 from streamjoin.spark.run import run_job
 from streamjoin.spec.joinfile import parse
+from streamjoin.spec.outputs import store_job, store_spec
 from streamjoin.spec.prepare import bind
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
 from tests.conformance.check import expected, plan
@@ -149,6 +154,33 @@ def test_topics_join_exactly_and_go_on_after_a_restart(
     second = run_text(session, streams.text().replace("slots: 2", "slots: 3"), tmp_path)
     assert second.tuples_in == [75, 70] and second.late == [0, 0]
     check_same(result_rows(tmp_path / "results"), reference(given))
+
+
+def test_marker_rows_of_a_topic_end_periods_with_those_of_another_or_with_files(
+    broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    given = history(6, r=150, s=140, time_shape="disordered", delay_us=15)
+    streams = Streams(broker, tmp_path, ("json", "parquet"))
+    text = streams.text().replace("delay: 1ms", "delay: 100us, punctuate: {RULE}")
+    text = text.replace("RULE", "column: x, value: 12", 1).replace("RULE", "per: file", 1)
+    text = text.replace("{parquet: results}", "{store: sqlite, path: results.db, snapshot: {punctuation: true}}")
+    turns = 8
+    for turn in range(turns):
+        streams.feed(given, turn, turns)
+        if turn % 4 == 3:  # a restart in between
+            assert run_text(session, text, tmp_path).late == [0, 0]
+    marked = sorted(row["ts"] + 1 for row in given.r if row["x"] == 12)
+    files = accumulate((max(row["ts"] for row in rows) + 1 for rows in cut(given.s, turns)), max)
+    ends = list(accumulate(map(max, zip(marked, files, strict=False)), max))
+    file = parse(text, base=tmp_path)
+    reader = Reader(store_spec(file).open(), store_job(file))
+    ended_us = reader.refresh().state.ended_us
+    assert ended_us in ends and ended_us > ends[0], "several periods are closed"
+    times = [{row["id"]: row["ts"] for row in rows} for rows in (given.r, given.s)]
+    got = Counter(tuple(row.values()) for batch in ask(reader, Question()) for row in batch.to_pylist())
+    whole = reference(given)
+    early = {pair for pair in whole if max(side[id] for side, id in zip(times, pair, strict=True)) < ended_us}
+    check_same(got, Counter({pair: whole[pair] for pair in early}))
 
 
 LONG_STOP_US = 3 * IDLE_TIMEOUT_US // 2
