@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import RunError
+from streamjoin.flow import periods
 from streamjoin.flow.block import Block
-from streamjoin.flow.periods import capped
 from streamjoin.index.columns import carried_rows, routed_columns
 from streamjoin.intake.deadletter import NO_TIME, TIME_OUT_OF_RANGE, DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
@@ -133,8 +133,10 @@ class Intake:
         self.rows += len(block)
         ending = self.plan.streams[self.side].ending
         if isinstance(ending, EndsByRow):
-            ends_us = block.ts_us[ending.marked(block.rows)] + 1
-            self.ends_us = capped(sorted([*self.ends_us, *ends_us.tolist()]))
+            ends_us = np.sort(block.ts_us[ending.marked(block.rows)] + 1)
+            most = periods.PERIODS_AHEAD_MAX  # where every row is a marker they stay columns
+            told_us = ends_us[:most].tolist() + ends_us[most:][-1:].tolist()
+            self.ends_us = periods.capped(sorted([*self.ends_us, *told_us]))
         return self._selected(block, positions, piece)
 
     def count(self, name: str, value: int) -> None:

@@ -183,6 +183,7 @@ OTHERS = {
     "anti": "SELECT ONLINE a.id AS a FROM a LEFT ANTI JOIN b ON a.k = b.k WITHIN 20 MICROSECONDS",
     "left, then inner": "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c FROM a LEFT JOIN b ON a.k = b.k "
     "JOIN c ON a.k = c.k WITHIN 20 MICROSECONDS",
+    "as of": "SELECT ONLINE a.id AS a, b.id AS b FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.ts >= b.ts",
     "groups": "SELECT ONLINE a.k, COUNT(*) AS n FROM a, b WHERE a.k = b.k WITHIN 20 MICROSECONDS "
     "GROUP BY a.k, TUMBLE(40 MICROSECONDS)",
     "groups of one stream": "SELECT ONLINE a.k, COUNT(*) AS n FROM a GROUP BY a.k, TUMBLE(40 MICROSECONDS)",
@@ -192,7 +193,7 @@ OTHERS = {
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("query", OTHERS)
 def test_a_period_is_closed_with_all_rows_that_are_decided_late(query: str, ending: str, tmp_path: Path) -> None:
-    check(OTHERS[query], ENDINGS[ending], "biclique by hash", tmp_path)
+    check(OTHERS[query], ENDINGS[ending], "asof" if query == "as of" else "biclique by hash", tmp_path)
 
 
 def check(query: str, ending: Ending, operator: str, folder: Path) -> None:
