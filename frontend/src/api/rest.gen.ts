@@ -3258,12 +3258,12 @@ export interface components {
                      * @description a punctuation for each such span of event time
                      */
                     every?: string;
-                    /** @description not supported by this version */
+                    /** @description with value: rows that hold it there end a period */
                     column?: string;
-                    /** @description not supported by this version */
+                    /** @description what the column holds in those rows */
                     value?: unknown;
                     /**
-                     * @description not supported by this version
+                     * @description the end of each file ends a period
                      * @constant
                      */
                     per?: "file";
@@ -3421,12 +3421,12 @@ export interface components {
                      * @description a punctuation for each such span of event time
                      */
                     every?: string;
-                    /** @description not supported by this version */
+                    /** @description with value: rows that hold it there end a period */
                     column?: string;
-                    /** @description not supported by this version */
+                    /** @description what the column holds in those rows */
                     value?: unknown;
                     /**
-                     * @description not supported by this version
+                     * @description the end of each file ends a period
                      * @constant
                      */
                     per?: "file";
@@ -3605,12 +3605,12 @@ export interface components {
                      * @description a punctuation for each such span of event time
                      */
                     every?: string;
-                    /** @description not supported by this version */
+                    /** @description with value: rows that hold it there end a period */
                     column?: string;
-                    /** @description not supported by this version */
+                    /** @description what the column holds in those rows */
                     value?: unknown;
                     /**
-                     * @description not supported by this version
+                     * @description the end of each file ends a period
                      * @constant
                      */
                     per?: "file";
@@ -7192,6 +7192,7 @@ export interface operations {
                      *             "source": "parquet",
                      *             "path": "/data/customers"
                      *           },
+                     *           "has_secrets": false,
                      *           "owner_id": "usr_01kg7w2k5m0000000000000000",
                      *           "created_at": "2026-01-31T12:00:00.000Z",
                      *           "updated_at": "2026-01-31T12:00:00.000Z"
@@ -7292,6 +7293,7 @@ export interface operations {
                      *         "source": "parquet",
                      *         "path": "/data/customers"
                      *       },
+                     *       "has_secrets": false,
                      *       "owner_id": "usr_01kg7w2k5m0000000000000000",
                      *       "created_at": "2026-01-31T12:00:00.000Z",
                      *       "updated_at": "2026-01-31T12:00:00.000Z"
@@ -7460,6 +7462,7 @@ export interface operations {
                      *         "source": "parquet",
                      *         "path": "/data/customers"
                      *       },
+                     *       "has_secrets": false,
                      *       "owner_id": "usr_01kg7w2k5m0000000000000000",
                      *       "created_at": "2026-01-31T12:00:00.000Z",
                      *       "updated_at": "2026-01-31T12:00:00.000Z"
@@ -7634,6 +7637,7 @@ export interface operations {
                      *         "source": "parquet",
                      *         "path": "/data/customers"
                      *       },
+                     *       "has_secrets": false,
                      *       "owner_id": "usr_01kg7w2k5m0000000000000000",
                      *       "created_at": "2026-01-31T12:00:00.000Z",
                      *       "updated_at": "2026-01-31T12:00:00.000Z"
