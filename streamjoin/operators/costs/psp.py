@@ -43,6 +43,7 @@ class StepTimes:
         send: T_s, to send and receive a tuple.
         hop: T_n, from a node to the next one.
         insert, purge: T_i and T_p, of one tuple.
+        probe: to look into an index, whatever is there; not the paper's, which compares with all that is stored.
     """
 
     join: float
@@ -50,6 +51,7 @@ class StepTimes:
     hop: float
     insert: float = 0.0
     purge: float = 0.0
+    probe: float = 0.0
 
 
 def partials(met: Sequence[Met]) -> tuple[float, ...]:
@@ -80,9 +82,16 @@ def rate_per_s(met: Sequence[Met], nodes: int, times: StepTimes) -> float:
 
 def latency_s(met: Sequence[Met], nodes: int, times: StepTimes) -> float:
     """(5) Mean time until all results of a tuple are there, of nodes with equal work."""
-    work = ring_s(met, [nodes] * len(met), times) / nodes
-    rounds = len(met) + 1  # M; the last one is that of the END flag
-    return (nodes - 1) / 2 * times.hop + max(work, rounds * nodes * times.hop)
+    return latency_of_lengths_s(met, [nodes] * len(met), nodes, times)
+
+
+def latency_of_lengths_s(met: Sequence[Met], lengths: Sequence[int], nodes: int, times: StepTimes) -> float:
+    """(5) where a stream is kept by fewer nodes: the round in which it is met is shorter, and its work is theirs."""
+    rounds = zip(met, lengths, partials(met), strict=True)
+    work = sum(sent * (times.join * one.stored / length + times.send) for one, length, sent in rounds)
+    work += (times.insert + times.purge) / nodes
+    hops = sum(lengths) + nodes  # M rounds; the last one is that of the END flag
+    return (nodes - 1) / 2 * times.hop + max(work, hops * times.hop)
 
 
 def bounds_of_length(met: Sequence[Met], times: StepTimes) -> tuple[float, float]:
