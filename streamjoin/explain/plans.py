@@ -11,9 +11,11 @@ from streamjoin.errors import UnsupportedError
 from streamjoin.explain.asof import asof_lines, asof_words
 from streamjoin.explain.delays import closing_words, delay_lines, span_words
 from streamjoin.explain.figures import bytes_text, figure
+from streamjoin.explain.hot_keys import HotKey, hot_keys
 from streamjoin.explain.relations import Size, relations_words, sizes, streams_words
 from streamjoin.explain.rounds import memory_lines
-from streamjoin.explain.sampling import Look, look
+from streamjoin.explain.sampling import look
+from streamjoin.explain.several import Ways, ways
 from streamjoin.explain.stages import joined_streams, joined_words, stage_lines, stages_to_json, unmatched_lines
 from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import layout_of
@@ -28,9 +30,6 @@ from streamjoin.plan.stages import AnyPlan, Cascade, is_asof, stages_of
 from streamjoin.plan.window import R, S
 from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, shed_rules, with_operator
 
-HOT_SHARES = 0.5
-"""A key is hot from so many times a unit's fair share: its unit gets half as much again as the others, at least."""
-
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -41,33 +40,22 @@ class Option:
     prediction: Prediction | None
     refusal: str | None
 
-    def refusal_text(self, is_blind: bool) -> str:
-        """Why there are no figures; `is_blind` where nothing could be sampled."""
+    def refusal_text(self, is_blind: bool, has_ways: bool) -> str:
+        """Why there are no figures.
+
+        Args:
+            is_blind: nothing could be sampled.
+            has_ways: costs of trees and rings are told, whichever operator runs the stages of a tree.
+        """
         if self.refusal:
             return f"cannot: {self.refusal}"
         if registry.entry(self.name).predict is None:
             return "can run it; no formula tells its costs"
         if is_blind:
             return "can run it; its costs need the streams' rates, not known yet"
+        if has_ways:
+            return "can run it; what order costs what is below"
         return "can run it; what stages send to one another is not predicted"
-
-
-@dataclass(frozen=True, slots=True)
-class HotKey:
-    """A key that one unit gets all tuples of, and that is more than other units get in all.
-
-    Args:
-        share: of the stream's sampled tuples.
-        units: how many store the stream.
-    """
-
-    share: float
-    units: int
-
-    def __str__(self) -> str:
-        return (
-            f"one key has {self.share:.0%} of the sampled tuples, and by hash one unit of {self.units} gets all of them"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +69,7 @@ class Explanation:
         stages: the operator of each stage; None where it has no units.
         relations: how large they are, in the order of the stages.
         closing: when snapshots close by punctuation; None where none do.
+        ways: to join three streams and more; None where there is one alone, or nothing is known of the streams.
     """
 
     plan: AnyPlan
@@ -94,6 +83,7 @@ class Explanation:
     hot: Mapping[int, HotKey] = field(default_factory=dict)
     relations: tuple[Size, ...] = ()
     closing: str | None = None
+    ways: Ways | None = None
 
     @property
     def state_bytes_per_hour(self) -> float | None:
@@ -123,6 +113,7 @@ class Explanation:
             "stages": stages_to_json(self.plan, self.stages),
             "shed": {self.plan.names[side]: asdict(rule) for side, rule in self.shed.items()},
             "hot_keys": {self.plan.names[side]: asdict(key) for side, key in self.hot.items()},
+            "ways": self.ways and self.ways.to_json(),
             "operators": [
                 {
                     "name": option.name,
@@ -204,9 +195,9 @@ class Explanation:
                           for side in (R, S) if query.predicate.selections[side] != TRUE]  # fmt: skip
                 lines += _query_lines(query)
         text = "\n".join(f"{label:<11} {words}".rstrip() for label, words in lines)
-        if not self.options:
-            return text
-        return f"{text}\n\n{self._table()}"
+        tables = [self._table()] if self.options else []
+        tables += [str(self.ways)] if self.ways else []
+        return "\n\n".join([text, *tables])
 
     def _joined(self) -> list[tuple[str, str]]:
         """What is joined, and how."""
@@ -239,7 +230,9 @@ class Explanation:
             if option.prediction:
                 lines.append(_padded(_cells(option), widths))
             else:
-                lines.append(f"{option.name:<{widths[0]}}  {option.refusal_text(self.statistics is None)}")
+                lines.append(
+                    f"{option.name:<{widths[0]}}  {option.refusal_text(self.statistics is None, self.ways is not None)}"
+                )
         if len(rows) > 1:
             lines += ["", "comparisons are those of a nested loop; an index needs a small part of them"]
         for option in self.options:
@@ -309,30 +302,20 @@ def explain(bound: Bound) -> Explanation:
     statistics = looked.statistics()
     joins = not isinstance(bound.plan, Cascade) or bound.plan.last_join is not None
     options = tuple(_option(bound, name, statistics) for name in registry.offered(bound.plan)) if joins else ()
-    described, hot_keys = bound.operator, {}
+    described, hot = bound.operator, {}
     stages: tuple[Operator | None, ...] = (None,) * len(stages_of(bound.plan))
     if not joins or registry.entry(bound.operator).build is not None:
         operators = bound.job().operators
         described = f"{bound.operator}, {operators[0]}"
-        hot_keys = _hot_keys(operators[0], looked)
+        hot = hot_keys(operators[0], looked)
         stages = operators
         if sum(len(stage.inputs) > 1 for stage in stages_of(bound.plan)) > 1:
             described = f"{bound.operator} at every stage"
     rules = shed_rules(bound.file, bound.plan)
     return Explanation(
-        bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot_keys,
-        sizes(bound, stages), closing_words(bound),
+        bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot,
+        sizes(bound, stages), closing_words(bound), ways(bound.plan, looked, statistics, stages, bound.file.slots),
     )  # fmt: skip
-
-
-def _hot_keys(operator: Operator, looked: Look) -> dict[int, HotKey]:
-    """Keys that are too frequent for hash routing; other operators do not send equal keys to one unit."""
-    if (units := operator.capabilities.units_by_key) is None:
-        return {}
-    # A stream that comes in at a later stage is S there.
-    shares = looked.top_key_shares()
-    keys = {number: HotKey(round(share, 4), units[min(number, S)]) for number, share in shares.items()}
-    return {side: key for side, key in keys.items() if key.share > HOT_SHARES / key.units and key.units > 1}
 
 
 def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, ...] | None) -> Option:

@@ -51,6 +51,13 @@ def test_a_query_is_checked_and_explained_stage_by_stage(api: TestClient) -> Non
     ]  # fmt: skip
     assert set(explained["plan"]["sampled"]) == {"auctions", "bids", "people"}
     assert "stage 2" in explained["text"]
+    ways = explained["plan"]["ways"]
+    assert [way["plan"] for way in ways["ways"] if way["runs"]] == ["((auctions, bids), people)"]
+    assert {"((auctions, bids), people)", "(auctions, (bids, people))", "((auctions, people), bids)"} <= {
+        way["plan"] for way in ways["ways"]
+    }
+    assert f"advice: {ways['advice']}" in explained["text"]
+    assert ways["ring"]["best"] >= 1
 
 
 @pytest.mark.parametrize(

@@ -134,9 +134,7 @@ class Several:
                    and not share.streams <= one and not share.streams <= other]  # fmt: skip
         matching = self.matching(both) / (self.matching(one) * self.matching(other))
         by_hash = [share.looked_at for share in checked if share.by_hash]
-        looked_at = max(by_hash) if len(by_hash) == 1 else prod(by_hash)
-        if not by_hash:
-            looked_at = min((share.looked_at for share in checked), default=1.0)
+        looked_at = prod(by_hash) if by_hash else min((share.looked_at for share in checked), default=1.0)
         return matching, max(looked_at, matching), bool(by_hash)
 
     def stage(self, one: frozenset[int], other: frozenset[int], units: int) -> Cost:

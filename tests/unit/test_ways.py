@@ -1,0 +1,217 @@
+"""What explain tells of the ways to join three streams and more, from samples of the streams."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from streamjoin.explain import several
+from streamjoin.explain.plans import Explanation, explain
+from streamjoin.explain.sampling import look
+from streamjoin.explain.several import Ways
+from streamjoin.explain.shares import shares
+from streamjoin.operators.costs.several import Several
+from streamjoin.plan.stages import Cascade
+from streamjoin.spec.joinfile import load
+from streamjoin.spec.prepare import Bound, bind
+
+SPAN_S = 100
+CHAIN = "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c FROM a JOIN b ON a.k = b.k JOIN c ON b.j = c.j WITHIN 5 SECONDS"
+RELATION = "relations:\n  r: {source: csv, path: c.csv}\n"
+
+
+def write(folder: Path, rows: Mapping[str, int], keys: int = 5, others: int = 400, seed: int = 1) -> None:
+    """Streams of so many rows in the same time: of `k` there are few values, of `j` many."""
+    chosen = random.Random(seed)
+    for name, count in rows.items():
+        lines = ["ts,id,k,j,x"]
+        for place in range(count):
+            ts = int(place * SPAN_S * 1e6 / count)
+            k = "" if chosen.random() < 0.1 else chosen.randrange(keys)
+            lines.append(f"{ts},{place},{k},{chosen.randrange(others)},{chosen.randrange(100)}")
+        (folder / f"{name}.csv").write_text("\n".join(lines))
+
+
+def bound(folder: Path, query: str, streams: str = "abc", more: str = "") -> Bound:
+    entries = [f"  {name}: {{source: csv, path: {name}.csv, time: ts, schema: {{ts: int64, id: int64, k: int64, "
+               "j: int64, x: int64}}" for name in streams]  # fmt: skip
+    text = "\n".join(["streams:", *entries, "run: {slots: 2, checkpoint: state}", f'query: "{query}"', more])
+    (folder / "join.yaml").write_text(text)
+    return bind(load(folder / "join.yaml"))
+
+
+def explained(folder: Path, query: str, streams: str = "abc", more: str = "") -> Explanation:
+    return explain(bound(folder, query, streams, more))
+
+
+def ways_of(found: Explanation) -> Ways:
+    assert found.ways is not None
+    return found.ways
+
+
+def test_a_selective_pair_that_is_written_last_is_advised_first(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
+    ways = ways_of(explained(tmp_path, CHAIN))
+    assert [way.plan for way in ways.found if way.runs] == ["((a, b), c)"]
+    assert ways.found[0].plan == "(a, (b, c))"
+    assert ways.advice.startswith("operator: {tree: [a, [b, c]]} has ")
+    # And what is advised can be written.
+    advised = ways_of(explained(tmp_path, CHAIN, more=f"operator: {{{ways.found[0].setting}}}"))
+    assert advised.found[0].runs
+    assert advised.advice == "the way it runs has the least work of 3 trees and rings"
+
+
+def test_a_selective_pair_that_is_written_first_stays_first(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 300}, keys=400, others=5)
+    ways = ways_of(explained(tmp_path, CHAIN))
+    assert (ways.found[0].plan, ways.found[0].runs) == ("((a, b), c)", True)
+
+
+def test_small_differences_say_nothing(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 1000, "b": 1000, "c": 1000}, keys=100, others=120)
+    ways = ways_of(explained(tmp_path, CHAIN.replace("a.k = b.k", "a.j = b.j")))
+    (runs,) = (way for way in ways.found if way.runs)
+    assert runs.cost.work_s < several.NEAR * ways.found[0].cost.work_s
+    assert "tree:" not in ways.advice
+
+
+def test_what_would_have_to_change_is_told(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 1000, "b": 1000, "c": 1000}, keys=20, others=60)
+    found = explained(tmp_path, CHAIN)
+    assert any(
+        words.startswith("((a, b), c) would have the least work of trees if ") for words in ways_of(found).changes
+    )
+    assert set(ways_of(found).changes) <= set(str(found).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("condition", "sql"),
+    [
+        ("a.k = b.k", "a.k = b.k"),
+        ("a.k = b.k AND a.j = b.j", "a.k = b.k AND a.j = b.j"),
+        ("ABS(a.x - b.x) <= 5", "ABS(a.x - b.x) <= 5"),
+        ("a.k = b.k AND a.x > b.x + 40", "a.k = b.k AND a.x > b.x + 40"),
+        ("a.k = b.k AND a.x > 20 AND b.x < 50", "a.k = b.k"),
+    ],
+)
+def test_shares_are_those_of_pairs_in_reach(tmp_path: Path, condition: str, sql: str) -> None:
+    write(tmp_path, {"a": 1000, "b": 700, "c": 50}, others=20)
+    query = f"SELECT ONLINE a.id AS a, b.id AS b, c.id AS c FROM a, b, c WHERE {condition} AND b.j = c.j "
+    query += "WITHIN 3 SECONDS FOR a, 7 SECONDS FOR b, 1 SECOND FOR c"
+    file = bound(tmp_path, query)
+    assert isinstance(file.plan, Cascade)
+    found = shares(file.plan, look(file), file.plan.where)
+    of_pair = next(share for share in found if share.streams == {0, 1})
+    alone = "a.x > 20 AND b.x < 50" if "20" in condition else "TRUE"
+    (count, pairs), = duckdb.sql(
+        f"SELECT COUNT(*) FILTER (WHERE {sql}), COUNT(*) FROM '{tmp_path}/a.csv' a, '{tmp_path}/b.csv' b "
+        f"WHERE b.ts - a.ts <= 3e6 AND a.ts - b.ts <= 7e6 AND {alone}"
+    ).fetchall()  # fmt: skip
+    assert of_pair.matching == pytest.approx(count / pairs, rel=0.1)
+    assert of_pair.looked_at >= of_pair.matching
+
+
+def test_shares_of_samples_of_different_times_are_of_any_pairs(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 1000, "b": 1000, "c": 1000})
+    later = [line.split(",") for line in (tmp_path / "b.csv").read_text().splitlines()]
+    moved = [",".join([str(int(ts) + 10**10) if ts != "ts" else ts, *rest]) for ts, *rest in later]
+    (tmp_path / "b.csv").write_text("\n".join(moved))
+    assert dict(ways_of(explained(tmp_path, CHAIN)).shares)["(a.k = b.k)"] == pytest.approx(0.9 * 0.9 / 5, rel=0.1)
+
+
+def test_conditions_over_three_streams_are_evaluated(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 500, "b": 500, "c": 500})
+    query = "SELECT ONLINE a.id AS a FROM a, b, c WHERE a.k = b.k AND a.x + b.x < c.x WITHIN 5 SECONDS"
+    shown = dict(ways_of(explained(tmp_path, query)).shares)
+    assert shown["((a.x + b.x) < c.x)"] == pytest.approx(1 / 6, rel=0.15)
+
+
+def test_what_is_predicted_is_what_is_found(tmp_path: Path) -> None:
+    """Partial results and results a second, of rates and reaches that differ."""
+    write(tmp_path, {"a": 3000, "b": 600, "c": 1200}, keys=10, others=50)
+    query = CHAIN.replace("WITHIN 5 SECONDS", "WITHIN 4 SECONDS FOR a, 9 SECONDS FOR b, 2 SECONDS FOR c")
+    file = bound(tmp_path, query)
+    looked = look(file)
+    statistics = looked.statistics()
+    assert statistics is not None and isinstance(file.plan, Cascade)
+    known = Several(
+        tuple(several._known(file.plan, number, one) for number, one in enumerate(statistics)),
+        shares(file.plan, looked, file.plan.where),
+    )
+    tables = ", ".join(f"'{tmp_path}/{name}.csv' {name}" for name in "abc")
+    for names, condition in (("ab", "a.k = b.k"), ("bc", "b.j = c.j"), ("abc", "a.k = b.k AND b.j = c.j")):
+        reach = {"a": 4, "b": 9, "c": 2}
+        newest = f"GREATEST({', '.join(f'{name}.ts' for name in names)})"
+        near = " AND ".join(f"{newest} <= {name}.ts + {reach[name]}e6" for name in names)
+        used = ", ".join(table for table in tables.split(", ") if table[-1] in names)
+        ((count,),) = duckdb.sql(f"SELECT COUNT(*) FROM {used} WHERE {condition} AND {near}").fetchall()
+        assert known.found_per_s(frozenset(map("abc".index, names))) == pytest.approx(count / SPAN_S, rel=0.2), names
+
+
+def test_a_ring_is_shown_with_the_terms_of_its_paper(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
+    found = explained(tmp_path, CHAIN, more="operator: {name: ring, nodes: 3, lengths: {c: 1}}")
+    ways = ways_of(found)
+    (runs,) = (way for way in ways.found if way.runs)
+    assert runs.plan == "ring of 3"
+    assert ways.advice.startswith("operator: {name: biclique, tree: [a, [b, c]]} has ")
+    assert ways.ring is not None and ways.ring.best in range(1, 4) and len(ways.ring.lengths) == 3
+    assert "ring: N* is " in str(found) and "N1 " in str(found)
+    told = found.to_json()["ways"]
+    assert set(told["ring"]["lengths"]) == {"a", "b", "c"}
+    assert [way["runs"] for way in told["ways"]].count(True) == 1
+    all_nodes = ways_of(explained(tmp_path, CHAIN, more="operator: {name: ring, nodes: 3}"))
+    (longer,) = (way for way in all_nodes.found if way.runs)
+    assert longer.cost.sent_per_s > runs.cost.sent_per_s
+
+
+def test_an_order_of_a_ring_that_meets_few_first_is_advised(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
+    ways = ways_of(explained(tmp_path, CHAIN, more="operator: {name: ring}"))
+    (other,) = (way for way in ways.found if "other orders" in way.plan)
+    assert "b: [c, a]" in other.setting
+    written = ways_of(explained(tmp_path, CHAIN, more=f"operator: {{{other.setting}}}"))
+    (runs,) = (way for way in written.found if way.runs)
+    assert runs.cost.work_s == pytest.approx(other.cost.work_s)
+
+
+def test_without_a_window_there_is_no_ring_and_an_hour_is_stored(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 100, "b": 100, "c": 100})
+    ways = ways_of(explained(tmp_path, CHAIN.replace(" WITHIN 5 SECONDS", "")))
+    assert ways.ring is None and len(ways.found) == 3
+    assert "ring" not in str(ways)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT ONLINE a.id AS a FROM a JOIN b ON a.k = b.k WITHIN 5 SECONDS", "there is one way to join two streams"),
+        ("SELECT ONLINE a.id AS a FROM a LEFT JOIN b ON a.k = b.k JOIN c ON a.j = c.j WITHIN 5 SECONDS",
+         "outer, semi and anti joins are joined as they are written"),
+        ("SELECT ONLINE a.id AS a FROM a JOIN b ON a.k = b.k JOIN r ON b.j = r.j JOIN c ON a.j = c.j WITHIN 5 SECONDS",
+         "relations are joined where a condition leads to them"),
+    ],
+)  # fmt: skip
+def test_where_there_is_one_way_nothing_is_shown(tmp_path: Path, query: str, reason: str) -> None:
+    write(tmp_path, {"a": 100, "b": 100, "c": 100})
+    found = explained(tmp_path, query, more=RELATION if "JOIN r" in query else "")
+    assert several.refusal(found.plan) == reason
+    assert found.ways is None and found.to_json()["ways"] is None
+
+
+def test_nothing_is_told_of_streams_that_nobody_can_look_at(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 100, "b": 100, "c": 0})
+    found = explained(tmp_path, CHAIN)
+    assert found.ways is None
+    assert "its costs need the streams' rates, not known yet" in str(found)
+
+
+def test_groups_of_several_streams_have_ways_too(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
+    query = CHAIN.replace("SELECT ONLINE a.id AS a, b.id AS b, c.id AS c", "SELECT ONLINE a.k AS k, COUNT(*) AS n")
+    ways = ways_of(explained(tmp_path, f"{query} GROUP BY a.k EMIT EVERY 5 SECONDS"))
+    assert ways.found[0].plan == "(a, (b, c))"
