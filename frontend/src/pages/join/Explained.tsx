@@ -14,6 +14,7 @@ import { Operators } from './Operators';
 import { planOf } from './plan';
 import { decidedWords } from '../../components/StageTree';
 import { Stages } from './Stages';
+import { WaysTable } from './WaysTable';
 
 interface ExplainedProps {
   draft: Draft;
@@ -60,8 +61,9 @@ export function Explained({ draft, isReady, chosen, onChoose }: ExplainedProps) 
         <dd>{explained.data.columns.map((column) => `${column.name} ${column.type}`).join(', ')}</dd>
       </dl>
       {!isOne && <Stages plan={plan} />}
+      {plan.ways !== null && <WaysTable ways={plan.ways} />}
       {plan.options.length > 0 && (
-        <Operators options={plan.options} runs={plan.operator} chosen={chosen} onChoose={onChoose} />
+        <Operators options={plan.options} runs={plan.operator} chosen={chosen} hasWays={plan.ways !== null} onChoose={onChoose} />
       )}
       <div className={classes.copy}>
         <CompareLink of={{ query: draft.query }} />

@@ -9,10 +9,12 @@ interface OperatorsProps {
   /** The one that `auto` stands for. */
   runs: string;
   chosen: string;
+  /** Costs of trees and rings are shown above. */
+  hasWays: boolean;
   onChoose: (operator: string) => void;
 }
 
-export function Operators({ options, runs, chosen, onChoose }: OperatorsProps) {
+export function Operators({ options, runs, chosen, hasWays, onChoose }: OperatorsProps) {
   return (
     <Radio.Group
       value={chosen}
@@ -55,7 +57,8 @@ export function Operators({ options, runs, chosen, onChoose }: OperatorsProps) {
                 </Table.Td>
                 {option.refusal !== null || option.memoryBytes === null ? (
                   <Table.Td colSpan={4} className={classes.words}>
-                    {option.refusal ?? 'can run it; its costs are not known before'}
+                    {option.refusal ??
+                      (hasWays ? 'can run it; what order costs what is above' : 'can run it; its costs are not known before')}
                   </Table.Td>
                 ) : (
                   <>

@@ -1,6 +1,7 @@
 /** An explanation's plan, read out of the open mapping that the API gives. */
 import { stagesOf, type PlanStage } from '../../api/stages';
 import type { Explanation } from '../../api/types';
+import { waysOf, type Ways } from './ways';
 
 export interface Option {
   name: string;
@@ -40,6 +41,8 @@ export interface Plan {
   /** Tuples of each stream in a second of event time, as they were sampled. */
   ratesPerS: Record<string, number>;
   options: Option[];
+  /** To join three streams and more; null where there is one alone, or nothing is known of the streams. */
+  ways: Ways | null;
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
@@ -93,5 +96,6 @@ export function planOf({ plan }: Explanation): Plan {
     })),
     ratesPerS: ratesOf(plan.sampled),
     options: Array.isArray(plan.operators) ? plan.operators.map(optionOf) : [],
+    ways: waysOf(plan.ways),
   };
 }

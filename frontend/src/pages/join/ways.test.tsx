@@ -1,0 +1,42 @@
+import { MantineProvider } from '@mantine/core';
+import { render, screen } from '@testing-library/react';
+import { expect, test } from 'vitest';
+import { planOf } from './plan';
+import { WaysTable } from './WaysTable';
+import { workWords } from './ways';
+
+const way = {
+  plan: '(a, (b, c))',
+  setting: 'tree: [a, [b, c]]',
+  runs: false,
+  memory_bytes: 2048,
+  comparisons_per_s: 798,
+  looked_at_per_s: 20,
+  bytes_per_s: 1024,
+  work_s: 49.4e-6,
+};
+
+test('ways to join streams are shown with what to write, and which one runs', () => {
+  const ways = [way, { ...way, plan: '((a, b), c)', setting: 'tree: [[a, b], c]', runs: true, work_s: 0.25 }];
+  const plan = planOf({ plan: { ways: { advice: 'operator: {tree: [a, [b, c]]} has 5%', ways } }, text: '', columns: [] });
+  if (plan.ways === null) throw new Error('there are ways');
+  render(
+    <MantineProvider>
+      <WaysTable ways={plan.ways} />
+    </MantineProvider>,
+  );
+  expect(screen.getByText('operator: {tree: [a, [b, c]]} has 5%')).toBeTruthy();
+  const [, best, runs] = screen.getAllByRole('row');
+  expect(best?.textContent).toContain('(a, (b, c))tree: [a, [b, c]]');
+  expect(best?.textContent).toContain('49.4 µs/s');
+  expect(best?.getAttribute('aria-current')).toBeNull();
+  expect(runs?.textContent).toContain('((a, b), c), as it runs');
+  expect(runs?.textContent).toContain('250 ms/s');
+  expect(runs?.getAttribute('aria-current')).toBe('true');
+});
+
+test('without ways there is nothing to show', () => {
+  expect(planOf({ plan: { ways: null }, text: '', columns: [] }).ways).toBeNull();
+  expect(planOf({ plan: {}, text: '', columns: [] }).ways).toBeNull();
+  expect(workWords(12)).toBe('12.0 s/s');
+});

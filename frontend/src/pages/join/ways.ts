@@ -1,0 +1,52 @@
+/** The ways to join three streams and more, read out of an explanation's open mapping. */
+
+export interface Way {
+  /** What is joined with what, such as `((a, b), c)`. */
+  plan: string;
+  /** What to write under operator to have it. */
+  setting: string;
+  runs: boolean;
+  memoryBytes: number;
+  comparisonsPerS: number;
+  lookedAtPerS: number;
+  bytesPerS: number;
+  /** Seconds that one processor is busy, in a second of event time. */
+  workS: number;
+}
+
+export interface Ways {
+  advice: string;
+  /** With the least work first. */
+  found: Way[];
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const figure = (value: unknown): number => (typeof value === 'number' ? value : NaN);
+
+function wayOf(given: Record<string, unknown>): Way {
+  return {
+    plan: text(given.plan),
+    setting: text(given.setting),
+    runs: given.runs === true,
+    memoryBytes: figure(given.memory_bytes),
+    comparisonsPerS: figure(given.comparisons_per_s),
+    lookedAtPerS: figure(given.looked_at_per_s),
+    bytesPerS: figure(given.bytes_per_s),
+    workS: figure(given.work_s),
+  };
+}
+
+/** Null where there is one way alone, or nothing is known of the streams. */
+export function waysOf(value: unknown): Ways | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const given = value as Record<string, unknown>;
+  if (!Array.isArray(given.ways)) return null;
+  return { advice: text(given.advice), found: given.ways.map((way) => wayOf(way as Record<string, unknown>)) };
+}
+
+export function workWords(seconds: number): string {
+  if (seconds >= 1) return `${seconds.toPrecision(3)} s/s`;
+  if (seconds >= 1e-3) return `${(seconds * 1e3).toPrecision(3)} ms/s`;
+  return `${(seconds * 1e6).toPrecision(3)} µs/s`;
+}
