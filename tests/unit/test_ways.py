@@ -12,9 +12,9 @@ import pytest
 from streamjoin.explain import several
 from streamjoin.explain.plans import Explanation, explain
 from streamjoin.explain.sampling import look
-from streamjoin.explain.several import Ways
+from streamjoin.explain.several import Way, Ways
 from streamjoin.explain.shares import shares
-from streamjoin.operators.costs.several import Several
+from streamjoin.operators.costs.several import Cost, Several
 from streamjoin.plan.stages import Cascade
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import Bound, bind
@@ -71,12 +71,19 @@ def test_a_selective_pair_that_is_written_first_stays_first(tmp_path: Path) -> N
     assert (ways.found[0].plan, ways.found[0].runs) == ("((a, b), c)", True)
 
 
-def test_small_differences_say_nothing(tmp_path: Path) -> None:
-    write(tmp_path, {"a": 1000, "b": 1000, "c": 1000}, keys=100, others=120)
-    ways = ways_of(explained(tmp_path, CHAIN.replace("a.k = b.k", "a.j = b.j")))
-    (runs,) = (way for way in ways.found if way.runs)
-    assert runs.cost.work_s < several.NEAR * ways.found[0].cost.work_s
-    assert "tree:" not in ways.advice
+@pytest.mark.parametrize(
+    ("work_s", "advice"),
+    [
+        (0.9, "the way it runs has the least work of 3 trees"),
+        (1.4, "the way it runs has 1.40 times the least work, which is too near to tell"),
+        (1.6, "operator: {tree: [a, [b, c]]} has 62% of the work of the way it runs"),
+    ],
+)
+def test_small_differences_say_nothing(work_s: float, advice: str) -> None:
+    other = Way("(a, (b, c))", "tree: [a, [b, c]]", Cost(work_s=1.0))
+    runs = Way("((a, b), c)", "tree: [[a, b], c]", Cost(work_s=work_s), runs=True)
+    found = sorted((other, runs), key=lambda way: way.cost.work_s)
+    assert Ways(("a", "b", "c"), tuple(found), 3, 2, (), None, ()).advice == advice
 
 
 def test_what_would_have_to_change_is_told(tmp_path: Path) -> None:
@@ -113,6 +120,21 @@ def test_shares_are_those_of_pairs_in_reach(tmp_path: Path, condition: str, sql:
     ).fetchall()  # fmt: skip
     assert of_pair.matching == pytest.approx(count / pairs, rel=0.1)
     assert of_pair.looked_at >= of_pair.matching
+
+
+@pytest.mark.parametrize(("reaches", "share"), [((4, 1), 0.2), ((1, 4), 0.0)])
+def test_partners_that_come_later_are_in_reach_of_those_before(
+    tmp_path: Path, reaches: tuple[int, int], share: float
+) -> None:
+    """Rows of b have the keys that rows of a had three seconds ago: of five seconds in reach one, or none."""
+    write(tmp_path, {"a": 1000, "b": 1000, "c": 1000})
+    for name, later in (("a", 0), ("b", 3)):
+        lines = [f"{place * 100_000},{place},{place // 10 - later + 5},{place % 7},0" for place in range(1000)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["ts,id,k,j,x", *lines]))
+    mine, theirs = reaches
+    within = f"WITHIN {mine} SECONDS FOR a, {theirs} SECONDS FOR b, 5 SECONDS FOR c"
+    shown = dict(ways_of(explained(tmp_path, CHAIN.replace("WITHIN 5 SECONDS", within))).shares)
+    assert shown["(a.k = b.k)"] == pytest.approx(share, rel=0.1, abs=0.001)
 
 
 def test_shares_of_samples_of_different_times_are_of_any_pairs(tmp_path: Path) -> None:

@@ -80,6 +80,9 @@ def test_a_stage_costs_what_it_stores_sends_and_looks_at() -> None:
     streams = (Known(10, 20, 5, 6), Known(30, 40, 7, 8))
     by_hash = Several(streams, (Share(of(0, 1), 0.1, 0.2, by_hash=True),), times).stage(of(0), of(1), 3)
     pairs = 10 * 30 * 7 + 30 * 10 * 5
+    assert Several((known(1, 2), known(1, 9)), ()).stored(of(0, 1)) == (2 + 9) * 9, (
+        "as long as the part that waits longest"
+    )
     assert by_hash == Cost(
         10 * 6 * 20 + 30 * 8 * 40, 10 * 30 * 8 + 30 * 10 * 6, pytest.approx(pairs * 0.2), 80,
         2 * (10 * 20 + 30 * 40), pytest.approx(40 * (300 + 2 * 10 + 1000) + pairs * 0.2),
