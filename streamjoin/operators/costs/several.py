@@ -23,8 +23,10 @@ from math import prod
 from streamjoin.operators.costs.psp import Met, StepTimes, partials
 from streamjoin.plan.kinds import Join, Tree, streams_in
 
-TIMES = StepTimes(join=0.024e-6, send=0.28e-6, hop=1e-3, insert=0.28e-6, probe=0.28e-6)
-"""As `python -m benchmarks.step_times` measured them: each step of a row is a quarter of it. T_n is assumed."""
+TIMES = StepTimes(join=0.016e-6, send=0.14e-6, hop=1e-3, insert=0.14e-6, probe=0.14e-6)
+"""Between what `python -m benchmarks.step_times` measures on an idle machine, 0.27 us a row and 0.009 us a pair, and on
+a busy one, 1.1 us and 0.024 us: ways are compared with one another. A step of a row is a quarter of it, T_n is assumed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
