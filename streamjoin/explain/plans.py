@@ -19,12 +19,13 @@ from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
 from streamjoin.operators import registry
+from streamjoin.operators.choosing import choice
 from streamjoin.operators.costs import BlockSize, Prediction, StreamStatistics
 from streamjoin.plan.expression import TRUE, Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import type_name
 from streamjoin.plan.sharing import Plan, SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, is_asof, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
 from streamjoin.plan.window import R, S
 from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, shed_rules, with_operator
 
@@ -358,15 +359,7 @@ def _reason(bound: Bound) -> str:
         return "the query reads one stream, and nothing is joined"
     if bound.file.operator.name != registry.AUTO:
         return "as the join file says"
-    if is_asof(bound.plan):
-        return "chosen by auto; an as-of join has an operator of its own"
-    if registry.joins_relations_only(bound.plan):
-        return "chosen by auto; a relation is sorted once, and each row of the stream is looked up in it"
-    if bound.plan.predicate.equalities:
-        return "chosen by auto; an equality sends equal keys to one unit of each side, the least there is to send"
-    if bound.plan.predicate.ranges:
-        return "chosen by auto; tuples match many others and skew does not matter when units are chosen at random"
-    return "chosen by auto; any predicate can be joined when each tuple meets all units of the other side"
+    return f"chosen by auto; {bound.reason or choice(bound.plan).reason}"
 
 
 def summary(bound: Bound) -> str:
