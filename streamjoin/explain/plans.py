@@ -11,6 +11,7 @@ from streamjoin.errors import UnsupportedError
 from streamjoin.explain.asof import asof_lines, asof_words
 from streamjoin.explain.delays import closing_words, delay_lines, span_words
 from streamjoin.explain.figures import bytes_text, figure
+from streamjoin.explain.reading import Reading, readings
 from streamjoin.explain.relations import Size, relations_words, sizes, streams_words
 from streamjoin.explain.rounds import memory_lines
 from streamjoin.explain.sampling import Look, look
@@ -82,6 +83,7 @@ class Explanation:
         stages: the operator of each stage; None where it has no units.
         relations: how large they are, in the order of the stages.
         closing: when snapshots close by punctuation; None where none do.
+        readings: how much of a relation is read, by operator.
     """
 
     plan: AnyPlan
@@ -95,6 +97,7 @@ class Explanation:
     hot: Mapping[int, HotKey] = field(default_factory=dict)
     relations: tuple[Size, ...] = ()
     closing: str | None = None
+    readings: tuple[Reading, ...] = ()
 
     @property
     def state_bytes_per_hour(self) -> float | None:
@@ -121,6 +124,7 @@ class Explanation:
             **self._queries(),
             "relations": {size.name: size.to_json() for size in self.relations},
             "snapshots_close": self.closing,
+            "readings": {one.operator: one.to_json() for one in self.readings},
             "stages": stages_to_json(self.plan, self.stages),
             "shed": {self.plan.names[side]: asdict(rule) for side, rule in self.shed.items()},
             "hot_keys": {self.plan.names[side]: asdict(key) for side, key in self.hot.items()},
@@ -182,6 +186,7 @@ class Explanation:
             lines.append(("" if number else "sampled", f"{words}{stored} stored"))
         lines += memory_lines(plan, self.statistics)
         lines += [("" if number else "relations", str(size)) for number, size in enumerate(self.relations)]
+        lines += [("" if number else "predicted", str(reading)) for number, reading in enumerate(self.readings)]
         for number, (side, key) in enumerate(self.hot.items()):
             lines.append(("" if number else "skew", f"{plan.names[side]}: {key}"))
         if self.hot:
@@ -236,8 +241,11 @@ class Explanation:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         widths[0] = max(11, *(len(option.name) for option in self.options))
         lines = [_padded(head, widths)]
+        predicted = {reading.operator for reading in self.readings}
         for option in self.options:
-            if option.prediction:
+            if option.name in predicted:
+                lines.append(f"{option.name:<{widths[0]}}  can run it; what it reads is predicted above")
+            elif option.prediction:
                 lines.append(_padded(_cells(option), widths))
             else:
                 lines.append(f"{option.name:<{widths[0]}}  {option.refusal_text(self.statistics is None)}")
@@ -322,7 +330,7 @@ def explain(bound: Bound) -> Explanation:
     rules = shed_rules(bound.file, bound.plan)
     return Explanation(
         bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot_keys,
-        sizes(bound, stages), closing_words(bound),
+        sizes(bound, stages), closing_words(bound), readings(bound, looked, registry.offered(bound.plan)),
     )  # fmt: skip
 
 

@@ -57,9 +57,13 @@ def kept_bytes(file: JoinFile, join: JoinPlan) -> int | None:
         return None  # the start says what is wrong with it
     if not first.num_rows:
         return 0
-    names = [name for name in read_columns(join, S) if name != VERSION]
-    size = first.select(names).nbytes / first.num_rows if names else 0.0
+    size = first.select(read_of(join)).nbytes / first.num_rows
     return round(rows * (size + INDEX_BYTES))
+
+
+def read_of(join: JoinPlan) -> list[str]:
+    """The columns of a stage's relation that results and conditions read."""
+    return [name for name in read_columns(join, S) if name != VERSION]
 
 
 def free_bytes(folder: Path) -> int:

@@ -55,7 +55,7 @@ export function Operators({ options, runs, chosen, onChoose }: OperatorsProps) {
                 </Table.Td>
                 {option.refusal !== null || option.memoryBytes === null ? (
                   <Table.Td colSpan={4} className={classes.words}>
-                    {option.refusal ?? 'can run it; its costs are not known before'}
+                    {option.refusal ?? option.reading ?? 'can run it; its costs are not known before'}
                   </Table.Td>
                 ) : (
                   <>
