@@ -33,8 +33,8 @@ def page(results: dict[str, Any]) -> str:
     said = provenance.said(results.get("begun"), results.get("commit"))
     head = f"""# SSBJ's evaluation beside ours
 
-Source: "SSBJ", Distributed and Parallel Databases 2019, section 4. Written by `python -m benchmarks.semistream`; do not
-edit. All figures: [ssbj.json](ssbj.json). {said}
+Source: "SSBJ", Distributed and Parallel Databases 2019, section 4. Written by
+`python -m benchmarks.semistream`; do not edit. All figures: [ssbj.json](ssbj.json). {said}
 
 ## How it is made
 

@@ -29,6 +29,12 @@ def test_the_page_has_both_the_ratio_and_how_far_the_model_is_off() -> None:
     assert "Measured 2026-01-02 03:04 UTC at commit abc." in text
 
 
+def test_the_page_in_docs_is_what_its_figures_give_and_says_at_which_commit() -> None:
+    found = json.loads((semistream.DOCS / "ssbj.json").read_text())
+    assert page(found) == (semistream.DOCS / "ssbj.md").read_text(), "run python -m benchmarks.semistream --page"
+    assert found["rows"] == semistream.ROWS and found["commit"] and "dirty" not in found["commit"]
+
+
 def test_a_factor_has_no_model_and_memory_is_better_if_less() -> None:
     text = page(results((110.0, 1.0), x="s_f"))
     assert "| 1 | 110 | 50 | 50 | 2.20 |" in text and "at most 0%" in text
