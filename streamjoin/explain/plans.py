@@ -12,6 +12,7 @@ from streamjoin.explain.asof import asof_lines, asof_words
 from streamjoin.explain.delays import closing_words, delay_lines, span_words
 from streamjoin.explain.figures import bytes_text, figure
 from streamjoin.explain.hot_keys import HotKey, hot_keys
+from streamjoin.explain.reading import Reading, readings
 from streamjoin.explain.relations import Size, relations_words, sizes, streams_words
 from streamjoin.explain.rounds import memory_lines
 from streamjoin.explain.sampling import look
@@ -21,12 +22,13 @@ from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
 from streamjoin.operators import registry
+from streamjoin.operators.choosing import choice
 from streamjoin.operators.costs import BlockSize, Prediction, StreamStatistics
 from streamjoin.plan.expression import TRUE, Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import type_name
 from streamjoin.plan.sharing import Plan, SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, is_asof, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
 from streamjoin.plan.window import R, S
 from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, shed_rules, with_operator
 
@@ -70,6 +72,7 @@ class Explanation:
         relations: how large they are, in the order of the stages.
         closing: when snapshots close by punctuation; None where none do.
         ways: to join three streams and more; None where there is one alone, or nothing is known of the streams.
+        readings: how much of a relation is read, by operator.
     """
 
     plan: AnyPlan
@@ -84,6 +87,7 @@ class Explanation:
     relations: tuple[Size, ...] = ()
     closing: str | None = None
     ways: Ways | None = None
+    readings: tuple[Reading, ...] = ()
 
     @property
     def state_bytes_per_hour(self) -> float | None:
@@ -110,6 +114,7 @@ class Explanation:
             **self._queries(),
             "relations": {size.name: size.to_json() for size in self.relations},
             "snapshots_close": self.closing,
+            "readings": {one.operator: one.to_json() for one in self.readings},
             "stages": stages_to_json(self.plan, self.stages),
             "shed": {self.plan.names[side]: asdict(rule) for side, rule in self.shed.items()},
             "hot_keys": {self.plan.names[side]: asdict(key) for side, key in self.hot.items()},
@@ -172,6 +177,7 @@ class Explanation:
             lines.append(("" if number else "sampled", f"{words}{stored} stored"))
         lines += memory_lines(plan, self.statistics)
         lines += [("" if number else "relations", str(size)) for number, size in enumerate(self.relations)]
+        lines += [("" if number else "predicted", str(reading)) for number, reading in enumerate(self.readings)]
         for number, (side, key) in enumerate(self.hot.items()):
             lines.append(("" if number else "skew", f"{plan.names[side]}: {key}"))
         if self.hot:
@@ -226,8 +232,11 @@ class Explanation:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         widths[0] = max(11, *(len(option.name) for option in self.options))
         lines = [_padded(head, widths)]
+        predicted = {reading.operator for reading in self.readings}
         for option in self.options:
-            if option.prediction:
+            if option.name in predicted:
+                lines.append(f"{option.name:<{widths[0]}}  can run it; what it reads is predicted above")
+            elif option.prediction:
                 lines.append(_padded(_cells(option), widths))
             else:
                 lines.append(
@@ -315,6 +324,7 @@ def explain(bound: Bound) -> Explanation:
     return Explanation(
         bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot,
         sizes(bound, stages), closing_words(bound), ways(bound.plan, looked, statistics, stages, bound.file.slots),
+        readings(bound, looked, registry.offered(bound.plan)),
     )  # fmt: skip
 
 
@@ -341,15 +351,7 @@ def _reason(bound: Bound) -> str:
         return "the query reads one stream, and nothing is joined"
     if bound.file.operator.name != registry.AUTO:
         return "as the join file says"
-    if is_asof(bound.plan):
-        return "chosen by auto; an as-of join has an operator of its own"
-    if registry.joins_relations_only(bound.plan):
-        return "chosen by auto; a relation is sorted once, and each row of the stream is looked up in it"
-    if bound.plan.predicate.equalities:
-        return "chosen by auto; an equality sends equal keys to one unit of each side, the least there is to send"
-    if bound.plan.predicate.ranges:
-        return "chosen by auto; tuples match many others and skew does not matter when units are chosen at random"
-    return "chosen by auto; any predicate can be joined when each tuple meets all units of the other side"
+    return f"chosen by auto; {bound.reason or choice(bound.plan).reason}"
 
 
 def summary(bound: Bound) -> str:

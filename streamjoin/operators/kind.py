@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Annotated, Any, Literal
 
 from streamjoin.engine.operator import Operator
@@ -18,6 +19,14 @@ Predict = Callable[[Any, StreamStatistics, StreamStatistics, float, UnitCosts | 
 Index = Literal["auto", "hash", "tree", "scan"]
 
 
+class Joins(Enum):
+    """What an operator joins; a stage is run by one of its own sort, whichever the others have."""
+
+    STREAMS = "streams"
+    AS_OF = "a stream with the latest row of another"
+    RELATION = "a stream with a relation"
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorKind:
     """An operator as the join file, the command line, the API and the dashboard know it.
@@ -29,6 +38,7 @@ class OperatorKind:
             no units of ours.
         refuses: why it cannot run a plan, or None if it can.
         plans: settings, a plan of joins of two and slots -> the plan that its stages are of; None where they are these.
+        joins: what it joins.
         predict: the operator, both streams' statistics, D in seconds, what steps take -> the paper's formulas.
     """
 
@@ -39,6 +49,7 @@ class OperatorKind:
     refuses: Callable[[AnyPlan], str | None] = lambda plan: None
     predict: Predict | None = None
     plans: Callable[[Any, AnyPlan, int], AnyPlan] | None = None
+    joins: Joins = Joins.STREAMS
 
     @property
     def knobs(self) -> tuple[str, ...]:

@@ -12,9 +12,10 @@ from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.operators.aggregate import Aggregate
 from streamjoin.operators.asof.kind import ASOF
 from streamjoin.operators.biclique.kind import BICLIQUE
+from streamjoin.operators.choosing import Given, choice
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.operators.handshake.kind import HANDSHAKE
-from streamjoin.operators.kind import CommonSettings, OperatorKind
+from streamjoin.operators.kind import CommonSettings, Joins, OperatorKind
 from streamjoin.operators.lookup.kind import LOOKUP
 from streamjoin.operators.matrix.kind import MATRIX
 from streamjoin.operators.meshjoin.kind import MESHJOIN
@@ -27,7 +28,7 @@ from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.ring import tree_plan
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, Cascade, Stage, is_asof, joins_relation, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, Stage, is_asof, joins_relation, joins_relations_only, stages_of
 from streamjoin.plan.window import CountWindow, FullHistory
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.setting import Settings
@@ -60,8 +61,7 @@ def _spark_refuses(plan: AnyPlan) -> str | None:
 
 SPARKS_OWN = OperatorKind(SPARK, "Spark's own stream-stream join", Settings, None, _spark_refuses)
 KINDS = (BICLIQUE, MATRIX, SPLITJOIN, HANDSHAKE, RING, ASOF, LOOKUP, SSBJ, MESHJOIN, SPARKS_OWN)
-OF_RELATIONS = (LOOKUP, SSBJ, MESHJOIN)
-"""Operators that join a stream with a relation, and no two streams."""
+OF_RELATIONS = tuple(kind.name for kind in KINDS if kind.joins is Joins.RELATION)
 REGISTRY: dict[str, OperatorKind] = {kind.name: kind for kind in KINDS}
 COMMON_KNOBS = tuple(CommonSettings.model_fields)
 """Settings that every operator with units takes."""
@@ -80,13 +80,14 @@ def entry(name: str) -> OperatorKind:
     )
 
 
-def choose(plan: AnyPlan | None = None) -> str:
-    """The operator that `auto` stands for: the cheapest in memory and messages that runs any predicate."""
-    if plan is None:
-        return BICLIQUE.name
-    if joins_relations_only(plan):
-        return LOOKUP.name
-    return ASOF.name if is_asof(plan) else BICLIQUE.name
+def choose(plan: AnyPlan | None = None, given: Given | None = None) -> str:
+    """The operator that `auto` stands for; see `choosing`."""
+    return usual(Joins.STREAMS) if plan is None else choice(plan, given).operator
+
+
+def usual(joins: Joins) -> str:
+    """The first of the operators of a sort, which runs what another cannot."""
+    return next(kind.name for kind in KINDS if kind.joins is joins)
 
 
 def offered(plan: AnyPlan) -> tuple[str, ...]:
@@ -94,26 +95,22 @@ def offered(plan: AnyPlan) -> tuple[str, ...]:
 
     An as-of join has one of its own, and so have relations.
     """
-    kinds = [kind for kind in KINDS if kind is SPARKS_OWN or (kind is ASOF) == is_asof(plan)]
-    return tuple(kind.name for kind in kinds if kind not in OF_RELATIONS or any(map(joins_relation, stages_of(plan))))
-
-
-def joins_relations_only(plan: AnyPlan) -> bool:
-    """Whether every stage joins a relation, so that no operator of streams has anything to do."""
-    joins = [stage for stage in stages_of(plan) if not isinstance(stage.plan, AggregatePlan)]
-    return bool(joins) and all(map(joins_relation, joins))
+    sorts = {Joins.AS_OF if is_asof(plan) else Joins.STREAMS}
+    if any(map(joins_relation, stages_of(plan))):
+        sorts.add(Joins.RELATION)
+    return tuple(kind.name for kind in KINDS if kind is SPARKS_OWN or kind.joins in sorts)
 
 
 def refusal(name: str, plan: AnyPlan) -> str | None:
-    """Why an operator cannot run a plan, or None if it can; those of streams leave stages with a relation to lookup."""
+    """Why an operator cannot run a plan, or None if it can; those of streams leave stages with a relation to others."""
     kind = entry(name)
-    if kind is not ASOF and is_asof(plan):
+    if kind.joins is not Joins.AS_OF and is_asof(plan):
         return (
             f"{kind.name} gives pairs, and ASOF JOIN gives each row one partner at most; leave operator.name out, or "
             "write asof"
         )
-    if kind.build is not None and kind not in OF_RELATIONS and joins_relations_only(plan):
-        *others, last = (one.name for one in OF_RELATIONS)
+    if kind.build is not None and kind.joins is not Joins.RELATION and joins_relations_only(plan):
+        *others, last = OF_RELATIONS
         return f"{name} joins streams; a stream is joined with a relation by {', '.join(others)} or {last}"
     return kind.refuses(plan)
 
@@ -167,10 +164,10 @@ def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) ->
 
 def _operator_of(stage: Stage, name: str) -> str:
     """Which operator runs a stage of a plan whose operator is `name`."""
-    of_relations = name in REGISTRY and REGISTRY[name] in OF_RELATIONS
+    joins = REGISTRY[name].joins if name in REGISTRY else None
     if stage.table is not None:
-        return name if of_relations else LOOKUP.name
-    return BICLIQUE.name if of_relations else name
+        return name if joins is Joins.RELATION else usual(Joins.RELATION)
+    return usual(Joins.STREAMS) if joins is Joins.RELATION else name
 
 
 def build(name: str, knobs: Mapping[str, Any], plan: Plan | RoundPlan, slots: int) -> Operator:

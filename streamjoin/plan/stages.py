@@ -233,6 +233,12 @@ def joins_relation(stage: Stage) -> bool:
     return isinstance(stage.plan, JoinPlan) and stage.plan.streams[S].is_relation
 
 
+def joins_relations_only(plan: AnyPlan) -> bool:
+    """Whether every stage joins a relation, so that no operator of streams has anything to do."""
+    joins = [stage for stage in stages_of(plan) if not isinstance(stage.plan, AggregatePlan)]
+    return bool(joins) and all(map(joins_relation, joins))
+
+
 def is_asof(plan: AnyPlan) -> bool:
     """Whether a stage of a plan is an as-of join."""
     queries = [query for stage in stages_of(plan) for query in stage.plan.queries]

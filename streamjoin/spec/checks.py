@@ -9,7 +9,7 @@ from streamjoin.plan.window import format_us
 from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.values import cut, shown
 from streamjoin.sources.registry import INPUTS
-from streamjoin.spec.sections import ONE_OF, RelationFile, ResultsFile, SnapshotFile, StreamFile
+from streamjoin.spec.sections import ONE_OF, OperatorFile, RelationFile, ResultsFile, SnapshotFile, StreamFile
 
 REFRESH_US_MIN = 1_000_000
 NAMED = {"streams": "stream", "relations": "relation"}
@@ -160,3 +160,12 @@ def check_path(path: str, field: str) -> None:
         raise InputError("is empty; name a file or folder", field=field)
     if not path.isprintable():
         raise InputError(f"{shown(path)} has characters that no path should have", field=field)
+
+
+def check_joins_nothing(operator: OperatorFile) -> None:
+    """Refuse settings of a join where a query reads one stream."""
+    given = ["name"] if operator.name != "auto" else [*operator.knobs]
+    given += [] if operator.index == "auto" else ["index"]
+    given += [] if operator.archive_period is None else ["archive_period"]
+    if given:
+        raise InputError("this query reads one stream and joins nothing; leave it out", field=f"operator.{given[0]}")

@@ -170,6 +170,12 @@ def recorded_slots(checkpoint: Path) -> int | None:
     return slots if isinstance(slots, int) else None
 
 
+def recorded_operators(checkpoint: Path) -> tuple[str, ...]:
+    """The name of each stage's operator, as a checkpoint was first used; empty where it never was."""
+    lasting = _recorded(checkpoint).get("operator")
+    return tuple(words.split(",")[0] for words in lasting.split(" | ")) if isinstance(lasting, str) else ()
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedQuery:
     """A query that a checkpoint's state is of.

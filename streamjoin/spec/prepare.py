@@ -16,6 +16,7 @@ from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.operators import registry
 from streamjoin.operators.aggregate import Aggregate
+from streamjoin.operators.choosing import choice
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
@@ -26,6 +27,7 @@ from streamjoin.plan.stages import AnyPlan, Cascade, Query, stages_of
 from streamjoin.plan.window import S
 from streamjoin.results.parts import Sink
 from streamjoin.sources.relation import AnyRelation
+from streamjoin.spec.checks import check_joins_nothing
 from streamjoin.spec.inputs import is_bounded, is_sparks, open_inputs, open_relation, source_spec
 from streamjoin.spec.job import (
     Job,
@@ -39,6 +41,7 @@ from streamjoin.spec.job import (
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.outputs import open_sink, store_sink
 from streamjoin.spec.places import check_places
+from streamjoin.spec.room import given
 from streamjoin.state.store import read_manifests
 
 if TYPE_CHECKING:
@@ -55,6 +58,7 @@ class Bound:
         name: what people call the query, in a file of several.
         stopped: the queries that are stopped, each for itself.
         earlier: the queries that the checkpoint's state is of, where those of the file are others.
+        reason: why `auto` stands for the operator, where it does.
     """
 
     file: JoinFile
@@ -64,6 +68,7 @@ class Bound:
     name: str = ""
     stopped: tuple[Bound, ...] = ()
     earlier: SharedPlan | None = None
+    reason: str = ""
 
     @property
     def query(self) -> Query:
@@ -140,7 +145,7 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     """
     schemas = open_inputs(file, anew=anew)
     if file.queries is None:
-        return _bind_one(file, schemas, predicates)
+        return _bind_one(file, schemas, predicates, anew=anew)
     every = tuple(_bind_named(file, name, schemas, predicates) for name in file.queries)
     for one in every:
         if isinstance(one.plan, Cascade) and one.plan.groups:
@@ -235,7 +240,7 @@ def _bind_named(
     """One of several queries; what is wrong with it is said with its name."""
     place = f"queries.{name}"
     try:
-        return replace(_bind_one(file.of(name), schemas, predicates), name=name)
+        return replace(_bind_one(file.of(name), schemas, predicates, anew=True), name=name)
     except QueryError as wrong:
         wrong.place = f"{place}.query"
         raise
@@ -249,6 +254,8 @@ def _bind_one(
     file: JoinFile,
     schemas: Mapping[str, StreamSchema],
     predicates: Mapping[str, RegisteredPredicate] | None,
+    *,
+    anew: bool,
 ) -> Bound:
     check_places(file)
     assert file.query is not None
@@ -268,9 +275,10 @@ def _bind_one(
     if query.keyed:
         store_sink(file, query)  # so that what is wrong with it shows before anything starts
     if isinstance(plan, Cascade) and plan.last_join is None:
-        _check_joins_nothing(file)
+        check_joins_nothing(file.operator)
         return Bound(file, plan, Aggregate.name)
-    name = registry.choose(plan) if file.operator.name == registry.AUTO else file.operator.name
+    chosen = choice(plan, given(file, plan, anew=anew)) if file.operator.name == registry.AUTO else None
+    name = chosen.operator if chosen else file.operator.name
     found = registry.entry(name)
     if found.build is not None:  # so that wrong knobs show before anything starts
         if found.plans is not None and file.operator.tree is not None:
@@ -286,7 +294,7 @@ def _bind_one(
     for stage in stages_of(ready):
         if isinstance(joined := stage.plan.queries[0], JoinPlan):
             layout_of(joined, 0)
-    return Bound(file, ready, found.name)
+    return Bound(file, ready, found.name, reason=chosen.reason if chosen else "")
 
 
 def _delivering(plan: JoinPlan | Cascade, file: JoinFile) -> JoinPlan | Cascade:
@@ -306,16 +314,6 @@ def _delivering(plan: JoinPlan | Cascade, file: JoinFile) -> JoinPlan | Cascade:
         what = "groups leave window by window, in no order within one" if plan.groups else what
         raise UnsupportedError(f"{what}; leave operator.ordering out", field="operator.ordering")
     return plan.keyed() if keyed else plan
-
-
-def _check_joins_nothing(file: JoinFile) -> None:
-    """Refuse settings of a join where a query reads one stream."""
-    operator = file.operator
-    given = ["name"] if operator.name != registry.AUTO else [*operator.knobs]
-    given += [] if operator.index == "auto" else ["index"]
-    given += [] if operator.archive_period is None else ["archive_period"]
-    if given:
-        raise InputError("this query reads one stream and joins nothing; leave it out", field=f"operator.{given[0]}")
 
 
 SHEDS_NOTHING = "Spark's own join drops no tuples under overload; leave shed out, or choose another operator"

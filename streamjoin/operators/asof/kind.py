@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from streamjoin.operators.asof.asof import AsOfJoin
-from streamjoin.operators.kind import OperatorKind
+from streamjoin.operators.kind import Joins, OperatorKind
 from streamjoin.plan.sharing import Plan
 from streamjoin.plan.stages import AnyPlan, is_asof
 from streamjoin.settings.setting import Settings, setting
@@ -30,4 +30,4 @@ def _refuses(plan: AnyPlan) -> str | None:
     return None if is_asof(plan) else "it runs ASOF JOIN only; choose another operator, or leave operator.name out"
 
 
-ASOF = OperatorKind("asof", "as-of join, by versions of each key", AsOfSettings, build, _refuses)
+ASOF = OperatorKind("asof", "as-of join, by versions of each key", AsOfSettings, build, _refuses, joins=Joins.AS_OF)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from streamjoin.operators.kind import OperatorKind
+from streamjoin.operators.kind import Joins, OperatorKind
 from streamjoin.operators.lookup.operator import Lookup
 from streamjoin.plan.sharing import Plan
 from streamjoin.plan.stages import AnyPlan, joins_relation, stages_of
@@ -41,4 +41,6 @@ def _refuses(plan: AnyPlan) -> str | None:
     )
 
 
-LOOKUP = OperatorKind("lookup", "a relation, sorted once and looked up", LookupSettings, build, _refuses)
+LOOKUP = OperatorKind(
+    "lookup", "a relation, sorted once and looked up", LookupSettings, build, _refuses, joins=Joins.RELATION
+)

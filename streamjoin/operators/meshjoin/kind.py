@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamjoin.operators.kind import OperatorKind
+from streamjoin.operators.kind import Joins, OperatorKind
 from streamjoin.operators.meshjoin.operator import MeshJoin
 from streamjoin.operators.meshjoin.settings import ScanSettings, refuses, scan_of
 from streamjoin.plan.sharing import Plan
@@ -13,4 +13,6 @@ def build(settings: ScanSettings, plan: Plan, slots: int) -> MeshJoin:
     return MeshJoin(settings.units or slots, scan_of(settings))
 
 
-MESHJOIN = OperatorKind("meshjoin", "MESHJOIN, the baseline of SSBJ (DAPD 2019)", ScanSettings, build, refuses)
+MESHJOIN = OperatorKind(
+    "meshjoin", "MESHJOIN, the baseline of SSBJ (DAPD 2019)", ScanSettings, build, refuses, joins=Joins.RELATION
+)

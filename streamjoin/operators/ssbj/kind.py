@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from streamjoin.operators.kind import OperatorKind
+from streamjoin.operators.kind import Joins, OperatorKind
 from streamjoin.operators.meshjoin.settings import ScanSettings, refuses, scan_of
 from streamjoin.operators.ssbj.moving import Inequality, Rule
 from streamjoin.operators.ssbj.operator import BalancedJoin
@@ -40,4 +40,6 @@ def build(settings: BalancedSettings, plan: Plan, slots: int) -> BalancedJoin:
     return BalancedJoin(settings.units or slots, scan_of(settings), rule=rule)
 
 
-SSBJ = OperatorKind("ssbj", "semi-stream balanced join, SSBJ (DAPD 2019)", BalancedSettings, build, refuses)
+SSBJ = OperatorKind(
+    "ssbj", "semi-stream balanced join, SSBJ (DAPD 2019)", BalancedSettings, build, refuses, joins=Joins.RELATION
+)

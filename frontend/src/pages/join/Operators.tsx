@@ -58,6 +58,7 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
                 {option.refusal !== null || option.memoryBytes === null ? (
                   <Table.Td colSpan={4} className={classes.words}>
                     {option.refusal ??
+                      option.reading ??
                       (hasWays ? 'can run it; what order costs what is above' : 'can run it; its costs are not known before')}
                   </Table.Td>
                 ) : (

@@ -22,3 +22,15 @@ test('an operator that cannot run the query says why, and has no costs', () => {
   expect(plan.options[0]).toMatchObject({ refusal: null, memoryBytes: 10, comparisonsPerS: 3 });
   expect(plan.options[1]).toMatchObject({ refusal: 'it needs an equality', memoryBytes: null, replication: null });
 });
+
+test('an operator that reads a relation part by part has its prediction in words', () => {
+  const plan = planOf({
+    plan: {
+      operators: [{ name: 'lookup' }, { name: 'ssbj' }],
+      readings: { ssbj: { text: '62% of o from the cache', cached_share: 0.62 } },
+    },
+    text: '',
+    columns: [],
+  });
+  expect(plan.options.map((option) => option.reading)).toEqual([null, '62% of o from the cache']);
+});

@@ -11,6 +11,8 @@ export interface Option {
   replication: number | null;
   comparisonsPerS: number | null;
   bytesPerS: number | null;
+  /** What is predicted of an operator that reads a relation part by part; null of all others. */
+  reading: string | null;
 }
 
 /** How one stage of a plan is run. */
@@ -49,8 +51,9 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : ''
 
 const figure = (value: unknown): number | null => (typeof value === 'number' ? value : null);
 
-function optionOf(value: unknown): Option {
+function optionOf(value: unknown, readings: unknown): Option {
   const given = value as Record<string, unknown>;
+  const reading = (readings as Record<string, { text?: unknown }> | undefined)?.[text(given.name)]?.text;
   return {
     name: text(given.name),
     refusal: typeof given.refusal === 'string' ? given.refusal : null,
@@ -58,6 +61,7 @@ function optionOf(value: unknown): Option {
     replication: figure(given.replication),
     comparisonsPerS: figure(given.comparisons_per_s),
     bytesPerS: figure(given.bytes_per_s),
+    reading: typeof reading === 'string' ? reading : null,
   };
 }
 
@@ -95,7 +99,7 @@ export function planOf({ plan }: Explanation): Plan {
       groups: typeof stage.groups === 'string' ? stage.groups : null,
     })),
     ratesPerS: ratesOf(plan.sampled),
-    options: Array.isArray(plan.operators) ? plan.operators.map(optionOf) : [],
+    options: Array.isArray(plan.operators) ? plan.operators.map((option) => optionOf(option, plan.readings)) : [],
     ways: waysOf(plan.ways),
   };
 }

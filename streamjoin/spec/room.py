@@ -1,0 +1,74 @@
+"""What `auto` is told beside the plan: how large relations are, and how much room the disk has for them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.operators.choosing import Given
+from streamjoin.operators.registry import OF_RELATIONS
+from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.schema import VERSION
+from streamjoin.plan.stages import AnyPlan, joins_relation, stages_of
+from streamjoin.plan.window import S
+from streamjoin.sources.relation import Relation
+from streamjoin.spec.inputs import open_relation
+from streamjoin.spec.job import read_columns, recorded_operators
+from streamjoin.spec.joinfile import JoinFile
+
+SAMPLE_ROWS = 1_000
+INDEX_BYTES = 16
+"""Of each row that is kept, beside its columns."""
+
+
+def given(file: JoinFile, plan: AnyPlan, *, anew: bool = False) -> Given:
+    """What is known of the relations of a plan.
+
+    Args:
+        anew: whatever the join file's checkpoint has been used for.
+    Cost: opens a relation's files for their number of rows, and reads its first rows.
+    """
+    joins = [stage.plan for stage in stages_of(plan) if joins_relation(stage)]
+    if not joins:
+        return Given(file.operator.knobs)
+    before = () if anew else recorded_operators(file.checkpoint)
+    earlier = next((name for name in before if name in OF_RELATIONS), None)
+    sizes = [kept_bytes(file, join) for join in joins if isinstance(join, JoinPlan)]
+    known = [size for size in sizes if size is not None]
+    return Given(file.operator.knobs, sum(known) if known else None, free_bytes(file.checkpoint), earlier)
+
+
+def kept_bytes(file: JoinFile, join: JoinPlan) -> int | None:
+    """What is kept of a stage's relation; None of a table of a database.
+
+    Conditions on the relation alone may let fewer rows through. Files that do not say how many rows they have count as
+    large as they are.
+    """
+    try:
+        relation = open_relation(file, join.streams[S].name)
+        if not isinstance(relation, Relation):
+            return None
+        rows = relation.row_count()
+        if rows is None:
+            return relation.bytes()
+        first, _ = relation.first_rows(SAMPLE_ROWS)
+    except (InputError, StreamJoinError):
+        return None  # the start says what is wrong with it
+    if not first.num_rows:
+        return 0
+    size = first.select(read_of(join)).nbytes / first.num_rows
+    return round(rows * (size + INDEX_BYTES))
+
+
+def read_of(join: JoinPlan) -> list[str]:
+    """The columns of a stage's relation that results and conditions read."""
+    return [name for name in read_columns(join, S) if name != VERSION]
+
+
+def free_bytes(folder: Path) -> int:
+    """The room on the disk of a folder, which need not be there yet."""
+    folder = folder.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free

@@ -1,0 +1,73 @@
+"""SSBJ and MESHJOIN on a virtual clock: each pair once, never above the memory, and as the cost model says."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulate.ssbj.beside import Case
+from simulate.ssbj.unit import Unit
+from streamjoin.operators.ssbj.moving import Rule
+
+AGREES = 0.15
+RULES = [None, Rule()]
+CASE = Case(rows=10_000, skew=1.0, memory=0.1, parts=40, rule=Rule())
+
+
+def check(case: Case) -> None:
+    """One setting, with and without a cache."""
+    found, said = case.simulated(), case.predicted()
+    assert found.rate_per_s == pytest.approx(said.rate_per_s, rel=AGREES)
+    assert found.rows_read_per_tuple == pytest.approx(case.rows / said.round_tuples, rel=AGREES)
+    # The model has as many tuples of a value as there are on average; by chance some have more, and are cached.
+    assert found.cached_share == pytest.approx(said.cached_share, rel=AGREES, abs=0.09)
+    mesh = case.without_cache()
+    plain, plain_said = mesh.simulated(), mesh.predicted()
+    assert plain.rate_per_s == pytest.approx(plain_said.rate_per_s, rel=AGREES)
+    gain = found.rate_per_s / plain.rate_per_s
+    assert gain == pytest.approx(said.rate_per_s / plain_said.rate_per_s, rel=AGREES)
+    assert gain <= 1 / (1 - found.cached_share)  # a higher one would mean that the baseline is held back
+    for counts in (found, plain):
+        assert counts.memory_bytes_max <= case.memory_bytes
+
+
+def test_rate_traffic_and_gain_are_as_the_model_says() -> None:
+    check(CASE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("skew", [0.0, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize("memory", [0.05, 0.1, 0.2])
+def test_other_settings_are_as_the_model_says(skew: float, memory: float) -> None:
+    check(Case(20_000, skew, memory, round(10 / memory), Rule()))
+
+
+def test_a_rate_takes_the_memory_that_the_model_says() -> None:
+    for rule in RULES:
+        case = Case(10_000, 1.0, 0.0, 40, rule, rate_per_s=15_000)
+        found, said = case.simulated(rounds=3), case.predicted()
+        assert found.rate_per_s == pytest.approx(15_000, rel=AGREES)
+        assert found.memory_bytes_mean == pytest.approx(said.memory_bytes, rel=AGREES)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_each_pair_is_there_once_and_memory_is_kept_to(rule: Rule | None) -> None:
+    case = Case(2_000, 1.0, 0.2, 9, rule)
+    unit = case.unit()
+    counts = unit.run(32)
+    unit.drain()
+    assert counts.results == counts.due > 0
+    assert counts.memory_bytes_max <= case.memory_bytes
+    assert (counts.hits > 0) == (rule is not None)
+
+
+def test_without_the_phase_out_values_lose_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Unit._begin_round
+
+    def early(self: Unit, rule: Rule) -> None:
+        begin(self, rule)
+        if self.round % 3 == 2:  # before any row is collected
+            self.moving.move(self.cache, self.round)
+
+    monkeypatch.setattr(Unit, "_begin_round", early)
+    with pytest.raises(AssertionError):
+        test_each_pair_is_there_once_and_memory_is_kept_to(Rule())
