@@ -8,6 +8,8 @@ what it asks of the right stream does not change which row is the latest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from streamjoin.errors import InputError
@@ -19,6 +21,7 @@ from streamjoin.plan.predicate import analyse
 from streamjoin.plan.schema import ARRIVAL
 from streamjoin.plan.window import FullHistory, R, S, TimeWindow
 from streamjoin.query.parse import ParsedQuery
+from streamjoin.query.source import Range
 from streamjoin.query.translator import Translator
 
 _ORDERED = ("lt", "le", "gt", "ge")
@@ -67,6 +70,7 @@ def bind_asof(
             )
     both = (names[R], names[S])
     equalities, older = _on(join, translator)
+    _check_key(equalities, translator, place)
     left: list[Expression] = []
     given: list[Expression] = []
     if (where := parsed.tree.args.get("where")) is not None:
@@ -75,7 +79,8 @@ def bind_asof(
     return JoinPlan(
         (streams[R], streams[S]), both, analyse(conjunction([*equalities, *left]), both), _window(parsed),
         select, filter=conjunction(given),
-        predicates=translator.used, text=parsed.text, asof=AsOf(keeps=join.args.get("side") == "LEFT", older=older),
+        predicates=translator.used, text=parsed.text,
+        asof=AsOf(join.args.get("side") == "LEFT", older, streams[S].values),
     )  # fmt: skip
 
 
@@ -120,6 +125,21 @@ def _on(join: exp.Join, translator: Translator) -> tuple[list[Expression], bool]
             field=f"streams.{streams[S].name}.time_unit",
         )
     return equalities, older
+
+
+def _check_key(equalities: Sequence[Expression], translator: Translator, where: Range) -> None:
+    """Refuse an ON that compares something else than the key which rows of the right stream may end."""
+    names, key = translator.scope.names, translator.scope.streams[S].key
+    if not key:
+        return
+    compared = [_plain(analyse(part, (names[R], names[S])).equalities[0].keys[S]) for part in equalities]
+    if {one.name if isinstance(one, Column) else None for one in compared} != set(key):
+        example = " AND ".join(f"{names[R]}.{name} = {names[S]}.{name}" for name in key)
+        raise translator.words.source.wrong(
+            f"rows of {names[S]} may end their key, so ON compares that key, {', '.join(key)}, and nothing else of "
+            f"{names[S]}, such as {example}; or leave deletes out of the stream",
+            where,
+        )
 
 
 def _is_number(column: Column) -> bool:

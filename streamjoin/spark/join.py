@@ -50,6 +50,7 @@ class Stream:
         delay_us: D, the disorder inside which results are exact.
         idle_us: after a silence of so much logged time the stream holds back the others no longer; None for never.
             Batches log the time, so another stream must go on meanwhile.
+        key: a row with nothing but these and its time ends the key that it has, for ASOF JOIN; none unless given.
         shed: drops tuples under overload; None never does. Change it only while no batch waits to be repeated.
     """
 
@@ -59,6 +60,7 @@ class Stream:
     time_unit: str = "us"
     shed: ShedRule | None = None
     idle_us: int | None = None
+    key: tuple[str, ...] = ()
 
 
 def stream_join(
@@ -94,12 +96,7 @@ def stream_join(
         ...     operator=Biclique(2, 2, Routing.HASH), checkpoint="state/", slots=2,
         ... )  # doctest: +SKIP
     """
-    schemas = {
-        name: StreamSchema(
-            name, dataframe_schema(stream.rows), stream.time, stream.time_unit, stream.delay_us, stream.idle_us
-        )
-        for name, stream in streams.items()
-    }
+    schemas = {name: _schema(name, stream) for name, stream in streams.items()}
     plan = plan_query(query, schemas, predicates=predicates or {})
     if isinstance(plan, JoinPlan):
         plan = replace(plan, ordering=ordering)
@@ -119,6 +116,11 @@ def stream_join(
     if ready.gathered:
         return gather(job, routed, functools.partial(gathered_rows, job), output)
     return units(job, routed, functools.partial(unit_rows, job), output)
+
+
+def _schema(name: str, stream: Stream) -> StreamSchema:
+    columns, key = dataframe_schema(stream.rows), tuple(stream.key)
+    return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay_us, stream.idle_us, key=key)
 
 
 def _operators(operator: Operator, plan: AnyPlan, slots: int) -> tuple[Operator, ...]:

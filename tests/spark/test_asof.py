@@ -12,10 +12,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from streamjoin.errors import InputError
 from streamjoin.operators.asof import AsOfJoin
 from streamjoin.results.question import Question
 from streamjoin.spark.join import Stream, stream_join
+from tests.conformance import test_asof_deletes as asof_deletes
 from tests.conformance.test_asof import DISORDER_US, cut, nested_loop, rows, text
+from tests.conformance.test_asof_deletes import changes
 
 from .command import KILLS_S_MAX, Command
 from .jobs import check_same, crash, result_rows, run_text, run_to_the_end, unique, write_file
@@ -41,13 +44,15 @@ def write(given: History, folder: Path, numbers: Iterable[int] = range(BATCHES))
                 write_file(folder / name, number, pa.Table.from_batches([mine]).combine_chunks().to_batches()[0])
 
 
-def join_file(folder: Path, results: str = "{parquet: results}", units: int = 3) -> Path:
+def join_file(folder: Path, results: str = "{parquet: results}", query: str = QUERY, ends: str = "") -> Path:
+    """`ends` says more of the stream q."""
     streams = "\n".join(
-        f"  {name}: {{source: parquet, path: {name}, time: ts, delay: {DISORDER_US}us}}" for name in "tq"
+        f"  {name}: {{source: parquet, path: {name}, time: ts, delay: {DISORDER_US}us{ends if name == 'q' else ''}}}"
+        for name in "tq"
     )
     file = folder / "join.yaml"
     file.write_text(
-        f"streams:\n{streams}\nquery: {QUERY!r}\noperator: {{units: {units}}}\nresults: {results}\n"
+        f"streams:\n{streams}\nquery: {query!r}\noperator: {{units: 3}}\nresults: {results}\n"
         "run: {checkpoint: checkpoint, files_per_batch: 1, slots: 2}\n"
     )
     return file
@@ -66,6 +71,21 @@ def test_each_row_is_given_once_with_what_it_gets(session: SparkSession, tmp_pat
     run_to_the_end(session, file, 4)
     check_same(result_rows(tmp_path / "results"), want(given))
     assert run_text(session, file.read_text(), tmp_path).batches == 0
+
+
+def test_rows_that_end_their_key_do_so_after_a_restart(session: SparkSession, tmp_path: Path) -> None:
+    given = [rows(60), changes(61, ("k", "sym"))]
+    query = asof_deletes.text("two", "any age", keeps=True, older=False)
+    file = join_file(tmp_path, query=query, ends=", key: [k, sym], deletes: true")
+    write(given, tmp_path)
+    crash(session, file, "batch.before_commit:2", 2)
+    run_to_the_end(session, file, 4)
+    wanted = asof_deletes.nested_loop(*given, ("k", "sym"), None, keeps=True, older=False)
+    check_same(result_rows(tmp_path / "results"), wanted)
+    assert sum(n for row, n in wanted.items() if row[3] is None) > 20
+    join_file(tmp_path, query=query)  # without deletes, where the state is of some
+    with pytest.raises(InputError, match="belongs to another join, with other streams"):
+        run_to_the_end(session, file, 2)
 
 
 @pytest.mark.kills

@@ -30,6 +30,7 @@ from streamjoin.flow.block import TS, Block
 from streamjoin.flow.punctuation import StreamClock
 from streamjoin.index.columns import routed_columns
 from streamjoin.operators.asof.versions import NONE, Found, Sorted, Versions, columns_of_rows, described
+from streamjoin.plan.asof import ENDS
 from streamjoin.plan.evaluation import evaluate, filter_mask
 from streamjoin.plan.expression import TRUE, columns_of
 from streamjoin.plan.join import JoinPlan
@@ -53,6 +54,8 @@ class AsOfStep:
         self.plan, self.asof = plan, plan.asof
         self._work = work
         self._names = {side: routed_columns(self.plan, side) for side in (R, S)}
+        if self.asof.values:
+            self._names[S] += (ENDS,)
         self._waiting = [Sorted(work.open_segment(info), info) for info in stored(work.before, R)]
         opened = [Sorted(work.open_segment(info), info) for info in stored(work.before, S)]
         self._versions = Versions(self.plan, opened)
@@ -147,7 +150,7 @@ class AsOfStep:
         if clocks[R].mark_us is None:
             oldest_us = None
         rows_before = sum(segment.info.rows for segment in self._versions.segments)
-        self._versions.settle(oldest_us)
+        self._versions.settle(oldest_us, clocks[S].mark_us)
         self.report.expired_rows += rows_before - sum(segment.info.rows for segment in self._versions.segments)
         kept = {R: self.joining.saved(self._waiting), S: self.joining.saved(self._versions.segments)}
         after = self.joining.after(kept, clocks)

@@ -97,3 +97,37 @@ def test_numbers_of_different_units_are_refused() -> None:
 def test_settings_of_other_joins_are_refused(setting: dict[str, object]) -> None:
     with pytest.raises(InputError, match="run in one way; leave it out"):
         plan_query(f"SELECT ONLINE a.x FROM a ASOF JOIN b ON {KEYED} WITHIN 1 HOUR", STREAMS, **setting)
+
+
+ENDING = {**STREAMS, "b": StreamSchema("b", COLUMNS, "at", key=("k", "i"))}
+
+
+def test_rows_may_end_the_key_that_on_compares() -> None:
+    for on in ("a.k = b.k AND b.i = a.x", "b.i = a.x AND a.k = b.k AND a.i = b.i"):
+        plan = plan_query(f"SELECT ONLINE a.x FROM a ASOF JOIN b ON {on} AND a.at >= b.at", ENDING)
+        assert isinstance(plan, JoinPlan) and plan.asof == AsOf(False, False, ("x",))
+    plain = plan_query("SELECT ONLINE b.x FROM b ASOF JOIN a ON b.k = a.k AND b.at >= a.at", ENDING)
+    assert isinstance(plain, JoinPlan) and plain.asof == AsOf(False, False)
+
+
+@pytest.mark.parametrize("on", ["a.k = b.k", "a.k = b.k AND a.i = b.i AND a.x = b.x", "a.k = b.k AND a.i = b.i + 1"])
+def test_rows_that_may_end_another_key_are_refused(on: str) -> None:
+    text = f"SELECT ONLINE a.x FROM a ASOF JOIN b ON {on} AND a.at >= b.at"
+    says = r"rows of b may end their key, so ON compares that key, k, i, .* such as a.k = b.k AND a.i = b.i; or leave"
+    with pytest.raises(QueryError, match=says):
+        plan_query(text, ENDING)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (("no",), 'there is no column "no"; columns are at, k, i, x'),
+        (("k", "k"), '"k" is in it twice; name each column once'),
+        (("k", "at"), '"at" is the event time, which each row of a key has anew; leave it out'),
+        (("x", "i", "k"), "names every column but the event time, so each row would end its key"),
+    ],
+)
+def test_a_key_that_cannot_be_one_is_refused(key: tuple[str, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message) as refused:
+        StreamSchema("b", COLUMNS, "at", key=key)
+    assert refused.value.field == "streams.b.key"
