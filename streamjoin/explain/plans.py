@@ -14,7 +14,14 @@ from streamjoin.explain.figures import bytes_text, figure
 from streamjoin.explain.relations import Size, relations_words, sizes, streams_words
 from streamjoin.explain.rounds import memory_lines
 from streamjoin.explain.sampling import Look, look
-from streamjoin.explain.stages import joined_streams, joined_words, stage_lines, stages_to_json, unmatched_lines
+from streamjoin.explain.stages import (
+    by_stage,
+    joined_streams,
+    joined_words,
+    stage_lines,
+    stages_to_json,
+    unmatched_lines,
+)
 from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
@@ -24,7 +31,7 @@ from streamjoin.plan.expression import TRUE, Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import type_name
 from streamjoin.plan.sharing import Plan, SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, is_asof, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
 from streamjoin.plan.window import R, S
 from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, shed_rules, with_operator
 
@@ -313,11 +320,9 @@ def explain(bound: Bound) -> Explanation:
     stages: tuple[Operator | None, ...] = (None,) * len(stages_of(bound.plan))
     if not joins or registry.entry(bound.operator).build is not None:
         operators = bound.job().operators
-        described = f"{bound.operator}, {operators[0]}"
+        described = by_stage(bound.plan, bound.operator) or f"{bound.operator}, {operators[0]}"
         hot_keys = _hot_keys(operators[0], looked)
         stages = operators
-        if sum(len(stage.inputs) > 1 for stage in stages_of(bound.plan)) > 1:
-            described = f"{bound.operator} at every stage"
     rules = shed_rules(bound.file, bound.plan)
     return Explanation(
         bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot_keys,
@@ -358,7 +363,7 @@ def _reason(bound: Bound) -> str:
         return "the query reads one stream, and nothing is joined"
     if bound.file.operator.name != registry.AUTO:
         return "as the join file says"
-    if is_asof(bound.plan):
+    if registry.joins_as_of_only(bound.plan):
         return "chosen by auto; an as-of join has an operator of its own"
     if registry.joins_relations_only(bound.plan):
         return "chosen by auto; a relation is sorted once, and each row of the stream is looked up in it"

@@ -27,7 +27,7 @@ from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.ring import tree_plan
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, Cascade, Stage, is_asof, joins_relation, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, Stage, asof_stages, joins_relation, stages_of
 from streamjoin.plan.window import CountWindow, FullHistory
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.setting import Settings
@@ -43,7 +43,7 @@ def _spark_refuses(plan: AnyPlan) -> str | None:
         return "Spark's stream-stream join is of two streams here, and of no relation"
     if plan.queries[0].kind is JoinKind.ANTI:
         return "Spark's stream-stream join has no LEFT ANTI JOIN"
-    if is_asof(plan):
+    if asof_stages(plan):
         return "Spark has no as-of join of streams"
     if len(plan.queries) > 1:
         return "Spark's stream-stream join runs one query a job"
@@ -86,7 +86,7 @@ def choose(plan: AnyPlan | None = None) -> str:
         return BICLIQUE.name
     if joins_relations_only(plan):
         return LOOKUP.name
-    return ASOF.name if is_asof(plan) else BICLIQUE.name
+    return ASOF.name if joins_as_of_only(plan) else BICLIQUE.name
 
 
 def offered(plan: AnyPlan) -> tuple[str, ...]:
@@ -94,8 +94,9 @@ def offered(plan: AnyPlan) -> tuple[str, ...]:
 
     An as-of join has one of its own, and so have relations.
     """
-    kinds = [kind for kind in KINDS if kind is SPARKS_OWN or (kind is ASOF) == is_asof(plan)]
-    return tuple(kind.name for kind in kinds if kind not in OF_RELATIONS or any(map(joins_relation, stages_of(plan))))
+    of_relations = any(map(joins_relation, stages_of(plan)))
+    asked = {SPARK: True, ASOF.name: bool(asof_stages(plan)), **{kind.name: of_relations for kind in OF_RELATIONS}}
+    return tuple(kind.name for kind in KINDS if asked.get(kind.name, not joins_as_of_only(plan)))
 
 
 def joins_relations_only(plan: AnyPlan) -> bool:
@@ -104,10 +105,17 @@ def joins_relations_only(plan: AnyPlan) -> bool:
     return bool(joins) and all(map(joins_relation, joins))
 
 
+def joins_as_of_only(plan: AnyPlan) -> bool:
+    """Whether streams are joined, and all of them as of each other."""
+    joins = [stage for stage in stages_of(plan) if not isinstance(stage.plan, AggregatePlan)]
+    of_streams = [stage for stage in joins if not joins_relation(stage)]
+    return bool(of_streams) and all(stage.asof is not None for stage in of_streams)
+
+
 def refusal(name: str, plan: AnyPlan) -> str | None:
     """Why an operator cannot run a plan, or None if it can; those of streams leave stages with a relation to lookup."""
     kind = entry(name)
-    if kind is not ASOF and is_asof(plan):
+    if kind is not ASOF and kind not in OF_RELATIONS and joins_as_of_only(plan):
         return (
             f"{kind.name} gives pairs, and ASOF JOIN gives each row one partner at most; leave operator.name out, or "
             "write asof"
@@ -156,7 +164,7 @@ def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) ->
             built.append(Aggregate(stage.plan, slots))
             continue
         try:
-            own = _operator_of(stage, name)
+            own = operator_of(stage, name)
             built.append(build(own, knobs if own == name else {}, stage.plan, slots))
         except InputError as wrong:
             if isinstance(plan, Cascade):
@@ -165,12 +173,14 @@ def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) ->
     return tuple(built)
 
 
-def _operator_of(stage: Stage, name: str) -> str:
+def operator_of(stage: Stage, name: str) -> str:
     """Which operator runs a stage of a plan whose operator is `name`."""
-    of_relations = name in REGISTRY and REGISTRY[name] in OF_RELATIONS
+    kind = REGISTRY.get(name)
     if stage.table is not None:
-        return name if of_relations else LOOKUP.name
-    return BICLIQUE.name if of_relations else name
+        return name if kind in OF_RELATIONS else LOOKUP.name
+    if stage.asof is not None:
+        return ASOF.name
+    return BICLIQUE.name if kind is ASOF or kind in OF_RELATIONS else name
 
 
 def build(name: str, knobs: Mapping[str, Any], plan: Plan | RoundPlan, slots: int) -> Operator:
@@ -218,4 +228,5 @@ def predict(
 
 def keeps_everything(plan: AnyPlan) -> bool:
     """Whether state grows without end."""
-    return isinstance(plan.window, FullHistory) and not is_asof(plan) and not joins_relations_only(plan)
+    kept = isinstance(plan.window, FullHistory) and not joins_as_of_only(plan)
+    return kept and not joins_relations_only(plan)

@@ -30,7 +30,7 @@ from streamjoin.plan.hearing import hearing
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import AnyPlan, entry_of, stages_of
+from streamjoin.plan.stages import AnyPlan, Stage, entry_of, stages_of
 from streamjoin.query import RegisteredPredicate, plan_query
 from streamjoin.sources.columns import conform, stream_schema
 from streamjoin.spark.source import NAME, StreamJoinSource, pack
@@ -124,10 +124,13 @@ def _schema(name: str, stream: Stream) -> StreamSchema:
 
 
 def _operators(operator: Operator, plan: AnyPlan, slots: int) -> tuple[Operator, ...]:
-    return tuple(
-        Aggregate(stage.plan, slots) if isinstance(stage.plan, AggregatePlan) else operator.at(stage.plan)
-        for stage in stages_of(plan)
-    )
+    def of(stage: Stage) -> Operator:
+        if isinstance(stage.plan, AggregatePlan):
+            return Aggregate(stage.plan, slots)
+        own = registry.operator_of(stage, operator.name)
+        return operator.at(stage.plan) if own == operator.name else registry.build(own, {}, stage.plan, slots)
+
+    return tuple(map(of, stages_of(plan)))
 
 
 def dataframe_schema(rows: DataFrame) -> pa.Schema:

@@ -83,6 +83,19 @@ def key_values(plan: JoinPlan, side: int, rows: pa.RecordBatch) -> list[pa.Array
     return [evaluate_carried(expression, columns, rows.num_rows) for expression in plan.equality_keys(side)]
 
 
+def looked_up_at(plan: JoinPlan, left: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+    """The times by which left rows look for a version, int64, and which of them have none, bool, of shape (n,) each.
+
+    One that has none waits as long as if it looked by its own time.
+    """
+    own = left.column(TS).to_numpy()
+    if plan.asof is None or plan.asof.at is None:
+        return own, np.zeros(left.num_rows, bool)
+    times = left.column(plan.asof.at.name)
+    missing = np.asarray(times.is_null())
+    return np.where(missing, own, np.asarray(pc.fill_null(times, 0))), missing
+
+
 def unsettled(plan: JoinPlan) -> Expression | None:
     """What must be checked of rows in one cell; None where a cell is a key."""
     keys = plan.equality_keys(S)
@@ -123,9 +136,10 @@ class Versions:
         columns = [*rows.columns, pa.array(block.ts_us), pa.array(cells), pa.array(numbers)]
         self.segments.append(sorted_rows(pa.RecordBatch.from_arrays(columns, [*rows.schema.names, TS, CELL, NUMBER])))
 
-    def latest(self, left: pa.RecordBatch, times: np.ndarray) -> Found:
+    def latest(self, left: pa.RecordBatch) -> Found:
         """Which row each of n left rows gets."""
         plan, count = self.plan, left.num_rows
+        times, absent = looked_up_at(plan, left)
         keys = key_values(plan, 0, left)
         wanted = equality_cells(keys)
         assert plan.asof is not None
@@ -145,7 +159,7 @@ class Versions:
             at = there[newer]
             found.segment[at], found.row[at] = number, rows[at]
             best_us[at], best_number[at] = times_us[newer], numbers[newer]
-        absent = np.logical_or.reduce([np.asarray(key.is_null()) for key in keys])
+        absent = np.logical_or.reduce([absent, *(np.asarray(key.is_null()) for key in keys)])
         if plan.asof.values:
             absent |= np.asarray(pc.fill_null(self.taken(found, ENDS), False))
         found.segment[absent], found.row[absent] = NONE, NONE
