@@ -77,7 +77,11 @@ def _numbered(stream: StreamSchema, matched: set[str]) -> StreamSchema:
     columns = [column for column in stream.columns if column.name in matched]
     # Where no row is late nothing expires, so late tuples meet all others.
     return replace(
-        stream, columns=pa.schema([*columns, pa.field(number, pa.int64())]), delay_us=_NEVER_LATE_US, idle_us=None
+        stream,
+        columns=pa.schema([*columns, pa.field(number, pa.int64())]),
+        delay_us=_NEVER_LATE_US,
+        idle_us=None,
+        key=(),
     )
 
 

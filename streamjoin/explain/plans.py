@@ -17,7 +17,14 @@ from streamjoin.explain.relations import Size, relations_words, sizes, streams_w
 from streamjoin.explain.rounds import memory_lines
 from streamjoin.explain.sampling import look
 from streamjoin.explain.several import Ways, ways
-from streamjoin.explain.stages import joined_streams, joined_words, stage_lines, stages_to_json, unmatched_lines
+from streamjoin.explain.stages import (
+    by_stage,
+    joined_streams,
+    joined_words,
+    stage_lines,
+    stages_to_json,
+    unmatched_lines,
+)
 from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
@@ -315,11 +322,9 @@ def explain(bound: Bound) -> Explanation:
     stages: tuple[Operator | None, ...] = (None,) * len(stages_of(bound.plan))
     if not joins or registry.entry(bound.operator).build is not None:
         operators = bound.job().operators
-        described = f"{bound.operator}, {operators[0]}"
+        described = by_stage(bound.plan, bound.operator) or f"{bound.operator}, {operators[0]}"
         hot = hot_keys(operators[0], looked)
         stages = operators
-        if sum(len(stage.inputs) > 1 for stage in stages_of(bound.plan)) > 1:
-            described = f"{bound.operator} at every stage"
     rules = shed_rules(bound.file, bound.plan)
     return Explanation(
         bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot,

@@ -33,7 +33,7 @@ from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.expression import Column, walk
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import StreamSchema, type_name
-from streamjoin.plan.stages import AnyPlan, Cascade, Stage, decided_stages, is_asof, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, Stage, asof_stages, decided_stages, stages_of
 from streamjoin.results.formats import write_table
 from streamjoin.results.parts import json_lines
 from streamjoin.results.sink import Post
@@ -262,7 +262,7 @@ class _Joining:
 
     def end(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """What the end of the rows that were joined decides: rows that found no partner, and groups of open windows."""
-        for _ in range(decided_stages(self._loop.plan) + is_asof(self._loop.plan) + self._groups):
+        for _ in range(decided_stages(self._loop.plan) + len(asof_stages(self._loop.plan)) + self._groups):
             brought = Brought([[] for _ in self._rows], self.now_us, drains=True, versions=self._versions)
             yield from self._loop.batch(brought)
             self._loop.commit(brought)
@@ -279,7 +279,7 @@ def _operator(stage: Stage) -> Operator:
     if stage.table is not None:
         return Lookup(1)
     assert not isinstance(stage.plan, RoundPlan)  # a look at rows joins two at a time
-    return AsOfJoin(1) if stage.plan.queries[0].asof is not None else Matrix(1, 1)
+    return AsOfJoin(1) if stage.asof is not None else Matrix(1, 1)
 
 
 def _numbered_rows(rows: pa.RecordBatch, stream: StreamSchema) -> pa.RecordBatch:

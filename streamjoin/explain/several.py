@@ -28,7 +28,7 @@ from streamjoin.plan.expression import Expression, streams_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import Join, JoinKind, Tree, streams_in
 from streamjoin.plan.ring import as_ring, ring_refusal, tree_plan
-from streamjoin.plan.stages import AnyPlan, Cascade, is_asof, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, asof_stages, stages_of
 from streamjoin.plan.window import CountWindow, FullHistory, reach_us
 
 TREES_SHOWN = 4
@@ -169,7 +169,7 @@ def refusal(plan: AnyPlan) -> str | None:
         return "there is one way to join two streams"
     if plan.relations:
         return "relations are joined where a condition leads to them"
-    if is_asof(plan):
+    if asof_stages(plan):
         return "an as-of join stands where it is written"
     joins = [stage.plan for stage in stages_of(tree_plan(plan)) if isinstance(stage.plan, JoinPlan)]
     if any(join.kind is not JoinKind.INNER for join in joins):

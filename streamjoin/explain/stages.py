@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamjoin.engine.operator import Operator
+from streamjoin.explain.asof import stage_as_of
 from streamjoin.explain.rounds import round_lines, stored_words
 from streamjoin.index.layout import layout_of
+from streamjoin.operators import registry
 from streamjoin.plan.aggregate import GROUPS, AggregatePlan
 from streamjoin.plan.changing import Runs
 from streamjoin.plan.expression import TRUE, Column, Expression, conjuncts, walk
@@ -15,7 +17,18 @@ from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import JoinKind, Tree
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import type_name
-from streamjoin.plan.stages import AnyPlan, Cascade, Flow, Input, Query, Stage, Table, decided_stages, stages_of
+from streamjoin.plan.stages import (
+    AnyPlan,
+    Cascade,
+    Flow,
+    Input,
+    Query,
+    Stage,
+    Table,
+    asof_stages,
+    decided_stages,
+    stages_of,
+)
 from streamjoin.plan.window import R, S, format_us
 
 Lines = list[tuple[str, str]]
@@ -53,7 +66,9 @@ def stage_inputs(plan: AnyPlan) -> dict[int, dict[str, Any]]:
 
 def _kind(stage: Stage) -> str | None:
     """The kind of a stage's join; None of one that makes groups."""
-    return None if isinstance(stage.plan, AggregatePlan) else str(stage.plan.queries[0].kind)
+    if isinstance(stage.plan, AggregatePlan):
+        return None
+    return str(stage.plan.queries[0].kind if stage.asof is None else stage.asof.kind)
 
 
 def _indexes(stage: Stage) -> list[str]:
@@ -86,6 +101,9 @@ def stage_lines(plan: Cascade, operators: Sequence[Operator | None]) -> Lines:
         joined = [condition for condition in stage.conditions if str(condition) not in _selections(stage)]
         filtered = conjuncts(query.filter)
         kept = joined[: len(joined) - len(filtered)]  # what comes out is filtered by the last ones
+        if isinstance(query, JoinPlan) and query.asof is not None:
+            lines += stage_as_of(query, names, kept, joined[len(kept) :])
+            continue
         lines.append(("where", " AND ".join(map(str, kept)) or "nothing: every pair in the window"))
         stored = (R, S) if stage.table is None else (S,)
         for side in stored:
@@ -96,14 +114,25 @@ def stage_lines(plan: Cascade, operators: Sequence[Operator | None]) -> Lines:
     return lines
 
 
+def by_stage(plan: AnyPlan, name: str) -> str | None:
+    """Which operator runs which stages, where `name` is the plan's; None where one stage joins at most."""
+    joins = [stage for stage in stages_of(plan) if len(stage.inputs) > 1]
+    if len(joins) < 2:
+        return None
+    own = dict.fromkeys(registry.operator_of(stage, name) for stage in joins) if asof_stages(plan) else {}
+    return f"{' and '.join(own)}, by stage" if len(own) > 1 else f"{name} at every stage"
+
+
 def joined_words(query: Query, names: Sequence[str]) -> str:
     """What a stage does to its inputs, by the names that people know them by."""
+    if isinstance(query, JoinPlan) and query.asof is not None:
+        return f" {query.asof} ".join(names)
     return (" with " if query.kind is JoinKind.INNER else f" {query.kind} JOIN ").join(names)
 
 
 def joined_streams(plan: AnyPlan) -> str:
     """Which streams are joined; with the kinds of their joins, where not all are inner and none is with a relation."""
-    if not decided_stages(plan) or (isinstance(plan, Cascade) and plan.relations):
+    if not (decided_stages(plan) or asof_stages(plan)) or (isinstance(plan, Cascade) and plan.relations):
         first, *others = plan.names
         return f"{first} joins {', '.join(others)}"
     tree = plan.tree if isinstance(plan, Cascade) else None
@@ -117,8 +146,7 @@ def _tree_words(tree: Tree, names: Sequence[str]) -> str:
         return names[tree]
     right = _tree_words(tree.right, names)
     right = right if isinstance(tree.right, int) else f"({right})"
-    kind = "" if tree.kind is JoinKind.INNER else f"{tree.kind} "
-    return f"{_tree_words(tree.left, names)} {kind}JOIN {right}"
+    return f"{_tree_words(tree.left, names)} {tree.words} {right}"
 
 
 def unmatched_lines(

@@ -60,6 +60,8 @@ def _stored(query: JoinPlan, side: int) -> set[str]:
     if query.keyed and (key := query.key_of(side if side in query.kind.preserved else R)) is not None:
         expressions += [key, query.result_key or key]
     expressions.append(query.filter)
+    if query.asof is not None and query.asof.at is not None:
+        expressions.append(query.asof.at)
     if side in query.kind.decided and (until := query.untils[side]) is not None:
         expressions.append(until)
     for stored in (0, 1):

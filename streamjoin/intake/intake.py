@@ -21,7 +21,7 @@ from streamjoin.flow.block import Block
 from streamjoin.index.columns import carried_rows, routed_columns
 from streamjoin.intake.deadletter import NO_TIME, TIME_OUT_OF_RANGE, DeadLetter
 from streamjoin.intake.event_time import MISSING, OUT_OF_RANGE, event_times
-from streamjoin.intake.selection import bits_of, select
+from streamjoin.intake.selection import bits_of, select, with_ends
 from streamjoin.intake.shedding import kept
 from streamjoin.plan.ending import EndsByRow
 from streamjoin.plan.stages import StagePlan
@@ -175,7 +175,8 @@ class Intake:
         bits = self.plan.bits
         queries = bits_of([one.joinable for one in chosen], bits) if bits > 1 else None
         names = routed_columns(self.plan, self.side)
-        block = Block(carried_rows(block.rows.select(list(names))), block.ts_us, block.positions, queries)
+        sent = with_ends(self.plan.queries[0], self.side, carried_rows(block.rows.select(list(names))), block.rows)
+        block = Block(sent, block.ts_us, block.positions, queries)
         unmatched = _keep(block, positions, alone) if preserved else Taken(block.slice(0, 0), positions[:0])
         taken = _keep(block, positions, joinable)
         if self.shed_factor:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.plan.asof import ENDS
 from streamjoin.plan.evaluation import filter_mask
 from streamjoin.plan.expression import TRUE, Expression, columns_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import any_null, keys_of
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.stages import Query
-from streamjoin.plan.window import R
+from streamjoin.plan.window import R, S
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,20 @@ def select_by(
     joinable = selected.copy()
     joinable[chosen[null]] = False
     return Selected(selected, joinable)
+
+
+def with_ends(query: Query, side: int, sent: pa.RecordBatch, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows as they are sent on, which say whether they end their key, if those of the side may.
+
+    Args:
+        rows: the same with all their columns.
+    """
+    if side != S or not isinstance(query, JoinPlan) or query.asof is None or not query.asof.values:
+        return sent
+    ends = np.ones(rows.num_rows, bool)
+    for name in query.asof.values:
+        ends &= np.asarray(rows.column(name).is_null())
+    return sent.append_column(ENDS, pa.array(ends))
 
 
 def bits_of(masks: Sequence[np.ndarray], bits: int) -> np.ndarray:

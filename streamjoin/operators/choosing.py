@@ -9,7 +9,7 @@ from streamjoin.operators.asof.kind import ASOF
 from streamjoin.operators.biclique.kind import BICLIQUE
 from streamjoin.operators.lookup.kind import LOOKUP
 from streamjoin.operators.ssbj.kind import SSBJ
-from streamjoin.plan.stages import AnyPlan, is_asof, joins_relation, joins_relations_only, stages_of
+from streamjoin.plan.stages import AnyPlan, joins_as_of_only, joins_relation, joins_relations_only, stages_of
 
 SORTING_SPACE = 2
 """What a relation takes on disk while it is sorted, in times of what is kept of it."""
@@ -66,13 +66,14 @@ def as_before(plan: AnyPlan, given: Given) -> Choice | None:
         return Choice(given.earlier, "the checkpoint was begun with it")
     if any(knob in given.knobs for knob in BOUNDS):
         return None  # whoever starts it says that it cannot go on with another one
-    name = LOOKUP.name if joins_relations_only(plan) else BICLIQUE.name
+    of_streams = ASOF.name if joins_as_of_only(plan) else BICLIQUE.name
+    name = LOOKUP.name if joins_relations_only(plan) else of_streams
     return Choice(name, "the checkpoint was begun with relations that are sorted")
 
 
 def as_of(plan: AnyPlan, given: Given) -> Choice | None:
     """An as-of join has one operator."""
-    return Choice(ASOF.name, "an as-of join has an operator of its own") if is_asof(plan) else None
+    return Choice(ASOF.name, "an as-of join has an operator of its own") if joins_as_of_only(plan) else None
 
 
 def bounded(plan: AnyPlan, given: Given) -> Choice | None:

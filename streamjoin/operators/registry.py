@@ -28,7 +28,16 @@ from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.ring import tree_plan
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, Cascade, Stage, is_asof, joins_relation, joins_relations_only, stages_of
+from streamjoin.plan.stages import (
+    AnyPlan,
+    Cascade,
+    Stage,
+    asof_stages,
+    joins_as_of_only,
+    joins_relation,
+    joins_relations_only,
+    stages_of,
+)
 from streamjoin.plan.window import CountWindow, FullHistory
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.setting import Settings
@@ -44,7 +53,7 @@ def _spark_refuses(plan: AnyPlan) -> str | None:
         return "Spark's stream-stream join is of two streams here, and of no relation"
     if plan.queries[0].kind is JoinKind.ANTI:
         return "Spark's stream-stream join has no LEFT ANTI JOIN"
-    if is_asof(plan):
+    if asof_stages(plan):
         return "Spark has no as-of join of streams"
     if len(plan.queries) > 1:
         return "Spark's stream-stream join runs one query a job"
@@ -95,16 +104,18 @@ def offered(plan: AnyPlan) -> tuple[str, ...]:
 
     An as-of join has one of its own, and so have relations.
     """
-    sorts = {Joins.AS_OF if is_asof(plan) else Joins.STREAMS}
+    sorts = {Joins.AS_OF} if asof_stages(plan) else set()
     if any(map(joins_relation, stages_of(plan))):
         sorts.add(Joins.RELATION)
+    if not joins_as_of_only(plan):
+        sorts.add(Joins.STREAMS)
     return tuple(kind.name for kind in KINDS if kind is SPARKS_OWN or kind.joins in sorts)
 
 
 def refusal(name: str, plan: AnyPlan) -> str | None:
     """Why an operator cannot run a plan, or None if it can; those of streams leave stages with a relation to others."""
     kind = entry(name)
-    if kind.joins is not Joins.AS_OF and is_asof(plan):
+    if kind.joins is Joins.STREAMS and joins_as_of_only(plan):
         return (
             f"{kind.name} gives pairs, and ASOF JOIN gives each row one partner at most; leave operator.name out, or "
             "write asof"
@@ -153,7 +164,7 @@ def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) ->
             built.append(Aggregate(stage.plan, slots))
             continue
         try:
-            own = _operator_of(stage, name)
+            own = operator_of(stage, name)
             built.append(build(own, knobs if own == name else {}, stage.plan, slots))
         except InputError as wrong:
             if isinstance(plan, Cascade):
@@ -162,12 +173,14 @@ def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) ->
     return tuple(built)
 
 
-def _operator_of(stage: Stage, name: str) -> str:
+def operator_of(stage: Stage, name: str) -> str:
     """Which operator runs a stage of a plan whose operator is `name`."""
     joins = REGISTRY[name].joins if name in REGISTRY else None
     if stage.table is not None:
         return name if joins is Joins.RELATION else usual(Joins.RELATION)
-    return usual(Joins.STREAMS) if joins is Joins.RELATION else name
+    if stage.asof is not None:
+        return usual(Joins.AS_OF)
+    return usual(Joins.STREAMS) if joins in (Joins.RELATION, Joins.AS_OF) else name
 
 
 def build(name: str, knobs: Mapping[str, Any], plan: Plan | RoundPlan, slots: int) -> Operator:
@@ -215,4 +228,5 @@ def predict(
 
 def keeps_everything(plan: AnyPlan) -> bool:
     """Whether state grows without end."""
-    return isinstance(plan.window, FullHistory) and not is_asof(plan) and not joins_relations_only(plan)
+    kept = isinstance(plan.window, FullHistory) and not joins_as_of_only(plan)
+    return kept and not joins_relations_only(plan)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streamjoin.plan.expression import Column
+
+ENDS = "__ends"
+"""Engine column of the stream S, where its rows may end their key: whether one does."""
+
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
@@ -12,10 +17,23 @@ class AsOf:
     Args:
         keeps: rows of R that get none are given too, with NULLs.
         older: the row of S must be older, where it may else be as old.
+        values: a row of S without any of these columns ends its key: from then on there is none. Empty where no row
+            does.
+        at: the time by which a row of R looks for one of S, in us; None where it is the row's own. A row of a flow has
+            the time of its newest part, and may look by that of another one.
+        at_lags_us: no row's `at` is older than the row by more; None where it may be as old as you like.
     """
 
     keeps: bool
     older: bool
+    values: tuple[str, ...] = ()
+    at: Column | None = None
+    at_lags_us: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """What stands before JOIN."""
+        return "ASOF LEFT" if self.keeps else "ASOF"
 
     def __str__(self) -> str:
-        return f"ASOF{' LEFT' if self.keeps else ''} JOIN"
+        return f"{self.kind} JOIN"

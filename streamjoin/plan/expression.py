@@ -5,8 +5,8 @@ What a call may be is one table, `functions/table.py`; `coercion.py` makes calls
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -110,6 +110,15 @@ def walk(expression: Expression) -> Iterator[Expression]:
     if isinstance(expression, Call):
         for arg in expression.args:
             yield from walk(arg)
+
+
+def renamed(expression: Expression, columns: Mapping[tuple[str, str], Column]) -> Expression:
+    """An expression with other columns in place of those of these streams and names."""
+    if isinstance(expression, Column):
+        return columns.get((expression.stream, expression.name), expression)
+    if isinstance(expression, Call):
+        return replace(expression, args=tuple(renamed(arg, columns) for arg in expression.args))
+    return expression
 
 
 def columns_of(expression: Expression) -> frozenset[tuple[str, str]]:

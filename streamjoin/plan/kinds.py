@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streamjoin.plan.asof import AsOf
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.window import R, S
 
@@ -60,12 +61,22 @@ class Join:
 
     Args:
         on: the conjuncts that decide who matches; for an inner join those of WHERE do as well.
+        asof: each row of the left tree gets one row of the right one at most, which is a stream; `asof.at` has the
+            names of the query.
     """
 
     left: Tree
     right: Tree
     kind: JoinKind = JoinKind.INNER
     on: tuple[Expression, ...] = ()
+    asof: AsOf | None = None
+
+    @property
+    def words(self) -> str:
+        """What stands between the two in FROM."""
+        if self.asof is not None:
+            return str(self.asof)
+        return "JOIN" if self.kind is JoinKind.INNER else f"{self.kind} JOIN"
 
 
 Tree = int | Join

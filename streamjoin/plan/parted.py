@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamjoin.errors import InputError
 from streamjoin.plan.expression import Expression, streams_of
@@ -87,7 +87,7 @@ def streams_first(tree: Tree, inputs: Sequence[StreamSchema]) -> Tree:
                 field="operator.tree",
             )
         left, right, kind = right, left, _TURNED[kind]
-    return Join(left, right, kind, tree.on)
+    return replace(tree, left=left, right=right, kind=kind)
 
 
 def is_relation(tree: Tree, inputs: Sequence[StreamSchema]) -> bool:

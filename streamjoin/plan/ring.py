@@ -21,7 +21,7 @@ from streamjoin.plan.predicate import analyse
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.sharing import SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, Flow, Stage, is_asof, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, Flow, Stage, asof_stages, stages_of
 from streamjoin.plan.tree import cascade
 from streamjoin.plan.types import column_type
 from streamjoin.plan.window import CountWindow, FullHistory, Reaches, TimeWindow, Window, reach_us
@@ -39,8 +39,8 @@ def ring_refusal(plan: AnyPlan) -> str | None:
     """Why a plan cannot be run in rounds; None where it can."""
     if isinstance(plan, SharedPlan):
         return "a ring runs one query a job; run each of these as a job of its own, with query:"
-    if is_asof(plan):
-        return "a ring gives every match, and ASOF JOIN gives each row one partner at most; choose asof"
+    if asof_stages(plan):
+        return "a ring gives every match, and ASOF JOIN gives each row one partner at most; leave operator.name out"
     if plan.ordering is not Ordering.NONE:
         return "results of a ring leave in no order; leave operator.ordering out"
     if plan.main is not None:

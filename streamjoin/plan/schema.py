@@ -151,6 +151,7 @@ class StreamSchema:
         idle_us: a silence after which the stream holds the others back no longer; None for never.
         is_relation: it is a finite table, whose rows have no time; `time` then says nothing.
         ending: which of its rows or files end a period; None where event time alone does.
+        key: a row with nothing but these and its time ends the key that it has; empty where no row ends one.
     """
 
     name: str
@@ -161,6 +162,7 @@ class StreamSchema:
     idle_us: int | None = None
     is_relation: bool = False
     ending: Ending | None = None
+    key: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_schema(self.own_columns)
@@ -175,6 +177,7 @@ class StreamSchema:
             raise InputError(
                 f'"{self.time_unit}" is not a time unit; use s, ms or us', field=f"streams.{self.name}.time_unit"
             )
+        self._check_key()
         if self.time == ARRIVAL:
             return
         if self.time not in self.columns.names:
@@ -192,6 +195,30 @@ class StreamSchema:
                 f"with time_unit{hint}",
                 field=f"streams.{self.name}.time",
             )
+
+    def _check_key(self) -> None:
+        place = f"streams.{self.name}.key"
+        for number, name in enumerate(self.key):
+            if name not in self.columns.names:
+                raise InputError(f'there is no column "{name}"; columns are {listed(self.columns.names)}', field=place)
+            if name in self.key[:number]:
+                raise InputError(f'"{name}" is in it twice; name each column once', field=place)
+            if name == self.time:
+                raise InputError(
+                    f'"{name}" is the event time, which each row of a key has anew; leave it out', field=place
+                )
+        if self.key and not self.values:
+            raise InputError(
+                "names every column but the event time, so each row would end its key; leave columns with values out",
+                field=place,
+            )
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns that are all NULL in a row that ends its key; empty where no row ends one."""
+        if not self.key:
+            return ()
+        return tuple(name for name in self.columns.names if name != self.time and name not in self.key)
 
     @staticmethod
     def of_relation(name: str, columns: pa.Schema) -> StreamSchema:

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from streamjoin.plan.aggregate import AggregatePlan
+from streamjoin.plan.asof import AsOf
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import Tree
@@ -88,6 +89,11 @@ class Stage:
         """The relation that it joins a stream or a flow with, by its number; None where it joins two of these."""
         read = self.inputs[-1]
         return read.number if isinstance(read, Table) else None
+
+    @property
+    def asof(self) -> AsOf | None:
+        """What it is, if it is an as-of join."""
+        return self.plan.asof if isinstance(self.plan, JoinPlan) else None
 
     def side_of(self, read: Input) -> int | None:
         """The side on which an input enters; None where it does not."""
@@ -190,12 +196,18 @@ class Cascade:
     @property
     def index(self) -> str:
         """The index that all stages are to use, or auto."""
-        return (self.last_join or self.answering).index
+        return self._as_set.index
 
     @property
     def archive_period_us(self) -> int | None:
         """What was set for all stages."""
-        return (self.last_join or self.answering).archive_period_us
+        return self._as_set.archive_period_us
+
+    @property
+    def _as_set(self) -> Query:
+        """A stage that has what was set for all of them, which an as-of join needs nothing of."""
+        joins = [stage.plan for stage in self.stages if isinstance(stage.plan, JoinPlan) and stage.asof is None]
+        return joins[-1] if joins else self.last_join or self.answering
 
     @property
     def main(self) -> str | None:
@@ -239,10 +251,16 @@ def joins_relations_only(plan: AnyPlan) -> bool:
     return bool(joins) and all(map(joins_relation, joins))
 
 
-def is_asof(plan: AnyPlan) -> bool:
-    """Whether a stage of a plan is an as-of join."""
-    queries = [query for stage in stages_of(plan) for query in stage.plan.queries]
-    return any(isinstance(query, JoinPlan) and query.asof is not None for query in queries)
+def joins_as_of_only(plan: AnyPlan) -> bool:
+    """Whether streams are joined, and all of them as of each other."""
+    joins = [stage for stage in stages_of(plan) if not isinstance(stage.plan, AggregatePlan)]
+    of_streams = [stage for stage in joins if not joins_relation(stage)]
+    return bool(of_streams) and all(stage.asof is not None for stage in of_streams)
+
+
+def asof_stages(plan: AnyPlan) -> tuple[Stage, ...]:
+    """The stages of a plan that are as-of joins."""
+    return tuple(stage for stage in stages_of(plan) if stage.asof is not None)
 
 
 def decided_stages(plan: AnyPlan) -> int:

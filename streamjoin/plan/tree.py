@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from streamjoin.flow.block import TS
+from streamjoin.plan.asof import AsOf
 from streamjoin.plan.coercion import call
-from streamjoin.plan.expression import Call, Column, Expression, Literal, columns_of, conjunction, streams_of
+from streamjoin.plan.expression import Call, Column, Expression, Literal, columns_of, conjunction, renamed, streams_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import Join, JoinKind, Tree, streams_in
 from streamjoin.plan.parted import in_order, parted, place_of, streams_first
@@ -86,16 +87,23 @@ class Parts:
 
 
 def parts_of(
-    kind: JoinKind, on: Sequence[Expression], where: Sequence[Expression], reads: tuple[frozenset[str], frozenset[str]]
+    kind: JoinKind,
+    on: Sequence[Expression],
+    where: Sequence[Expression],
+    reads: tuple[frozenset[str], frozenset[str]],
+    *,
+    as_of: bool = False,
 ) -> Parts:
     """Sort the conditions of a join by where they may be checked.
 
     Args:
         where: what rows that come out must fulfil.
         reads: the streams of R and of S.
+        as_of: each row of R has one of S at most, and what WHERE asks of S changes nothing about which one.
     """
     found = Parts(([], []), ([], []), [], [])
-    inner = kind is JoinKind.INNER
+    inner = kind is JoinKind.INNER and not as_of
+    nullable = (S,) if as_of else kind.nullable
     for part in on:
         side = _side(part, reads)
         if side is None:
@@ -111,7 +119,7 @@ def parts_of(
         side = _side(part, reads)
         if side is None and not streams_of(part):
             side = R
-        if side is not None and side not in kind.nullable:
+        if side is not None and side not in nullable:
             found.alone[side].append(part)
         elif inner:
             found.joint.append(part)
@@ -148,20 +156,24 @@ class _Building:
             number, is_relation = place_of(self.streams, tree)
             reach_us = None if is_relation or self.reaches_us is None else self.reaches_us[number]
             read = Table(number) if is_relation else number
-            return _Side(self.streams[tree], self.names[tree], read, frozenset([self.names[tree]]), reach_us)
+            own = frozenset([self.names[tree]])
+            timed_by = frozenset() if is_relation else own
+            return _Side(self.streams[tree], self.names[tree], read, own, reach_us, timed_by=timed_by)
         return self.joined(tree, where, wanted)
 
     def joined(self, tree: Join, where: list[Expression], wanted: Sequence[Expression] | None) -> _Side:
         """What a join gives, with the stages that it takes; `wanted` is None of the one that answers the query."""
         r_reads, s_reads = (frozenset(self.names[at] for at in streams_in(part)) for part in (tree.left, tree.right))
-        parts = parts_of(tree.kind, tree.on, where, (r_reads, s_reads))
+        parts = parts_of(tree.kind, tree.on, where, (r_reads, s_reads), as_of=tree.asof is not None)
         below = zip((tree.left, tree.right), parts.alone, strict=True)
         # By identity: what sinks as a part of WHERE may be checked here as well, as a part of ON.
         sunk = {id(part) for branch, alone in below if isinstance(branch, Join) for part in alone}
         checked = [part for part in (*tree.on, *where) if id(part) not in sunk]
         later = [expression for _, expression in self.select] if wanted is None else wanted
+        at = [] if tree.asof is None or tree.asof.at is None else [tree.asof.at]
         left, right = (
-            self.side(part, parts.alone[side], [*later, *checked]) for side, part in enumerate((tree.left, tree.right))
+            self.side(part, parts.alone[side], [*later, *checked, *at])
+            for side, part in enumerate((tree.left, tree.right))
         )
         columns = {**(left.columns or {}), **(right.columns or {})}
         r, s = (
@@ -169,21 +181,36 @@ class _Building:
         )
         here = _renamed_parts(replace(parts, alone=(r, s)), columns)
         predicate = here.predicate((left.name, right.name))
-        predicate = _meeting(predicate, left, right)
-        carried = _carried(left, right, later, tree.kind)
-        chosen = tuple((name, _renamed(expression, columns)) for name, expression in self.select)
+        predicate = _meeting(predicate, left, right) if tree.asof is None else predicate
+        carried = _carried(left, right, later, tree)
+        chosen = tuple((name, renamed(expression, columns)) for name, expression in self.select)
         plan = self.common(
             streams=(left.schema, right.schema), names=(left.name, right.name), predicate=predicate,
             window=_window(left, right), select=chosen if wanted is None else carried.select, feeds=wanted is not None,
             kind=tree.kind, filter=conjunction(here.filter),
             untils=(left.until_column, right.until_column),
         )  # fmt: skip
+        if tree.asof is not None:
+            plan = self._as_of(plan, tree.asof, left, right)
         number = len(self.stages)
         self.stages.append(Stage(number, (left.read, right.read), plan, tuple(checked)))
         if wanted is None:
             return left
         given = (left, right) if tree.kind.gives_pairs else (left,)
-        return _flow(given, Flow(number), plan, carried, self.names)
+        flow = _flow(given, Flow(number), plan, carried, self.names)
+        # What came as of a row goes where that row goes, and when.
+        return flow if tree.asof is None else replace(flow, timed_by=left.timed_by, reach_us=left.reach_us)
+
+    def _as_of(self, plan: JoinPlan, asof: AsOf, left: _Side, right: _Side) -> JoinPlan:
+        """The plan of an as-of join, which has one way to run, and looks by the time of any part of its left rows."""
+        at, lags_us = None, None
+        if asof.at is not None and left.timed_by != {asof.at.stream}:
+            at = left.own[asof.at.stream, asof.at.name]
+            number, _ = place_of(self.streams, self.names.index(asof.at.stream))
+            lags_us = None if self.reaches_us is None else self.reaches_us[number]
+        window = FullHistory() if right.reach_us is None else TimeWindow(right.reach_us, 0)
+        asof = replace(asof, at=at, at_lags_us=lags_us)
+        return replace(plan, window=window, index="auto", archive_period_us=None, asof=asof)
 
 
 Columns = Mapping[tuple[str, str], Column]
@@ -197,6 +224,7 @@ class _Side:
     Args:
         reach_us: no tuple meets one that is newer by more; None for full history.
         columns: those of a flow, and None of a stream.
+        timed_by: the streams of which the newest part of a tuple may be.
     """
 
     schema: StreamSchema
@@ -205,6 +233,7 @@ class _Side:
     reads: frozenset[str]
     reach_us: int | None
     columns: Columns | None = None
+    timed_by: frozenset[str] = frozenset()
 
     @property
     def own(self) -> Columns:
@@ -259,12 +288,12 @@ class _Carried:
     names: Mapping[tuple[str, str], str]
 
 
-def _carried(left: _Side, right: _Side, later: Sequence[Expression], kind: JoinKind) -> _Carried:
+def _carried(left: _Side, right: _Side, later: Sequence[Expression], join: Join) -> _Carried:
     """The columns that later stages read, and `until`."""
     wanted = {pair for expression in later for pair in columns_of(expression)}
     select: dict[str, Expression] = {}
     names: dict[tuple[str, str], str] = {}
-    for side in (left, right) if kind.gives_pairs else (left,):
+    for side in (left, right) if join.kind.gives_pairs else (left,):
         for pair, column in side.own.items():
             if pair in wanted:
                 name = ".".join(pair)
@@ -272,7 +301,8 @@ def _carried(left: _Side, right: _Side, later: Sequence[Expression], kind: JoinK
                     name += "."
                 select[name], names[pair] = column, name
     if left.reach_us is not None:
-        select[UNTIL] = left.until if right.schema.is_relation else _until(left.until, right.until, kind)
+        is_lefts = right.schema.is_relation or join.asof is not None
+        select[UNTIL] = left.until if is_lefts else _until(left.until, right.until, join.kind)
     elif not select:
         select[UNTIL] = Literal(0, INT64)  # whoever reads none of them: there must be a column
     return _Carried(tuple(select.items()), names)
@@ -296,21 +326,13 @@ def _flow(given: Sequence[_Side], read: Flow, plan: JoinPlan, carried: _Carried,
     name = f"({', '.join(stream for stream in names if stream in reads)})"
     kinds = {output.name: output.type for output in plan.output}
     columns = {pair: Column(name, own, kinds[own]) for pair, own in carried.names.items()}
-    return _Side(StreamSchema(name, plan.output, ARRIVAL), name, read, reads, reach_us, columns)
+    timed_by = frozenset().union(*(side.timed_by for side in given))
+    return _Side(StreamSchema(name, plan.output, ARRIVAL), name, read, reads, reach_us, columns, timed_by)
 
 
 def _renamed_parts(parts: Parts, columns: Columns) -> Parts:
-    def renamed(found: Sequence[Expression]) -> list[Expression]:
-        return [_renamed(part, columns) for part in found]
+    def of(found: Sequence[Expression]) -> list[Expression]:
+        return [renamed(part, columns) for part in found]
 
     (r, s), (u, v) = parts.alone, parts.eligible
-    return Parts((renamed(r), renamed(s)), (renamed(u), renamed(v)), renamed(parts.joint), renamed(parts.filter))
-
-
-def _renamed(expression: Expression, columns: Columns) -> Expression:
-    """An expression over streams, over the flows that have their columns."""
-    if isinstance(expression, Column):
-        return columns.get((expression.stream, expression.name), expression)
-    if isinstance(expression, Call):
-        return replace(expression, args=tuple(_renamed(arg, columns) for arg in expression.args))
-    return expression
+    return Parts((of(r), of(s)), (of(u), of(v)), of(parts.joint), of(parts.filter))

@@ -3,54 +3,65 @@
     FROM trades AS t ASOF [LEFT] JOIN quotes AS q ON t.sym = q.sym AND t.ts >= q.ts [WHERE ...] [WITHIN 1 HOUR]
 
 ON has equalities and one comparison of the two event times. WHERE says which of the rows that come out are given, so
-what it asks of the right stream does not change which row is the latest.
+what it asks of the right stream does not change which row is the latest. Beside other joins, ON compares the event time
+of any stream before it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from sqlglot import exp
 
 from streamjoin.errors import InputError
+from streamjoin.flow.block import TS
 from streamjoin.plan.asof import AsOf
-from streamjoin.plan.expression import Call, Column, Expression, conjunction, conjuncts, streams_of
+from streamjoin.plan.expression import Call, Column, Expression, conjunction, conjuncts, renamed, streams_of, walk
 from streamjoin.plan.functions.comparisons import MIRRORED
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import analyse
 from streamjoin.plan.schema import ARRIVAL
+from streamjoin.plan.types import INT64
 from streamjoin.plan.window import FullHistory, R, S, TimeWindow
 from streamjoin.query.parse import ParsedQuery
+from streamjoin.query.source import Range
+from streamjoin.query.tokens import Words
 from streamjoin.query.translator import Translator
 
 _ORDERED = ("lt", "le", "gt", "ge")
+_LEFT = "(left)"
+"""All streams before an ASOF JOIN, as one."""
 
 
-def asof_join(parsed: ParsedQuery) -> exp.Join | None:
-    """The ASOF JOIN of a query; None where there is none.
+def is_asof(join: exp.Join) -> bool:
+    """Whether a join of FROM is an ASOF JOIN."""
+    return bool(join.args.get("method") == "ASOF")
+
+
+def asof_alone(parsed: ParsedQuery) -> exp.Join | None:
+    """The ASOF JOIN of a query that joins nothing else; None of another query.
 
     Raises:
-        UnsupportedQueryError: it is not the only join, or keeps rows of the right stream.
+        QueryError: an ASOF JOIN of any query has USING.
+        UnsupportedQueryError: it keeps rows of the right stream.
     """
-    words, joins = parsed.words, parsed.tree.args.get("joins") or []
-    found: exp.Join | None = next((join for join in joins if join.args.get("method") == "ASOF"), None)
-    if found is None:
-        return None
-    where = words.range_of(found)
-    if len(joins) > 1:
-        raise words.source.unsupported(
-            "an ASOF JOIN is of two streams by themselves for now; join others with its results in a job of their own",
-            where,
-        )
-    if found.args.get("side") not in (None, "", "LEFT") or found.args.get("kind") not in (None, "", "OUTER"):
-        raise words.source.unsupported("as-of joins are ASOF JOIN and ASOF LEFT JOIN", where)
-    if using := found.args.get("using"):
+    joins = parsed.tree.args.get("joins") or []
+    for join in filter(is_asof, joins):
+        _check_form(join, parsed.words)
+    return joins[0] if len(joins) == 1 and is_asof(joins[0]) else None
+
+
+def _check_form(join: exp.Join, words: Words) -> None:
+    if join.args.get("side") not in (None, "", "LEFT") or join.args.get("kind") not in (None, "", "OUTER"):
+        raise words.source.unsupported("as-of joins are ASOF JOIN and ASOF LEFT JOIN", words.range_of(join))
+    if using := join.args.get("using"):
         raise words.source.wrong("ASOF JOIN takes ON, with the comparison of times in it", words.range_of(using[0]))
-    return found
 
 
 def bind_asof(
     join: exp.Join, parsed: ParsedQuery, translator: Translator, select: tuple[tuple[str, Expression], ...]
 ) -> JoinPlan:
-    """The plan of a query with an ASOF JOIN.
+    """The plan of a query with an ASOF JOIN of two streams.
 
     Args:
         select: what it gives.
@@ -58,15 +69,8 @@ def bind_asof(
         QueryError: ON lacks an equality or the comparison of times, or has more; or WITHIN is not one span.
     """
     names, streams = translator.scope.names, translator.scope.streams
-    source, place = parsed.words.source, parsed.words.range_of(join)
-    for name, stream in zip(names, streams, strict=True):
-        if stream.time == ARRIVAL:
-            raise source.wrong(
-                f"{name} has no column of event time, which ASOF JOIN compares; give it one in place of time: arrival",
-                place,
-            )
     both = (names[R], names[S])
-    equalities, older = _on(join, translator)
+    equalities, asof = asof_on(join, S, (), translator)
     left: list[Expression] = []
     given: list[Expression] = []
     if (where := parsed.tree.args.get("where")) is not None:
@@ -75,65 +79,151 @@ def bind_asof(
     return JoinPlan(
         (streams[R], streams[S]), both, analyse(conjunction([*equalities, *left]), both), _window(parsed),
         select, filter=conjunction(given),
-        predicates=translator.used, text=parsed.text, asof=AsOf(keeps=join.args.get("side") == "LEFT", older=older),
+        predicates=translator.used, text=parsed.text, asof=AsOf(asof.keeps, asof.older, asof.values),
     )  # fmt: skip
 
 
-def _on(join: exp.Join, translator: Translator) -> tuple[list[Expression], bool]:
-    """The equalities of ON, and whether the right row must be older."""
-    names, streams = translator.scope.names, translator.scope.streams
-    times = tuple(Column(name, stream.time, stream.columns.field(stream.time).type)
-                  for name, stream in zip(names, streams, strict=True))  # fmt: skip
-    example = f"ON {names[R]}.key = {names[S]}.key AND {times[R]} >= {times[S]}"
-    words = translator.words
-    on = join.args.get("on")
+def asof_on(
+    join: exp.Join, joined: int, as_of: Sequence[str], translator: Translator
+) -> tuple[tuple[Expression, ...], AsOf]:
+    """The equalities of ON, and what the join is.
+
+    Args:
+        joined: the number of the stream that it brings.
+        as_of: the streams before it that an ASOF JOIN has brought.
+    Raises:
+        QueryError: ON lacks an equality or the comparison of times, or has more.
+    """
+    scope, words = translator.scope, translator.words
+    place = words.range_of(join)
+    right = scope.names[joined]
+    times = _times(joined, translator, place)
+    first = next((name for name in times if name not in (right, *as_of)), scope.names[0])
+    example = f"ON {first}.key = {right}.key AND {times[first]} >= {times[right]}"
     equalities: list[Expression] = []
-    older: bool | None = None
+    keys: list[Expression] = []
+    compared: tuple[str, bool] | None = None
+    on = join.args.get("on")
     for node in on.flatten() if isinstance(on, exp.And) else [on] if on is not None else []:
         part, where = translator.condition(node), translator.place(node)
-        if (way := _compared(part, times)) is not None:
-            if older is not None:
+        if (found := _comparison(part, times, right)) is not None:
+            if compared is not None:
                 raise words.source.wrong("ON of an ASOF JOIN has one comparison of the event times", where)
-            if way in ("lt", "le"):
-                raise words.source.wrong(
-                    f"ASOF JOIN gives the latest row that is not newer; write {times[R]} >= {times[S]}, or > for one "
-                    "that is older",
-                    where,
-                )
-            older = way == "gt"
-        elif len(analyse(part, (names[R], names[S])).equalities) == 1:
+            compared = _checked(found, times, right, as_of, words, where)
+        elif (key := _key_of(part, right)) is not None:
             equalities.append(part)
+            keys.append(key)
         else:
             raise words.source.wrong(
                 f"ON of an ASOF JOIN has equalities between the two streams and one comparison of their event times, "
                 f"such as {example}; write other conditions in WHERE",
                 where,
             )
-    place = words.range_of(join)
     if not equalities:
         raise words.source.wrong(f"ASOF JOIN needs an equality between the two streams; write {example}", place)
-    if older is None:
+    if compared is None:
         raise words.source.wrong(f"ASOF JOIN needs a comparison of the event times; write {example}", place)
-    if len({stream.time_unit for stream, time in zip(streams, times, strict=True) if _is_number(time)}) > 1:
+    left, older = compared
+    _check_units(left, right, times, translator)
+    _check_key(keys, first, joined, translator, place)
+    keeps, values = join.args.get("side") == "LEFT", scope.streams[joined].values
+    return tuple(equalities), AsOf(keeps, older, values, Column(left, TS, INT64))
+
+
+def _times(joined: int, translator: Translator, place: Range) -> Mapping[str, Column]:
+    """By name, the columns of event time of the stream that is joined and of those before it.
+
+    Raises:
+        QueryError: it has none, or none before it has one.
+    """
+    names, streams = translator.scope.names, translator.scope.streams
+    timed = [number for number in range(joined + 1) if streams[number].time != ARRIVAL]
+    missing = joined if joined not in timed else R if timed == [joined] else None
+    if missing is not None and streams[missing].is_relation:
+        raise translator.words.source.unsupported(
+            "ASOF JOIN gives rows of what stands before it, which are relations only, whose rows have no time; write a "
+            "stream first",
+            place,
+        )
+    if missing is not None:
+        raise translator.words.source.wrong(
+            f"{names[missing]} has no column of event time, which ASOF JOIN compares; give it one in place of time: "
+            "arrival",
+            place,
+        )
+    kinds = {number: streams[number].columns.field(streams[number].time).type for number in timed}
+    return {names[number]: Column(names[number], streams[number].time, kinds[number]) for number in timed}
+
+
+def _comparison(part: Expression, times: Mapping[str, Column], right: str) -> tuple[str, str] | None:
+    """Which event time a condition compares with the right stream's, and how; None where it does not."""
+    if not (isinstance(part, Call) and part.function in _ORDERED):
+        return None
+    one, other = map(_plain, part.args)
+    for name, time in times.items():
+        if name == right:
+            continue
+        if (one, other) == (time, times[right]):
+            return name, part.function
+        if (other, one) == (time, times[right]):
+            return name, MIRRORED[part.function]
+    return None
+
+
+def _checked(
+    compared: tuple[str, str], times: Mapping[str, Column], right: str, as_of: Sequence[str], words: Words, where: Range
+) -> tuple[str, bool]:
+    """The stream whose time is compared, and whether the right row must be older."""
+    left, way = compared
+    if left in as_of:
+        others = [name for name in times if name not in (right, *as_of)]
+        raise words.source.wrong(
+            f"{left} comes by an ASOF JOIN itself, as of the time of a row before it; compare that one, such as "
+            f"{times[others[0]]} >= {times[right]}",
+            where,
+        )
+    if way in ("lt", "le"):
+        raise words.source.wrong(
+            f"ASOF JOIN gives the latest row that is not newer; write {times[left]} >= {times[right]}, or > for one "
+            "that is older",
+            where,
+        )
+    return left, way == "gt"
+
+
+def _key_of(part: Expression, right: str) -> Expression | None:
+    """What an equality between the streams before and the right one compares of that; None of another condition."""
+    columns = [node for node in walk(part) if isinstance(node, Column) and node.stream != right]
+    as_one = {(one.stream, one.name): Column(_LEFT, f"{one.stream}.{one.name}", one.type) for one in columns}
+    equalities = analyse(renamed(part, as_one), (_LEFT, right)).equalities
+    return equalities[0].keys[S] if len(equalities) == 1 else None
+
+
+def _check_units(left: str, right: str, times: Mapping[str, Column], translator: Translator) -> None:
+    one, other = (translator.scope.streams[translator.scope.names.index(name)] for name in (left, right))
+    numbers = [stream for stream, name in ((one, left), (other, right)) if _is_number(times[name])]
+    if len({stream.time_unit for stream in numbers}) > 1:
         raise InputError(
             "ASOF JOIN compares event times, and these numbers have different units; give the two streams one unit",
-            field=f"streams.{streams[S].name}.time_unit",
+            field=f"streams.{other.name}.time_unit",
         )
-    return equalities, older
+
+
+def _check_key(keys: Sequence[Expression], left: str, joined: int, translator: Translator, where: Range) -> None:
+    """Refuse an ON that compares something else than the key which rows of the right stream may end."""
+    right, key = translator.scope.names[joined], translator.scope.streams[joined].key
+    compared = {one.name if isinstance(one, Column) else None for one in map(_plain, keys)}
+    if key and compared != set(key):
+        example = " AND ".join(f"{left}.{name} = {right}.{name}" for name in key)
+        raise translator.words.source.wrong(
+            f"rows of {right} may end their key, so ON compares that key, {', '.join(key)}, and nothing else of "
+            f"{right}, such as {example}; or leave deletes out of the stream",
+            where,
+        )
 
 
 def _is_number(column: Column) -> bool:
     return str(column.type).startswith(("int", "uint"))
-
-
-def _compared(part: Expression, times: tuple[Column, ...]) -> str | None:
-    """How a condition compares R's event time with S's; None where it does not."""
-    if not (isinstance(part, Call) and part.function in _ORDERED):
-        return None
-    sides = tuple(map(_plain, part.args))
-    if sides == times:
-        return part.function
-    return MIRRORED[part.function] if sides == times[::-1] else None
 
 
 def _plain(value: Expression) -> Expression:

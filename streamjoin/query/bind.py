@@ -21,7 +21,7 @@ from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import STREAMS_MAX, Cascade
 from streamjoin.plan.tree import cascade, parts_of
 from streamjoin.plan.window import CountWindow, FullHistory, Reaches, TimeWindow, Window
-from streamjoin.query.asof import asof_join, bind_asof
+from streamjoin.query.asof import asof_alone, bind_asof
 from streamjoin.query.condition import condition_over
 from streamjoin.query.grouping import Timed, bind_distinct, bind_groups, check_alone, is_grouped
 from streamjoin.query.joins import Joins, bind_joins, check_window, hidden_names
@@ -92,9 +92,9 @@ def bind(
         _check_archive_period(archive_period_us, parsed)
     syntax, words = parsed.tree, parsed.words
     _check_parts(syntax, words)
-    asof, grouped = asof_join(parsed), is_grouped(syntax, words) or parsed.distinct is not None
+    asof, grouped = asof_alone(parsed), is_grouped(syntax, words) or parsed.distinct is not None
     names, read = _streams(syntax, words, streams, streams_min=1 if grouped else 2)
-    check_relations(read, parsed, by_time=asof is not None)
+    check_relations(read, parsed)
     read = with_versions(names, read, parsed)
     syntax.set("joins", syntax.args.get("joins") or [])
     scope = Scope(words.source, names, read)
@@ -248,7 +248,7 @@ def _staged(
         plan = cascade(read, names, joins.where, select, window, common, parsed.text, joins.tree)
     else:
         raise InputError(
-            "outer, semi and anti joins are joined as they are written; leave it out", field="operator.tree"
+            "outer, semi, anti and as-of joins are joined as they are written; leave it out", field="operator.tree"
         )
     for stage in plan.stages:
         try:

@@ -8,9 +8,11 @@ from functools import reduce
 
 from sqlglot import TokenType, exp
 
+from streamjoin.plan.asof import AsOf
 from streamjoin.plan.expression import Expression, conjuncts, streams_of
 from streamjoin.plan.kinds import Join, JoinKind, Tree
 from streamjoin.plan.window import CountWindow, FullHistory, Reaches, Window
+from streamjoin.query.asof import asof_on, is_asof
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
 from streamjoin.query.translator import Translator
@@ -22,13 +24,21 @@ class Clause:
 
     Args:
         joined: the number of the stream that it brings.
-        on: the conjuncts of its ON and USING.
+        on: the conjuncts of its ON and USING; of an ASOF JOIN without the comparison of times.
+        asof: what it is, of an ASOF JOIN.
     """
 
     joined: int
     kind: JoinKind
     on: tuple[Expression, ...]
     is_comma: bool
+    asof: AsOf | None = None
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The streams that its ON and USING read."""
+        read = frozenset().union(*map(streams_of, self.on))
+        return read if self.asof is None or self.asof.at is None else read | {self.asof.at.stream}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,7 @@ class Joins:
     @property
     def are_inner(self) -> bool:
         """Whether all conditions may be taken together, whatever is joined first."""
-        return all(clause.kind is JoinKind.INNER for clause in self.clauses)
+        return all(clause.kind is JoinKind.INNER and clause.asof is None for clause in self.clauses)
 
     @property
     def conditions(self) -> tuple[Expression, ...]:
@@ -61,16 +71,18 @@ class Joins:
             if clause.is_comma:
                 groups.append(clause.joined)
             else:
-                groups[-1] = Join(groups[-1], clause.joined, clause.kind, clause.on)
+                groups[-1] = Join(groups[-1], clause.joined, clause.kind, clause.on, clause.asof)
         return reduce(Join, groups)
 
 
 def kind_of(join: exp.Join, words: Words) -> JoinKind:
-    """What kind of join a clause is.
+    """What kind of join a clause is; an ASOF JOIN decides on no row by what comes later.
 
     Raises:
         UnsupportedQueryError: there is no such kind here.
     """
+    if is_asof(join):
+        return JoinKind.INNER
     if any(part and key not in _READS for key, part in join.args.items()):
         raise words.source.unsupported("there is no such join here; joins are " + _KNOWN, words.range_of(join))
     written = " ".join(part for part in (join.args.get("side"), join.args.get("kind")) if part)
@@ -123,7 +135,12 @@ def bind_joins(tree: exp.Select, translator: Translator) -> Joins:
             _check_reads(found, number, condition, translator)
             check_hidden(found, hidden, translator, condition)
             on += conjuncts(found)
-        clauses.append(Clause(number, kind, tuple(on), _is_comma(join, words)))
+        clause = Clause(number, kind, tuple(on), _is_comma(join, words))
+        if is_asof(join):
+            as_of = [scope.names[one.joined] for one in clauses if one.asof is not None]
+            equalities, asof = asof_on(join, number, as_of, translator)
+            clause = replace(clause, on=equalities, asof=asof)
+        clauses.append(clause)
         if not kind.gives_pairs:
             hidden.add(scope.names[number])
     if place := _join_without_condition(words, joins):
@@ -192,14 +209,15 @@ def _check_groups(bound: Joins, joins: Sequence[exp.Join], translator: Translato
     for clause in bound.clauses:
         first = clause.joined if clause.is_comma else first
         seen = set(names[first : clause.joined + 1])
-        for part in clause.on:
-            if outside := sorted(streams_of(part) - seen, key=names.index):
-                node = joins[clause.joined - 1]
-                raise translator.words.source.wrong(
-                    f"this ON reads {outside[0]}, which a comma separates from it: JOIN binds tighter than the comma; "
-                    "write the condition in WHERE, or CROSS JOIN in place of the comma",
-                    translator.words.range_of(node.args.get("on") or node),
-                )
+        if outside := sorted(clause.reads - seen, key=names.index):
+            node = joins[clause.joined - 1]
+            instead = "CROSS JOIN in place of the comma"
+            instead = instead if clause.asof is not None else f"the condition in WHERE, or {instead}"
+            raise translator.words.source.wrong(
+                f"this ON reads {outside[0]}, which a comma separates from it: JOIN binds tighter than the comma; "
+                f"write {instead}",
+                translator.words.range_of(node.args.get("on") or node),
+            )
 
 
 def _check_reads(condition: Expression, joined: int, node: exp.Expr, translator: Translator) -> None:

@@ -11,6 +11,7 @@ from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.schema import VERSION, StreamSchema
 from streamjoin.plan.types import INT64
 from streamjoin.plan.window import FullHistory, R, Reaches, S, TimeWindow, Window
+from streamjoin.query.asof import is_asof
 from streamjoin.query.joins import Joins
 from streamjoin.query.parse import ParsedQuery
 from streamjoin.query.reaches import window_of
@@ -51,12 +52,11 @@ def version_of(translator: Translator, node: exp.Anonymous) -> Expression:
     return Column(translator.scope.names[side], VERSION, INT64)
 
 
-def check_relations(read: Sequence[StreamSchema], parsed: ParsedQuery, *, by_time: bool = False) -> None:
-    """Refuse relations without a stream, and a WITHIN that nothing but a relation could be held against.
+def check_relations(read: Sequence[StreamSchema], parsed: ParsedQuery) -> None:
+    """Refuse relations without a stream, or in ASOF JOIN, and a WITHIN that nothing but a relation is held against.
 
     Args:
         read: what stands in FROM, in its order.
-        by_time: it is an ASOF JOIN.
     Raises:
         UnsupportedQueryError: with the place.
     """
@@ -70,12 +70,14 @@ def check_relations(read: Sequence[StreamSchema], parsed: ParsedQuery, *, by_tim
             "rows of a stream; join one with a stream, or ask a database",
             parsed.words.range_of(first if isinstance(first, exp.Expr) else parsed.tree),
         )
-    if relations and by_time:
-        raise source.unsupported(
-            f"ASOF JOIN takes the latest row of a stream, and {_listed(relations)} is a relation, whose rows have no "
-            "time; write JOIN or LEFT JOIN",
-            parsed.words.range_of(parsed.tree.args["joins"][0]),
-        )
+    for number, join in enumerate(parsed.tree.args.get("joins") or [], 1):
+        sides = read if len(read) == 2 else [read[number]]
+        if is_asof(join) and (by_time := [one for one in sides if one.is_relation]):
+            raise source.unsupported(
+                f"ASOF JOIN takes the latest row of a stream, and {_listed(by_time)} is a relation, whose rows have no "
+                "time; write JOIN or LEFT JOIN",
+                parsed.words.range_of(join),
+            )
     if relations and streams == 1 and not isinstance(parsed.window, FullHistory):
         raise source.unsupported(
             f"WITHIN says how near rows of streams are in time, and {_listed(relations)} "

@@ -112,6 +112,12 @@ def _keys(value: object) -> object:
     return value
 
 
+def _names(value: object) -> object:
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(item, str) and item for item in value):
+        raise ValueError(f"{shown(value)} is not a list of names; write one or more, such as [sym]")
+    return value
+
+
 def shown(value: object) -> str:
     """A value of the file in a message: short, and as YAML has it."""
     if isinstance(value, bool):
@@ -137,6 +143,7 @@ Rate = Annotated[
 ]
 Count = Annotated[int, Field(ge=1, le=_COUNT_MAX, strict=True)]
 Keys = Annotated[list[int], BeforeValidator(_keys)]
+Names = Annotated[list[str], BeforeValidator(_names)]
 Units = Annotated[int, Whole(1, UNITS_MAX)]
 Port = Annotated[int, Field(ge=1, le=65_535, strict=True)]
 Slots = Annotated[int, Field(ge=1, le=SLOTS_MAX, strict=True)]

@@ -30,9 +30,11 @@ from streamjoin.errors import InputError, StateError
 from streamjoin.index.keys import WideSpace, key_space
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.lockfile import locked
+from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.sharing import Lasting, SharedPlan, key_text
-from streamjoin.plan.stages import Cascade, Query
+from streamjoin.plan.stages import Cascade, Query, stages_of
+from streamjoin.plan.window import S
 from streamjoin.spec.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
 from streamjoin.state import rewrite
 from streamjoin.state.manifest import FORMAT, WAY_OUT
@@ -48,12 +50,19 @@ def identity(job: Job) -> dict[str, Any]:
     Slots may, units of an operator that resizes, and queries where the job says what becomes of them.
     """
     plan = job.plan
+    joins = [stage.plan for stage in stages_of(plan) if isinstance(stage.plan, JoinPlan)]
+    ending = {join.names[S] for join in joins if join.asof is not None and join.asof.values}
     return {
         **({"tree": plan.shape} if isinstance(plan, Cascade) else {}),
         **({"relations": _relations(plan)} if isinstance(plan, Cascade) and plan.relations else {}),
         "format": FORMAT,
         "streams": {
-            name: {"columns": str(stream.columns), "time": stream.time, "delay_us": stream.delay_us}
+            name: {
+                "columns": str(stream.columns),
+                "time": stream.time,
+                "delay_us": stream.delay_us,
+                **({"key": list(stream.key)} if name in ending else {}),
+            }
             for name, stream in zip(plan.names, plan.streams, strict=True)
         },
         "index": plan.index,

@@ -30,7 +30,7 @@ from streamjoin.plan.hearing import hearing
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import AnyPlan, entry_of, stages_of
+from streamjoin.plan.stages import AnyPlan, Stage, entry_of, stages_of
 from streamjoin.query import RegisteredPredicate, plan_query
 from streamjoin.sources.columns import conform, stream_schema
 from streamjoin.spark.source import NAME, StreamJoinSource, pack
@@ -50,6 +50,7 @@ class Stream:
         delay_us: D, the disorder inside which results are exact.
         idle_us: after a silence of so much logged time the stream holds back the others no longer; None for never.
             Batches log the time, so another stream must go on meanwhile.
+        key: a row with nothing but these and its time ends the key that it has, for ASOF JOIN; none unless given.
         shed: drops tuples under overload; None never does. Change it only while no batch waits to be repeated.
     """
 
@@ -59,6 +60,7 @@ class Stream:
     time_unit: str = "us"
     shed: ShedRule | None = None
     idle_us: int | None = None
+    key: tuple[str, ...] = ()
 
 
 def stream_join(
@@ -94,12 +96,7 @@ def stream_join(
         ...     operator=Biclique(2, 2, Routing.HASH), checkpoint="state/", slots=2,
         ... )  # doctest: +SKIP
     """
-    schemas = {
-        name: StreamSchema(
-            name, dataframe_schema(stream.rows), stream.time, stream.time_unit, stream.delay_us, stream.idle_us
-        )
-        for name, stream in streams.items()
-    }
+    schemas = {name: _schema(name, stream) for name, stream in streams.items()}
     plan = plan_query(query, schemas, predicates=predicates or {})
     if isinstance(plan, JoinPlan):
         plan = replace(plan, ordering=ordering)
@@ -121,11 +118,19 @@ def stream_join(
     return units(job, routed, functools.partial(unit_rows, job), output)
 
 
+def _schema(name: str, stream: Stream) -> StreamSchema:
+    columns, key = dataframe_schema(stream.rows), tuple(stream.key)
+    return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay_us, stream.idle_us, key=key)
+
+
 def _operators(operator: Operator, plan: AnyPlan, slots: int) -> tuple[Operator, ...]:
-    return tuple(
-        Aggregate(stage.plan, slots) if isinstance(stage.plan, AggregatePlan) else operator.at(stage.plan)
-        for stage in stages_of(plan)
-    )
+    def of(stage: Stage) -> Operator:
+        if isinstance(stage.plan, AggregatePlan):
+            return Aggregate(stage.plan, slots)
+        own = registry.operator_of(stage, operator.name)
+        return operator.at(stage.plan) if own == operator.name else registry.build(own, {}, stage.plan, slots)
+
+    return tuple(map(of, stages_of(plan)))
 
 
 def dataframe_schema(rows: DataFrame) -> pa.Schema:

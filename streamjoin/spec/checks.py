@@ -61,6 +61,12 @@ def check_stream(name: str, stream: StreamFile, heartbeat_us: int) -> None:
             raise InputError(wrong.message, field=f"{place}.shed.{wrong.field}") from None
     if stream.idle is not None:
         _check_idle(stream.idle, heartbeat_us, f"{place}.idle")
+    if stream.deletes and not stream.key:
+        raise InputError(
+            "needs key, the columns that say what a row ends, such as key: [sym]", field=f"{place}.deletes"
+        )
+    if stream.key is not None and not stream.deletes:
+        raise InputError("means nothing without deletes: true; add that, or leave it out", field=f"{place}.key")
     if stream.punctuate is not None:
         _check_punctuate(stream, f"{place}.punctuate")
     _check_source(stream, place)

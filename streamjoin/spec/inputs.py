@@ -50,7 +50,7 @@ def open_schema(file: JoinFile, name: str, stream: StreamFile) -> StreamSchema:
         columns = SOURCES[stream.source].look(stream, stream.arrow_schema(), file.resolve)
         check_schema(columns)
     schema = StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay, stream.idle)
-    return replace(schema, ending=_ending(name, columns, stream.punctuate))
+    return replace(schema, ending=_ending(name, columns, stream.punctuate), key=tuple(stream.key or ()))
 
 
 def _ending(name: str, columns: pa.Schema, punctuate: PunctuateFile | None) -> Ending | None:

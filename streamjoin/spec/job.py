@@ -19,9 +19,11 @@ from streamjoin.intake.shedding import Shedding
 from streamjoin.plan.ending import EndsByRow
 from streamjoin.plan.expression import columns_of
 from streamjoin.plan.hearing import elsewhere
+from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import SIMPLE_TYPES
 from streamjoin.plan.sharing import Lasting, SharedPlan
 from streamjoin.plan.stages import AnyPlan, Query, StagePlan, decided_stages, entry_of, stages_of
+from streamjoin.plan.window import S
 from streamjoin.sources import Source
 from streamjoin.sources.relation import AnyRelation
 from streamjoin.sources.spec import SourceSpec
@@ -137,12 +139,14 @@ class Job:
 
 
 def read_columns(plan: StagePlan, side: int) -> tuple[str, ...]:
-    """The columns intake has to see: the routed ones, those the selection reads, and what tells time and periods."""
+    """The columns intake has to see: the routed ones, those the selection reads, and what tells time and ends."""
     stream = plan.streams[side]
     wanted = set(routed_columns(plan, side))
     for query in plan.queries:
         for condition in (query.predicate.selections[side], query.predicate.eligible[side]):
             wanted |= {name for _, name in columns_of(condition)}
+        if side == S and isinstance(query, JoinPlan) and query.asof is not None:
+            wanted |= set(query.asof.values)
     wanted.add(stream.time)
     if isinstance(stream.ending, EndsByRow):
         wanted.add(stream.ending.column)

@@ -23,7 +23,7 @@ from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.ring import tree_plan
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.sharing import SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, Query, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, Query, asof_stages, stages_of
 from streamjoin.plan.window import S
 from streamjoin.results.parts import Sink
 from streamjoin.sources.relation import AnyRelation
@@ -328,11 +328,13 @@ WAITS_FOR_EVER = (
 def shed_rules(file: JoinFile, plan: AnyPlan) -> Rules:
     """What the streams of a join shed by; a stream that says nothing sheds nothing."""
     given = {number: file.streams[stream.name].shed for number, stream in enumerate(plan.streams)}
-    if isinstance(plan, JoinPlan) and plan.asof is not None and given[S] is not None:
-        raise UnsupportedError(
-            f"with shed, a row of {plan.asof} could get an earlier row because the latest was dropped; leave shed out",
-            field=f"streams.{plan.streams[S].name}.shed",
-        )
+    for stage in asof_stages(plan):
+        if (read := stage.inputs[S]) in given and given[read] is not None:
+            raise UnsupportedError(
+                f"with shed, a row of {stage.asof} could get an earlier row because the latest was dropped; leave shed "
+                "out",
+                field=f"streams.{stage.plan.streams[S].name}.shed",
+            )
     rules = {number: shed.rule() for number, shed in given.items() if shed is not None}
     kinds = [query.kind for stage in stages_of(plan) for query in stage.plan.queries]
     if rules and (kind := next((kind for kind in kinds if kind.preserved), None)):

@@ -17,7 +17,7 @@ from streamjoin.operators.kind import CommonSettings
 from streamjoin.plan.schema import parse_schema
 from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.setting import Settings, setting
-from streamjoin.settings.values import Count, Flag, Setting, Slots, Span
+from streamjoin.settings.values import Count, Flag, Names, Setting, Slots, Span
 from streamjoin.settings.variants import as_kind, chosen, refusal
 from streamjoin.sources.kind import Columns
 from streamjoin.sources.registry import INPUTS, SOURCES, relation_kinds
@@ -82,6 +82,13 @@ class StreamFile(EntryFile):
             unset="never; a Kafka partition beside others after 60s", keeps_state=True,
         ),
     ] = None  # fmt: skip
+    key: Annotated[
+        Names | None, setting("the columns of a key that a row may end, such as [sym]; with deletes", unset="none")
+    ] = None
+    deletes: Annotated[
+        Flag,
+        setting("a row with nothing but its key and its time ends that key, for ASOF JOIN"),
+    ] = False
     punctuate: Annotated[
         PunctuateFile | None, setting("where snapshots close by punctuation", unset="none", keeps_state=True)
     ] = None

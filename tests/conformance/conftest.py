@@ -14,7 +14,14 @@ WHOLE = (HERE / "typed" / "test_edges.py", HERE / "typed" / "test_key_mutations.
 
 KEPT_IN = {
     HERE / f"test_{name}.py": share
-    for name, share in {"asof": 4, "idle_streams": 4, "outer": 4, "relations": 4}.items()
+    for name, share in {
+        "asof": 4,
+        "asof_deletes": 4,
+        "asof_stages": 4,
+        "idle_streams": 4,
+        "outer": 4,
+        "relations": 4,
+    }.items()
 }
 """Of the combinations of these one in so many is in `make test`, and all others are in `make soak`."""
 

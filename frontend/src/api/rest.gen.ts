@@ -3251,6 +3251,13 @@ export interface components {
                  * @description a silence after which the stream holds back the others no longer, such as 30s
                  */
                 idle?: string;
+                /** @description the columns of a key that a row may end, such as [sym]; with deletes */
+                key?: string[];
+                /**
+                 * @description a row with nothing but its key and its time ends that key, for ASOF JOIN
+                 * @default false
+                 */
+                deletes?: boolean;
                 /** @description where snapshots close by punctuation */
                 punctuate?: {
                     /**
@@ -3414,6 +3421,13 @@ export interface components {
                  * @description a silence after which the stream holds back the others no longer, such as 30s
                  */
                 idle?: string;
+                /** @description the columns of a key that a row may end, such as [sym]; with deletes */
+                key?: string[];
+                /**
+                 * @description a row with nothing but its key and its time ends that key, for ASOF JOIN
+                 * @default false
+                 */
+                deletes?: boolean;
                 /** @description where snapshots close by punctuation */
                 punctuate?: {
                     /**
@@ -3598,6 +3612,13 @@ export interface components {
                  * @description a silence after which the stream holds back the others no longer, such as 30s
                  */
                 idle?: string;
+                /** @description the columns of a key that a row may end, such as [sym]; with deletes */
+                key?: string[];
+                /**
+                 * @description a row with nothing but its key and its time ends that key, for ASOF JOIN
+                 * @default false
+                 */
+                deletes?: boolean;
                 /** @description where snapshots close by punctuation */
                 punctuate?: {
                     /**

@@ -12,7 +12,13 @@ export interface PlanStage {
 }
 
 /** Whether a stage gives rows by whether they were matched: those of outer, semi and anti joins. */
-export const decides = ({ kind }: PlanStage): boolean => kind !== null && kind !== 'INNER';
+export const decides = (stage: PlanStage): boolean => hasKind(stage) && !isAsOf(stage);
+
+/** Whether a stage gives each row with the latest one of its key. */
+export const isAsOf = ({ kind }: PlanStage): boolean => kind === 'ASOF' || kind === 'ASOF LEFT';
+
+/** Whether people know a stage's join by its kind. */
+export const hasKind = ({ kind }: PlanStage): boolean => kind !== null && kind !== 'INNER';
 
 export type Fields = Record<string, unknown>;
 

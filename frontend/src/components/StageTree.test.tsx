@@ -2,11 +2,11 @@ import { MantineProvider } from '@mantine/core';
 import { render, screen, within } from '@testing-library/react';
 import { expect, test } from 'vitest';
 import { quietAfter, reportOf } from '../api/figures';
-import { stagesOf } from '../api/stages';
+import { decides, stagesOf } from '../api/stages';
 import { StagesPanel } from '../pages/job/StagesPanel';
 import { planOf } from '../pages/join/plan';
 import { Stages } from '../pages/join/Stages';
-import { stagesInWords } from './StageTree';
+import { kindInWords, stagesInWords } from './StageTree';
 
 const FIRST = { stage: 1, inputs: [{ stream: 'orders' }, { stream: 'payments' }] };
 const SECOND = { stage: 2, inputs: [{ stage: 1 }, { stream: 'refunds', stage: null }] };
@@ -59,6 +59,17 @@ test('a stage that decides on rows says what kind of join it is, and how many wa
   expect(tree.getByText('LEFT JOIN')).toBeDefined();
   expect(tree.getByText('2 units, 80 stored, 7 wait')).toBeDefined();
   expect(tree.getByText('1 unit, 40 stored')).toBeDefined();
+});
+
+test('a stage that looks for the latest row says so, and decides on none by what comes later', () => {
+  const found = stagesOf([{ ...FIRST, kind: 'ASOF LEFT' }, { ...SECOND, kind: 'INNER' }], () => ({}));
+  expect(stagesInWords(found)).toBe(
+    'Stage 1 is orders ASOF LEFT JOIN payments; stage 2 joins stage 1 with refunds and gives the results.',
+  );
+  expect(found.map(decides)).toEqual([false, false]);
+  expect(found.slice(0, 1).map(kindInWords)).toEqual([
+    'orders ASOF LEFT JOIN payments: a row of orders comes out with the latest row of payments, once the watermark of payments has passed it',
+  ]);
 });
 
 test('where no input comes no rate is told', () => {

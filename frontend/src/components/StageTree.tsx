@@ -1,6 +1,6 @@
 /** A plan as a tree: streams flow into stages, and stages into each other, with what goes along each edge. */
 import type { ReactNode } from 'react';
-import { decides, type PlanStage, type StageInput } from '../api/stages';
+import { hasKind, isAsOf, type PlanStage, type StageInput } from '../api/stages';
 import classes from './StageTree.module.css';
 
 interface StageTreeProps<Stage extends PlanStage> {
@@ -20,19 +20,22 @@ const kindOf = ({ kind }: PlanStage): string => `${kind ?? ''} JOIN`;
 /** What a stage does: one that reads one input makes groups of it, or is a further round of a join of all streams. */
 const doneBy = (stage: PlanStage): string => {
   const [first, ...others] = stage.inputs.map(nameOf);
-  if (decides(stage)) return `is ${[first, ...others].join(` ${kindOf(stage)} `)}`;
+  if (hasKind(stage)) return `is ${[first, ...others].join(` ${kindOf(stage)} `)}`;
   if (others.length > 0) return `joins ${[first, ...others].join(' with ')}`;
   return stage.kind === null ? `makes groups of ${first ?? 'nothing'}` : `joins ${first ?? 'nothing'} further`;
 };
 
-/** What a join that decides on rows gives, and when. */
-export function decidedWords(stage: PlanStage): string {
+/** What a join that has a kind gives, and when. */
+export function kindInWords(stage: PlanStage): string {
   const [first, second] = stage.inputs.map(nameOf);
-  const when =
-    stage.kind === 'LEFT SEMI'
-      ? `a row of ${first ?? ''} comes out once, when one of ${second ?? ''} matches it`
-      : 'an unmatched row comes out once nothing can match it any more';
-  return `${first ?? ''} ${kindOf(stage)} ${second ?? ''}: ${when}`;
+  return `${first ?? ''} ${kindOf(stage)} ${second ?? ''}: ${whenGiven(stage, first ?? '', second ?? '')}`;
+}
+
+function whenGiven(stage: PlanStage, first: string, second: string): string {
+  if (isAsOf(stage))
+    return `a row of ${first} comes out with the latest row of ${second}, once the watermark of ${second} has passed it`;
+  if (stage.kind === 'LEFT SEMI') return `a row of ${first} comes out once, when one of ${second} matches it`;
+  return 'an unmatched row comes out once nothing can match it any more';
 }
 
 /** The tree in words, such as "Stage 1 joins a with b; stage 2 joins stage 1 with c and gives the results." */
@@ -63,7 +66,7 @@ export function StageTree<Stage extends PlanStage>({ stages, along, about }: Sta
       </ul>
       <div className={classes.stage}>
         <b>Stage {stage.stage}</b>
-        {decides(stage) && <span>{kindOf(stage)}</span>}
+        {hasKind(stage) && <span>{kindOf(stage)}</span>}
         {about !== undefined && <span className={classes.about}>{about(stage)}</span>}
       </div>
     </div>

@@ -7,7 +7,7 @@ from typing import Annotated
 from streamjoin.operators.asof.asof import AsOfJoin
 from streamjoin.operators.kind import Joins, OperatorKind
 from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, is_asof
+from streamjoin.plan.stages import AnyPlan, asof_stages
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Units
 
@@ -27,7 +27,7 @@ def build(settings: AsOfSettings, plan: Plan, slots: int) -> AsOfJoin:
 
 
 def _refuses(plan: AnyPlan) -> str | None:
-    return None if is_asof(plan) else "it runs ASOF JOIN only; choose another operator, or leave operator.name out"
+    return None if asof_stages(plan) else "it runs ASOF JOIN only; choose another operator, or leave operator.name out"
 
 
 ASOF = OperatorKind("asof", "as-of join, by versions of each key", AsOfSettings, build, _refuses, joins=Joins.AS_OF)

@@ -29,7 +29,8 @@ from streamjoin.engine.unit import Work
 from streamjoin.flow.block import TS, Block
 from streamjoin.flow.punctuation import StreamClock
 from streamjoin.index.columns import routed_columns
-from streamjoin.operators.asof.versions import NONE, Found, Sorted, Versions, columns_of_rows, described
+from streamjoin.operators.asof.versions import NONE, Found, Sorted, Versions, columns_of_rows, described, looked_up_at
+from streamjoin.plan.asof import ENDS
 from streamjoin.plan.evaluation import evaluate, filter_mask
 from streamjoin.plan.expression import TRUE, columns_of
 from streamjoin.plan.join import JoinPlan
@@ -53,6 +54,8 @@ class AsOfStep:
         self.plan, self.asof = plan, plan.asof
         self._work = work
         self._names = {side: routed_columns(self.plan, side) for side in (R, S)}
+        if self.asof.values:
+            self._names[S] += (ENDS,)
         self._waiting = [Sorted(work.open_segment(info), info) for info in stored(work.before, R)]
         opened = [Sorted(work.open_segment(info), info) for info in stored(work.before, S)]
         self._versions = Versions(self.plan, opened)
@@ -92,7 +95,8 @@ class AsOfStep:
         horizon_us = right.mark_us  # all right rows below it have come
         still: list[Sorted] = []
         for waiting in self._waiting:
-            times, ready = waiting.times, np.full(waiting.rows.num_rows, right.ended)
+            times, _ = looked_up_at(self.plan, waiting.rows)
+            ready = np.full(waiting.rows.num_rows, right.ended)
             if horizon_us is not None:
                 ready |= (times <= horizon_us) if self.asof.older else (times < horizon_us)
             if not ready.any():
@@ -109,7 +113,7 @@ class AsOfStep:
         """What left rows give, in parts of bounded size."""
         for first in range(0, left.num_rows, ROWS_A_BATCH):
             some = left.slice(first, ROWS_A_BATCH)
-            found = self._versions.latest(some, some.column(TS).to_numpy())
+            found = self._versions.latest(some)
             self.joining.counts[0].comparisons += some.num_rows * len(self._versions.segments)
             if not self.asof.keeps:
                 some, found = _only(some, found, found.row != NONE)
@@ -147,7 +151,7 @@ class AsOfStep:
         if clocks[R].mark_us is None:
             oldest_us = None
         rows_before = sum(segment.info.rows for segment in self._versions.segments)
-        self._versions.settle(oldest_us)
+        self._versions.settle(self._oldest_wanted(clocks[R].mark_us, oldest_us), clocks[S].mark_us)
         self.report.expired_rows += rows_before - sum(segment.info.rows for segment in self._versions.segments)
         kept = {R: self.joining.saved(self._waiting), S: self.joining.saved(self._versions.segments)}
         after = self.joining.after(kept, clocks)
@@ -160,6 +164,15 @@ class AsOfStep:
         dropped = (*self._dropped, *self._versions.dropped)
         self.state = replace(after, tables=tables(kept), values=values, dropped=dropped)
         self.report.seconds["expire"] += self._work.seconds() - begun
+
+    def _oldest_wanted(self, mark_us: int | None, oldest_us: int | None) -> int | None:
+        """The lowest time by which rows that wait or may come look; None where it may be any."""
+        if self.asof.at is None or oldest_us is None or mark_us is None:
+            return oldest_us
+        if self.asof.at_lags_us is None:
+            return None
+        waiting = [int(looked_up_at(self.plan, one.rows)[0].min()) for one in self._waiting]
+        return min([mark_us - self.asof.at_lags_us, *waiting])
 
     def _merge_waiting(self) -> None:
         """Keep those together that are few."""

@@ -4,6 +4,9 @@ Rows lie in segments, sorted by key and time. A batch's rows become a segment; a
 as long as that is not more than twice as large, and merging lets go what no left row can get any more: of each key all
 but the latest row below the oldest left row that waits or may come, and the newer ones.
 
+A row that ends its key is a version like the others, which gives none. It hides the older ones in other segments, and
+those that may still come; so it is let go once all segments are merged and the right stream's mark has reached it.
+
 Order of rows of one key and one time: the last by (batch, piece, position), which is the highest number.
 
 Cost: a row is merged about log2(rows / batch) times; a look-up searches each segment, of which there are as many.
@@ -25,15 +28,17 @@ from streamjoin.index.layout import equality_cells, sorted_by
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.index.view import CELL, NUMBER
 from streamjoin.operators.asof.kernels import latest
+from streamjoin.plan.asof import ENDS
 from streamjoin.plan.decimals import carried_type
 from streamjoin.plan.evaluation import evaluate_carried, filter_mask
 from streamjoin.plan.expression import Expression, conjunction
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.types import INT64
+from streamjoin.plan.types import BOOL, INT64
 from streamjoin.plan.values import Columns
 from streamjoin.plan.window import S, TimeWindow
 
 NONE = -1
+_ENGINE_TYPES = {TS: INT64, ENDS: BOOL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,19 @@ def key_values(plan: JoinPlan, side: int, rows: pa.RecordBatch) -> list[pa.Array
     return [evaluate_carried(expression, columns, rows.num_rows) for expression in plan.equality_keys(side)]
 
 
+def looked_up_at(plan: JoinPlan, left: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+    """The times by which left rows look for a version, int64, and which of them have none, bool, of shape (n,) each.
+
+    One that has none waits as long as if it looked by its own time.
+    """
+    own = left.column(TS).to_numpy()
+    if plan.asof is None or plan.asof.at is None:
+        return own, np.zeros(left.num_rows, bool)
+    times = left.column(plan.asof.at.name)
+    missing = np.asarray(times.is_null())
+    return np.where(missing, own, np.asarray(pc.fill_null(times, 0))), missing
+
+
 def unsettled(plan: JoinPlan) -> Expression | None:
     """What must be checked of rows in one cell; None where a cell is a key."""
     keys = plan.equality_keys(S)
@@ -118,9 +136,10 @@ class Versions:
         columns = [*rows.columns, pa.array(block.ts_us), pa.array(cells), pa.array(numbers)]
         self.segments.append(sorted_rows(pa.RecordBatch.from_arrays(columns, [*rows.schema.names, TS, CELL, NUMBER])))
 
-    def latest(self, left: pa.RecordBatch, times: np.ndarray) -> Found:
+    def latest(self, left: pa.RecordBatch) -> Found:
         """Which row each of n left rows gets."""
         plan, count = self.plan, left.num_rows
+        times, absent = looked_up_at(plan, left)
         keys = key_values(plan, 0, left)
         wanted = equality_cells(keys)
         assert plan.asof is not None
@@ -140,7 +159,9 @@ class Versions:
             at = there[newer]
             found.segment[at], found.row[at] = number, rows[at]
             best_us[at], best_number[at] = times_us[newer], numbers[newer]
-        absent = np.logical_or.reduce([np.asarray(key.is_null()) for key in keys])
+        absent = np.logical_or.reduce([absent, *(np.asarray(key.is_null()) for key in keys)])
+        if plan.asof.values:
+            absent |= np.asarray(pc.fill_null(self.taken(found, ENDS), False))
         found.segment[absent], found.row[absent] = NONE, NONE
         return found
 
@@ -159,7 +180,7 @@ class Versions:
 
     def taken(self, found: Found, name: str) -> pa.Array:
         """A column of the rows that were found, NULL where none was."""
-        kind = INT64 if name == TS else carried_type(self.plan.streams[S].columns.field(name).type)
+        kind = _ENGINE_TYPES.get(name) or carried_type(self.plan.streams[S].columns.field(name).type)
         starts = np.cumsum([0, *(segment.rows.num_rows for segment in self.segments)])
         if name not in self._whole:
             parts = [segment.rows.column(name) for segment in self.segments]
@@ -167,8 +188,13 @@ class Versions:
         at = np.where(found.row == NONE, 0, starts[found.segment] + found.row)
         return self._whole[name].take(pa.array(at, mask=found.row == NONE))
 
-    def settle(self, oldest_us: int | None) -> None:
-        """After a batch: merge, and let go what no left row of that time or later can get."""
+    def settle(self, oldest_us: int | None, mark_us: int | None) -> None:
+        """After a batch: merge, and let go what no left row can get.
+
+        Args:
+            oldest_us: none that waits or may come is older.
+            mark_us: of the right stream.
+        """
         if oldest_us is not None and isinstance(self.plan.window, TimeWindow):
             lowest_us = oldest_us - self.plan.window.before_us
             self._replace([], [segment for segment in self.segments if segment.info.ts_max_us < lowest_us])
@@ -176,11 +202,13 @@ class Versions:
             before, last = self.segments[-2:]
             if before.info.rows > 2 * last.info.rows or before.info.bytes + last.info.bytes > MERGED_BYTES_MAX:
                 break
-            self._merge([before, last], oldest_us)
+            self._merge([before, last], oldest_us, mark_us)
 
-    def _merge(self, group: list[Sorted], oldest_us: int | None) -> None:
+    def _merge(self, group: list[Sorted], oldest_us: int | None, mark_us: int | None) -> None:
         merged = sorted_rows(pa.concat_batches([segment.rows for segment in group]))
         keep = self._needed(merged, oldest_us)
+        if len(group) == len(self.segments):
+            keep = self._without_ends(merged, keep, oldest_us, mark_us)
         rows = merged.rows if keep.all() else merged.rows.take(pa.array(np.nonzero(keep)[0]))
         self._replace([described(rows)] if rows.num_rows else [], group)
 
@@ -195,6 +223,21 @@ class Versions:
             if isinstance(self.plan.window, TimeWindow):
                 keep &= times >= oldest_us - self.plan.window.before_us
         keep[:-1] &= ~(seen & self._same_key(segment))
+        return keep
+
+    def _without_ends(
+        self, segment: Sorted, keep: np.ndarray, oldest_us: int | None, mark_us: int | None
+    ) -> np.ndarray:
+        """Of all that there is, rows that are kept still, bool: not those that end a key of which nothing is left."""
+        assert self.plan.asof is not None
+        if not self.plan.asof.values or oldest_us is None or mark_us is None:
+            return keep
+        rows = np.nonzero(keep)[0]
+        cells, times = segment.cells[rows], segment.times[rows]
+        # Before it there is nothing in its cell, where rows of other keys may stand between it and what it hides.
+        ends = np.asarray(segment.rows.column(ENDS))[rows] & np.append(True, cells[1:] != cells[:-1])
+        ends &= (times < oldest_us) if self.plan.asof.older else (times <= oldest_us)
+        keep[rows[ends & (times <= mark_us)]] = False
         return keep
 
     def _same_key(self, segment: Sorted) -> np.ndarray:

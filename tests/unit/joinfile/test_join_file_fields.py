@@ -76,6 +76,19 @@ SHEDDING: list[tuple[Changes, str, str]] = [
         "streams.orders.idle",
         "Spark's own join waits for the watermarks of both streams",
     ),
+    ({f"{ORDERS}/deletes": True}, "streams.orders.deletes", "needs key, the columns that say what a row ends, such as"),
+    ({f"{ORDERS}/deletes": "yes"}, "streams.orders.deletes", 'needs true or false, not "yes"'),
+    ({f"{ORDERS}/key": ["k"]}, "streams.orders.key", "means nothing without deletes: true; add that, or leave it out"),
+    *(
+        ({f"{ORDERS}/deletes": True, f"{ORDERS}/key": wrong}, "streams.orders.key", message)
+        for wrong, message in (
+            ("k", '"k" is not a list of names; write one or more, such as [sym]'),
+            ([], "[] is not a list of names"),
+            ([5], "[5] is not a list of names"),
+            (["nothing"], 'there is no column "nothing"; columns are'),
+            (["ts"], '"ts" is the event time'),
+        )
+    ),
     ({f"{ORDERS}/shed": True}, "streams.orders.shed", "needs a mapping such as {threshold: 2000000"),
     (
         {f"{ORDERS}/shed": SHED, "operator": {"name": "spark"}},

@@ -67,6 +67,15 @@ def test_the_only_query_of_a_job_may_get_company_and_may_not_change(tmp_path: Pa
     assert bound(f"queries:\n  {more}\n  first: {same}}}").earlier is None
 
 
+def test_rows_that_end_their_key_are_of_the_state_where_they_are_joined_as_of(tmp_path: Path) -> None:
+    streams, _, _ = FILE.partition("queries:")
+    ending = streams.replace("kind: band.s, time: ts", "kind: band.s, time: ts, key: [a], deletes: true")
+    asof = 'query: "SELECT ONLINE a.x FROM a ASOF JOIN b ON a.x = b.a AND a.ts >= b.ts"'
+    pairs = 'query: "SELECT ONLINE a.x FROM a, b WHERE a.x = b.a WITHIN 1 SECOND"'
+    assert of(tmp_path, streams + asof) != of(tmp_path, ending + asof)
+    assert of(tmp_path, streams + pairs) == of(tmp_path, ending + pairs)
+
+
 def test_what_a_checkpoint_was_used_for_goes_on(tmp_path: Path) -> None:
     def bound(text: str, near: str = STORE, same: str = FOLDER) -> Bound:
         return bind(parse(text.replace("NEAR", near).replace("SAME", same), base=tmp_path))

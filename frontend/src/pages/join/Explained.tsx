@@ -2,7 +2,7 @@
 import { Code } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { explainQuery } from '../../api/queries';
-import { decides } from '../../api/stages';
+import { hasKind } from '../../api/stages';
 import type { Draft } from '../../api/types';
 import { CopyAs } from '../../components/CopyAs';
 import { Loading } from '../../components/Loading';
@@ -12,7 +12,7 @@ import { CompareLink } from '../compare/CompareLink';
 import classes from './Explained.module.css';
 import { Operators } from './Operators';
 import { planOf } from './plan';
-import { decidedWords } from '../../components/StageTree';
+import { kindInWords } from '../../components/StageTree';
 import { Stages } from './Stages';
 import { WaysTable } from './WaysTable';
 
@@ -43,10 +43,10 @@ export function Explained({ draft, isReady, chosen, onChoose }: ExplainedProps) 
             <dd>{plan.window}</dd>
           </>
         )}
-        {isOne && plan.stages.some(decides) && (
+        {isOne && plan.stages.some(hasKind) && (
           <>
             <dt>Join</dt>
-            <dd>{plan.stages.map(decidedWords)}</dd>
+            <dd>{plan.stages.map(kindInWords)}</dd>
           </>
         )}
         {isOne && (

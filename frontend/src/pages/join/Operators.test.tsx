@@ -23,7 +23,7 @@ test('an operator without costs shows why it cannot run, or what it reads, or th
   ];
   render(
     <MantineProvider>
-      <Operators options={options} runs="lookup" chosen="auto" onChoose={() => undefined} />
+      <Operators options={options} runs="lookup" chosen="auto" hasWays={false} onChoose={() => undefined} />
     </MantineProvider>,
   );
   const cells = screen.getAllByRole('row').slice(2).map((row) => row.textContent);

@@ -1,4 +1,4 @@
-/** What most streams do without: punctuations, and shedding under overload. */
+/** What most streams do without: rows that end a key, punctuations, and shedding under overload. */
 import { useState } from 'react';
 import classes from './Advanced.module.css';
 import { connectorOf, type TextField as Name } from './draft';
@@ -9,18 +9,27 @@ import sourceClasses from './SourceFields.module.css';
 import type { Form } from './useEntry';
 
 const PUNCTUATE: Name[] = ['punctuate.every', 'punctuate.column', 'punctuate.value', 'punctuate.per'];
-const FIELDS: Name[] = [...PUNCTUATE, 'shed.threshold', 'shed.capacity', 'shed.base', 'shed.shape'];
+const FIELDS: Name[] = ['key', ...PUNCTUATE, 'shed.threshold', 'shed.capacity', 'shed.base', 'shed.shape'];
 
 export function Advanced({ form }: { form: Form }) {
   const isUsed = FIELDS.some((field) => (form.draft.texts[field] ?? '') !== '');
   const [isOpen, setOpen] = useState(isUsed);
-  const isWrong = ['punctuate', 'shed'].some((section) => errorAt(form.errors, section) !== undefined);
+  const isWrong = ['key', 'deletes', 'punctuate', 'shed'].some((section) => errorAt(form.errors, section) !== undefined);
   return (
     <details className={classes.fold} open={isOpen || isWrong} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary className={classes.summary}>
-        Advanced <span className={classes.note}>punctuations and load shedding{isUsed && ', set'}</span>
+        Advanced <span className={classes.note}>deletes, punctuations and load shedding{isUsed && ', set'}</span>
       </summary>
       <div className={classes.fields}>
+        <FieldGrid inPairs>
+          <TextField
+            form={form}
+            field="key"
+            label="Key that rows end"
+            placeholder="none"
+            hint="Columns of a table that changes: a row with nothing else deletes what ASOF JOIN found there"
+          />
+        </FieldGrid>
         <PunctuateFields form={form} />
         <p className={sourceClasses.words}>
           Under overload a part of the rows can be dropped, so that answers stay quick. From the threshold on the share

@@ -29,6 +29,9 @@ const ENTRIES = {
   },
   'a marker that is a number': { source: 'csv', path: '/d', time: 'ts', punctuate: { column: 'kind', value: 7 } },
   push: { source: 'push', schema: { ts: 'timestamp' }, time: 'ts' },
+  'rows that end a key': { source: 'push', schema: { ts: 'timestamp' }, time: 'ts', key: ['id', 'day'], deletes: true },
+  'a key of names that one line cannot tell apart': { source: 'parquet', path: '/d', key: ['a,b'], deletes: true },
+  'a key that no row ends': { source: 'parquet', path: '/d', key: ['id'], deletes: false },
   generator: {
     source: 'generator',
     kind: 'zipf.r',
@@ -80,6 +83,15 @@ test('fields that are empty are left out, and numbers are sent as numbers', () =
     options: { keys: 1000 },
     time: 'ts',
   });
+});
+
+test('a key that is typed says that rows may end it', () => {
+  const draft = draftOf({ source: 'push', schema: {}, time: 'ts' });
+  expect(specOf({ ...draft, texts: { ...draft.texts, key: ' id,day , ' } })).toMatchObject({
+    key: ['id', 'day'],
+    deletes: true,
+  });
+  expect(specOf({ ...draft, texts: { ...draft.texts, key: ' , ' } })).not.toHaveProperty('deletes');
 });
 
 test('a value that was typed since stands for one that could not be shown', () => {

@@ -22,6 +22,7 @@ export type TextField =
   | 'time_unit'
   | 'delay'
   | 'idle'
+  | 'key'
   | 'punctuate.every'
   | 'punctuate.column'
   | 'punctuate.value'
@@ -104,6 +105,8 @@ export function draftOf(spec: Spec): Draft {
     const fields = SECTIONS[name as SpecField];
     if (name === 'source' && typeof value === 'string') draft.source = value;
     else if (name === 'time' && value === ARRIVAL) draft.isArrival = true;
+    else if (name === 'key' && endsKeys(spec)) draft.texts.key = spec.key.join(', ');
+    else if (name === 'deletes' && endsKeys(spec)) continue;
     else if (texts.has(name) && isScalar(value) && value !== '') draft.texts[name as TextField] = String(value);
     else if (name === 'avro_schema' && texts.has(name) && isObject(value))
       draft.texts[name] = JSON.stringify(value, null, 2);
@@ -115,6 +118,13 @@ export function draftOf(spec: Spec): Draft {
   if (needsSchema(connector)) draft.schema ??= [];
   return draft;
 }
+
+/** Whether rows of the stream may end a key whose columns one line of text can name. */
+const endsKeys = (spec: Spec): spec is Spec & { key: string[] } =>
+  spec.deletes === true &&
+  Array.isArray(spec.key) &&
+  spec.key.length > 0 &&
+  spec.key.every((name) => typeof name === 'string' && name !== '' && name === name.trim() && !name.includes(','));
 
 const isShown = (name: string, section: Record<string, unknown>, fields: string[]): boolean =>
   Object.keys(section).length > 0 &&
@@ -145,6 +155,8 @@ export function specOf(draft: Draft): Spec {
   }
   if (draft.isArrival) spec.time = ARRIVAL;
   TEXTS_OF_ALL.filter((field) => !draft.isArrival || field !== 'time').forEach(given);
+  const key = namesIn(draft.texts.key ?? '');
+  if (key.length > 0) Object.assign(spec, { key, deletes: true });
   for (const [name, fields] of Object.entries(SECTIONS)) {
     if (name === 'csv' && draft.source !== 'csv') continue;
     const section = fields.flatMap((field) => {
@@ -156,6 +168,12 @@ export function specOf(draft: Draft): Spec {
   // A field that was typed since stands for what could not be shown.
   return { ...draft.rest, ...spec };
 }
+
+const namesIn = (text: string): string[] =>
+  text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
 
 function valueOf(field: TextField, typed: string): unknown {
   const text = field === 'csv.delimiter' ? typed : typed.trim();
@@ -211,7 +229,7 @@ export function fieldsOf(draft: Draft): string[] {
   const connector = connectorOf(draft.source);
   const own = connector === null ? [] : [...TEXTS_OF[connector], ...PAIRS_OF[connector]];
   const ofSections = Object.entries(SECTIONS).flatMap(([name, fields]) => fields.map((field) => `${name}.${field}`));
-  return ['source', ...own, ...TEXTS_OF_ALL, ...ofSections];
+  return ['source', ...own, ...TEXTS_OF_ALL, 'key', ...ofSections];
 }
 
 export const NEW_COLUMN: Pair = { name: '', value: 'int64' };
