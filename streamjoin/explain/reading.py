@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,10 @@ from streamjoin.intake.selection import select
 from streamjoin.operators import registry
 from streamjoin.operators.costs.keys import Keys
 from streamjoin.operators.costs.ssbj import Balance, Bytes, Join, StepTimes
+from streamjoin.operators.meshjoin.kind import MESHJOIN
 from streamjoin.operators.meshjoin.operator import MeshJoin
 from streamjoin.operators.ssbj.cache import ENTRY_BYTES
-from streamjoin.operators.ssbj.operator import BalancedJoin
+from streamjoin.operators.ssbj.kind import SSBJ
 from streamjoin.operators.ssbj.step import COLLECTED_SHARE
 from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.join import JoinPlan
@@ -116,16 +117,16 @@ def readings(bound: Bound, looked: Look, offered: Sequence[str]) -> tuple[Readin
 
 
 def _reading(bound: Bound, name: str, join: JoinPlan, model: Join) -> Reading | None:
-    if name not in registry.OF_RELATIONS:
+    if name not in (SSBJ.name, MESHJOIN.name):
         return None
-    operator = with_operator(bound, name).job().operators[0]
-    if not isinstance(operator, MeshJoin) or (memory := operator.scan.memory_bytes) is None:
+    operator = cast(MeshJoin, with_operator(bound, name).job().operators[0])  # whose kind says so
+    if (memory := operator.scan.memory_bytes) is None:
         return None
     stream, relation = join.names[R], join.names[S]
     rows, size = model.relation_rows, model.relation_rows * model.sizes.row
     parts = operator.scan.parts(round(rows / operator.count), round(size / operator.count), operator.count)
     # All units together: each has its share of the memory, of the relation and of the join values.
-    buffer_rows, caches = rows / parts, isinstance(operator, BalancedJoin)
+    buffer_rows, caches = rows / parts, name == SSBJ.name
     kept = (memory - buffer_rows * model.sizes.row) / COLLECTED_SHARE if caches else 0.0
     try:
         each = (round(rows / operator.count), round(size / operator.count))
