@@ -29,7 +29,6 @@ from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
 from streamjoin.operators import registry
-from streamjoin.operators.choosing import choice
 from streamjoin.operators.costs import BlockSize, Prediction, StreamStatistics
 from streamjoin.plan.expression import TRUE, Expression
 from streamjoin.plan.join import JoinPlan
@@ -356,7 +355,7 @@ def _reason(bound: Bound) -> str:
         return "the query reads one stream, and nothing is joined"
     if bound.file.operator.name != registry.AUTO:
         return "as the join file says"
-    return f"chosen by auto; {bound.reason or choice(bound.plan).reason}"
+    return f"chosen by auto; {bound.reason or registry.chosen(bound.plan).reason}"
 
 
 def summary(bound: Bound) -> str:

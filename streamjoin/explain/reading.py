@@ -23,10 +23,8 @@ from streamjoin.intake.selection import select
 from streamjoin.operators import registry
 from streamjoin.operators.costs.keys import Keys
 from streamjoin.operators.costs.ssbj import Balance, Bytes, Join, StepTimes
-from streamjoin.operators.meshjoin.kind import MESHJOIN
 from streamjoin.operators.meshjoin.operator import MeshJoin
 from streamjoin.operators.ssbj.cache import ENTRY_BYTES
-from streamjoin.operators.ssbj.kind import SSBJ
 from streamjoin.operators.ssbj.step import COLLECTED_SHARE
 from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.join import JoinPlan
@@ -117,7 +115,7 @@ def readings(bound: Bound, looked: Look, offered: Sequence[str]) -> tuple[Readin
 
 
 def _reading(bound: Bound, name: str, join: JoinPlan, model: Join) -> Reading | None:
-    if name not in (SSBJ.name, MESHJOIN.name):
+    if name not in registry.OF_RELATIONS or name == registry.CANDIDATES.sorts.name:
         return None
     operator = cast(MeshJoin, with_operator(bound, name).job().operators[0])  # whose kind says so
     if (memory := operator.scan.memory_bytes) is None:
@@ -126,7 +124,7 @@ def _reading(bound: Bound, name: str, join: JoinPlan, model: Join) -> Reading | 
     rows, size = model.relation_rows, model.relation_rows * model.sizes.row
     parts = operator.scan.parts(round(rows / operator.count), round(size / operator.count), operator.count)
     # All units together: each has its share of the memory, of the relation and of the join values.
-    buffer_rows, caches = rows / parts, name == SSBJ.name
+    buffer_rows, caches = rows / parts, name == registry.CANDIDATES.reads_in_parts.name
     kept = (memory - buffer_rows * model.sizes.row) / COLLECTED_SHARE if caches else 0.0
     try:
         each = (round(rows / operator.count), round(size / operator.count))

@@ -12,7 +12,7 @@ from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.operators.aggregate import Aggregate
 from streamjoin.operators.asof.kind import ASOF
 from streamjoin.operators.biclique.kind import BICLIQUE
-from streamjoin.operators.choosing import Given, choice
+from streamjoin.operators.choosing import Candidates, Choice, Given, choice
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.operators.handshake.kind import HANDSHAKE
 from streamjoin.operators.kind import CommonSettings, Joins, OperatorKind
@@ -70,6 +70,8 @@ def _spark_refuses(plan: AnyPlan) -> str | None:
 
 SPARKS_OWN = OperatorKind(SPARK, "Spark's own stream-stream join", Settings, None, _spark_refuses)
 KINDS = (BICLIQUE, MATRIX, SPLITJOIN, HANDSHAKE, RING, ASOF, LOOKUP, SSBJ, MESHJOIN, SPARKS_OWN)
+CANDIDATES = Candidates(streams=BICLIQUE, as_of=ASOF, sorts=LOOKUP, reads_in_parts=SSBJ)
+"""What `auto` chooses from."""
 OF_RELATIONS = tuple(kind.name for kind in KINDS if kind.joins is Joins.RELATION)
 REGISTRY: dict[str, OperatorKind] = {kind.name: kind for kind in KINDS}
 COMMON_KNOBS = tuple(CommonSettings.model_fields)
@@ -90,8 +92,13 @@ def entry(name: str) -> OperatorKind:
 
 
 def choose(plan: AnyPlan | None = None, given: Given | None = None) -> str:
-    """The operator that `auto` stands for; see `choosing`."""
-    return usual(Joins.STREAMS) if plan is None else choice(plan, given).operator
+    """The operator that `auto` stands for."""
+    return usual(Joins.STREAMS) if plan is None else chosen(plan, given).operator
+
+
+def chosen(plan: AnyPlan, given: Given | None = None) -> Choice:
+    """The same, and why; see `choosing`."""
+    return choice(plan, given or Given(), CANDIDATES)
 
 
 def usual(joins: Joins) -> str:

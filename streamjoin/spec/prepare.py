@@ -16,7 +16,6 @@ from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.operators import registry
 from streamjoin.operators.aggregate import Aggregate
-from streamjoin.operators.choosing import choice
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
@@ -277,7 +276,7 @@ def _bind_one(
     if isinstance(plan, Cascade) and plan.last_join is None:
         check_joins_nothing(file.operator)
         return Bound(file, plan, Aggregate.name)
-    chosen = choice(plan, given(file, plan, anew=anew)) if file.operator.name == registry.AUTO else None
+    chosen = registry.chosen(plan, given(file, plan, anew=anew)) if file.operator.name == registry.AUTO else None
     name = chosen.operator if chosen else file.operator.name
     found = registry.entry(name)
     if found.build is not None:  # so that wrong knobs show before anything starts

@@ -15,7 +15,7 @@ import pytest
 from streamjoin.errors import InputError
 from streamjoin.explain.plans import explain
 from streamjoin.operators import registry
-from streamjoin.operators.choosing import RULES, Given, choice
+from streamjoin.operators.choosing import RULES, Given
 from streamjoin.operators.kind import Joins
 from streamjoin.spec.job import IDENTITY_FILE
 from streamjoin.spec.room import given
@@ -144,11 +144,12 @@ def test_a_checkpoint_keeps_what_it_was_begun_with(
 
 def test_rules_are_tried_in_order_and_the_last_always_says_something(validate: Try) -> None:
     streams = validate({}).plan
-    assert RULES[-1](streams, Given()) is not None
+    assert RULES[-1](streams, Given(), registry.CANDIDATES) is not None
     for rule in RULES:
-        said = rule(streams, Given(knobs=["memory"], kept_bytes=9, free_bytes=0, earlier="ssbj"))
+        known = Given(knobs=["memory"], kept_bytes=9, free_bytes=0, earlier="ssbj")
+        said = rule(streams, known, registry.CANDIDATES)
         assert said is None or said.operator == "biclique", rule
-    assert choice(streams).operator == registry.choose(streams) == registry.choose() == "biclique"
+    assert registry.chosen(streams).operator == registry.choose(streams) == registry.choose() == "biclique"
 
 
 def test_the_first_of_a_sort_runs_what_others_leave() -> None:
