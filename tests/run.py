@@ -50,15 +50,15 @@ class Stage:
 
 
 STAGES = (
-    Stage("quick", 235, (*TWO, "--dist", "worksteal", "-m", "not spark and not services and not slow")),
-    Stage("slow", 345, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
+    Stage("quick", 225, (*TWO, "--dist", "worksteal", "-m", "not spark and not services and not slow")),
+    Stage("slow", 320, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
     # Alone, for they measure time, or wait with little patience.
-    Stage("alone", 170, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
-    Stage("kills", 280, (*MANY, "--dist", "worksteal", "-m", "kills", *KILLS)),
+    Stage("alone", 145, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
+    Stage("kills", 240, (*MANY, "--dist", "worksteal", "-m", "kills", *KILLS)),
     # Files stay together, for the servers that their tests share, and the longest do not come last.
     Stage(
         "servers",
-        1080,
+        1075,
         (*MANY, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "(spark or services) and not kills", *SERVERS),
     ),
 )
