@@ -76,7 +76,7 @@ CASSANDRA = SourceKind(
     check=_check,
     hosts=lambda given: ",".join(given.hosts),
     table=lambda name, given, columns, refresh_us, resolve: CassandraTable(
-        name, given.cluster(), given.keyspace, given.table, columns, refresh_us
+        name, columns, refresh_us, given.cluster(), given.keyspace, given.table
     ),
     no_relation=None,
 )

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, RunError
-from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.plan.schema import SIMPLE_TYPES, type_name, without
+from streamjoin.sources.served import ServedTable, quoted
 
 CONNECT_S = 10
 """A cluster that does not answer is given up after so long."""
@@ -60,85 +60,39 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class CassandraTable:
+class CassandraTable(ServedTable):
     """A table or materialized view of a cluster.
 
+    Rows that are written while it is read may be among them or not: Cassandra has no view of a table as of one moment.
+
     Args:
-        name: what queries call it.
         table: its name there.
-        columns: those that are read.
-        refresh_us: see `Relation`.
     """
 
-    name: str
     cluster: Cluster
     keyspace: str
     table: str
-    columns: pa.Schema
-    refresh_us: int | None = None
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether `origin` says that it has changed; a table's rows do, and nothing else."""
-        return False
-
-    @property
-    def file_count(self) -> int | None:
-        """None: it is in no files of its own."""
-        return None
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """See `ServedTable`."""
         return f"table {self.keyspace}.{self.table} of {self.cluster}"
-
-    def listed_again(self) -> CassandraTable:
-        """The same: a table is what it is when it is read."""
-        return self
-
-    def origin(self) -> str:
-        """Which table it is."""
-        return self.place
 
     def carried(self) -> dict[str, str]:
         """See `Relation`."""
         with _session(self.cluster) as session:
             return _cql_types(session, self.cluster, self.keyspace, self.table)
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """All rows, node after node; no record is bad, as the table knows its types.
-
-        Rows that are written meanwhile may be among them or not: Cassandra has no view of a table as of one moment.
-
-        Raises:
-            RunError: it cannot be read, or a value has no place in its column's type.
-        """
-        schema = pa.schema([self.columns.field(name) for name in columns])
-        for rows in self._rows(schema):
-            yield rows, 0
-
-    def first_rows(self, limit: int) -> tuple[pa.RecordBatch, list[DeadLetter]]:
-        """Up to so many rows."""
-        found = [pa.RecordBatch.from_pylist([], schema=self.columns), *self._rows(self.columns, limit)]
-        return pa.concat_batches(found).slice(0, limit), []
-
-    def row_count(self) -> int | None:
-        """None: only reading it would tell."""
-        return None
-
-    def bytes(self) -> int | None:
-        """None: nodes know only of their own."""
-        return None
-
-    def _rows(self, schema: pa.Schema, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+    def rows(self, schema: pa.Schema, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        """See `ServedTable`; node after node."""
         with _session(self.cluster) as session:
             types = _cql_types(session, self.cluster, self.keyspace, self.table)
             if gone := [name for name in schema.names if name not in types]:
                 raise RunError(f'{self.place} has no column "{gone[0]}" any more')
-            asked = ", ".join(_TYPES.get(types[name], (_AS_IT_IS,))[0].format(_quote(name)) for name in schema.names)
+            asked = ", ".join(_TYPES.get(types[name], (_AS_IT_IS,))[0].format(quoted(name)) for name in schema.names)
             end = "" if limit is None else f" LIMIT {limit}"
             pages = session.execute(
-                _statement(f"SELECT {asked} FROM {_quote(self.keyspace)}.{_quote(self.table)}{end}")
+                _statement(f"SELECT {asked} FROM {quoted(self.keyspace)}.{quoted(self.table)}{end}")
             )
             waiting: list[tuple[Any, ...]] = []
             while True:
@@ -205,10 +159,6 @@ def _column(values: Sequence[Any], cql: str, field: pa.Field, place: str) -> pa.
         raise RunError(
             f'column "{field.name}" of {place} cannot be read as {type_name(field.type)}: {str(cause)[:200]}'
         ) from None
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _statement(text: str) -> Any:

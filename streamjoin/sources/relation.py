@@ -19,12 +19,11 @@ import pyarrow.parquet as pq
 from streamjoin.errors import InputError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.dialect import PLAIN, Dialect
-from streamjoin.sources.cassandra_table import CassandraTable
 from streamjoin.sources.filelog import list_files
 from streamjoin.sources.fileread import FileRead
 from streamjoin.sources.files import SAMPLED_BYTES
 from streamjoin.sources.guess import first_schema
-from streamjoin.sources.sql import SqlTable
+from streamjoin.sources.served import ServedTable
 
 Figure = TypeVar("Figure")
 FILES_OPENED_MAX = 1_000
@@ -188,4 +187,4 @@ def _readable(file: Path, format: str) -> Iterator[None]:
         raise InputError(f"{file} cannot be read as {format}: {cause}") from None
 
 
-AnyRelation: TypeAlias = "Relation | SqlTable | CassandraTable"
+AnyRelation: TypeAlias = "Relation | ServedTable"

@@ -5,7 +5,7 @@ PostgreSQL sends a table by COPY, and SQLite row after row; neither is ever held
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, RunError
-from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.plan.schema import SIMPLE_TYPES, type_name, without
 from streamjoin.plan.types import DIGITS_MAX
 from streamjoin.sources.database import Database
+from streamjoin.sources.served import ServedTable, quoted
 
 _BATCH_ROWS = 1 << 16
 """Of SQLite, whose columns have the type that their values have in the first so many rows."""
@@ -31,72 +31,28 @@ _TYPMOD_HEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class SqlTable:
-    """A table or view of a database.
+class SqlTable(ServedTable):
+    """A table or view of a database; its rows are as of the moment in which it is asked.
 
     Args:
-        name: what queries call it.
         table: its name there, after that of its schema and a dot where it is not the first one that has it.
-        columns: those that are read.
-        refresh_us: see `Relation`.
     """
 
-    name: str
     database: Database
     table: str
-    columns: pa.Schema
-    refresh_us: int | None = None
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether `origin` says that it has changed; a table's rows do, and nothing else."""
-        return False
-
-    @property
-    def file_count(self) -> int | None:
-        """None: it is in no files of its own."""
-        return None
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """See `ServedTable`."""
         return f"table {self.table} of {self.database}"
-
-    def listed_again(self) -> SqlTable:
-        """The same: a table is what it is when it is read."""
-        return self
-
-    def origin(self) -> str:
-        """Which table it is."""
-        return self.place
 
     def carried(self) -> dict[str, str]:
         """See `Relation`."""
         return {field.name: str(field.type) for field in columns_of(self.database.url, self.table)}
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """All rows, as of the moment in which it is asked; no record is bad, as the database knows its types.
-
-        Raises:
-            RunError: it cannot be read, or a value has no place in its column's type.
-        """
-        schema = pa.schema([self.columns.field(name) for name in columns])
-        for rows in _rows(self.database, self.table, schema):
-            yield rows, 0
-
-    def first_rows(self, limit: int) -> tuple[pa.RecordBatch, list[DeadLetter]]:
-        """Up to so many rows."""
-        found = [pa.RecordBatch.from_pylist([], schema=self.columns)]
-        found += _rows(self.database, self.table, self.columns, limit)
-        return pa.concat_batches(found).slice(0, limit), []
-
-    def row_count(self) -> int | None:
-        """None: only reading it would tell."""
-        return None
-
-    def bytes(self) -> int | None:
-        """None: databases do not count them alike."""
-        return None
+    def rows(self, schema: pa.Schema, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        """See `ServedTable`."""
+        yield from _rows(self.database, self.table, schema, limit)
 
 
 def columns_of(url: str, table: str) -> pa.Schema:
@@ -108,7 +64,7 @@ def columns_of(url: str, table: str) -> pa.Schema:
     """
     database = Database(url)
     with _asking(database) as ask:
-        found = ask(f"SELECT * FROM {_quoted(table)} LIMIT {0 if database.file is None else _BATCH_ROWS}").schema
+        found = ask(f"SELECT * FROM {_qualified(table)} LIMIT {0 if database.file is None else _BATCH_ROWS}").schema
     fields, others = [], {}
     for field in found:
         kind = _type_of(field)
@@ -121,12 +77,12 @@ def columns_of(url: str, table: str) -> pa.Schema:
 
 def _rows(database: Database, table: str, schema: pa.Schema, limit: int | None = None) -> Iterator[pa.RecordBatch]:
     with _asking(database) as ask:
-        names = ", ".join(_quote(name) for name in schema.names)
+        names = ", ".join(quoted(name) for name in schema.names)
         if database.file is None:
-            there = ask(f"SELECT {names} FROM {_quoted(table)} LIMIT 0").schema
+            there = ask(f"SELECT {names} FROM {_qualified(table)} LIMIT 0").schema
             names = ", ".join(map(_as_sent, there))
         end = "" if limit is None else f" LIMIT {limit}"
-        for rows in ask(f"SELECT {names} FROM {_quoted(table)}{end}"):
+        for rows in ask(f"SELECT {names} FROM {_qualified(table)}{end}"):
             yield pa.RecordBatch.from_arrays(
                 [_conformed(rows.column(place), field, table) for place, field in enumerate(schema)], schema=schema
             )
@@ -135,7 +91,7 @@ def _rows(database: Database, table: str, schema: pa.Schema, limit: int | None =
 def _as_sent(field: pa.Field) -> str:
     """A column of PostgreSQL in a form that Arrow has."""
     written = _written(field)
-    return f"CAST({_quote(field.name)} AS text)" if written == _NUMERIC or written in _AS_TEXT else _quote(field.name)
+    return f"CAST({quoted(field.name)} AS text)" if written == _NUMERIC or written in _AS_TEXT else quoted(field.name)
 
 
 def _conformed(values: pa.Array, field: pa.Field, table: str) -> pa.Array:
@@ -169,12 +125,8 @@ def _type_of(field: pa.Field) -> pa.DataType | None:
     return field.type if field.type in SIMPLE_TYPES.values() else None
 
 
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _quoted(table: str) -> str:
-    return ".".join(map(_quote, table.split(".")))
+def _qualified(table: str) -> str:
+    return ".".join(map(quoted, table.split(".")))
 
 
 @contextmanager

@@ -64,7 +64,7 @@ SQL = SourceKind(
     files=lambda given: {} if (file := Database(given.url).file) is None else {"url": file},
     hosts=lambda given: Database(given.url).host,
     table=lambda name, given, columns, refresh_us, resolve: SqlTable(
-        name, given.database(resolve), given.table, columns, refresh_us
+        name, columns, refresh_us, given.database(resolve), given.table
     ),
     no_relation=None,
 )

@@ -97,7 +97,7 @@ def test_every_type_has_its_place_or_is_left_out(node: CassandraNode) -> None:
     }  # fmt: skip
     assert left_out(found) == {"n": "decimal", "o": "varint", "p": "list<int>", "q": "time"}
     given = pa.schema([*found, pa.field("n", pa.decimal128(10, 3)), pa.field("o", pa.decimal128(38, 0))])
-    ((rows, bad),) = CassandraTable("t", at(node), "shop", "typed", given).blocks(given.names)
+    ((rows, bad),) = CassandraTable("t", given, None, at(node), "shop", "typed").blocks(given.names)
     first, empty = sorted(rows.to_pylist(), key=lambda row: row["k"])
     assert bad == 0 and set(empty.values()) == {2, None}
     assert first == {
@@ -110,7 +110,7 @@ def test_every_type_has_its_place_or_is_left_out(node: CassandraNode) -> None:
     assert (str(first["n"]), int(first["o"])) == ("12.300", 123456789012345678901234567890)
     narrow = pa.schema([pa.field("n", pa.decimal128(2, 1))])
     with pytest.raises(RunError, match=r'column "n" of table shop\.typed .* cannot be read as decimal\(2,1\)'):
-        list(CassandraTable("t", at(node), "shop", "typed", narrow).blocks(["n"]))
+        list(CassandraTable("t", narrow, None, at(node), "shop", "typed").blocks(["n"]))
 
 
 def test_a_large_table_comes_in_parts_and_whole(node: CassandraNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_a_large_table_comes_in_parts_and_whole(node: CassandraNode, monkeypatch
         execute_concurrent_with_args(session, insert, [(k, f"row {k}") for k in range(ROWS)])
     monkeypatch.setattr(cassandra_table, "_PAGE_ROWS", 500)
     monkeypatch.setattr(cassandra_table, "_BATCH_ROWS", 2_000)
-    table = CassandraTable("t", at(node), "shop", "Large", columns(node, "Large"))
+    table = CassandraTable("t", columns(node, "Large"), None, at(node), "shop", "Large")
     blocks = [rows for rows, _ in table.blocks(["said so", "k"])]
     assert len(blocks) == ROWS // 2_000 and max(rows.num_rows for rows in blocks) == 2_000
     whole = pa.Table.from_batches(blocks).sort_by("k")
@@ -146,12 +146,10 @@ def test_what_is_not_there_or_not_allowed_is_said_by_its_field(
 
 def test_one_that_may_not_be_read_is_refused(node: CassandraNode) -> None:
     run(node, "CREATE ROLE nobody WITH LOGIN = true AND PASSWORD = 'canary'")
+    schema = pa.schema({"k": pa.int32()})
+    table = CassandraTable("t", schema, None, at(node, username="nobody"), "shop", "typed")
     with pytest.raises(InputError, match="no SELECT permission") as refused:
-        list(
-            CassandraTable("t", at(node, username="nobody"), "shop", "typed", pa.schema({"k": pa.int32()})).blocks(
-                ["k"]
-            )
-        )
+        list(table.blocks(["k"]))
     assert "canary" not in str(refused.value)
 
 

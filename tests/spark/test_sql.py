@@ -94,7 +94,7 @@ def test_types_of_postgresql_and_what_is_refused(server: PostgresServer) -> None
         "l": "float", "m": "binary",
     }  # fmt: skip
     given = columns.append(pa.field("d", pa.decimal128(10, 3)))
-    ((rows, _),) = SqlTable("t", database, "typed", given).blocks(given.names)
+    ((rows, _),) = SqlTable("t", given, None, database, "typed").blocks(given.names)
     (row,) = rows.to_pylist()
     assert (row["a"], row["b"], str(row["c"]), str(row["d"]), row["k"]) == (1, 2, "1.50", "2.250", "{}")
     assert len(row["i"]) == 36
@@ -123,7 +123,7 @@ def test_a_wrong_password_is_said_and_never_shown(server: PostgresServer) -> Non
 
 def test_a_large_table_is_read_in_parts(server: PostgresServer) -> None:
     run(server, "CREATE TABLE large AS SELECT g AS k, repeat('x', 200) AS t FROM generate_series(1, 400000) g")
-    table = SqlTable("t", Database(url_of(server)), "large", pa.schema([("k", pa.int64()), ("t", pa.string())]))
+    table = SqlTable("t", pa.schema([("k", pa.int64()), ("t", pa.string())]), None, Database(url_of(server)), "large")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     sizes = [rows.nbytes for rows, _ in table.blocks(["k", "t"])]
     assert sum(sizes) > 80_000_000 and max(sizes) < 12_000_000
@@ -132,7 +132,7 @@ def test_a_large_table_is_read_in_parts(server: PostgresServer) -> None:
 
 def test_a_row_that_is_not_there_when_reading_begins_is_in_the_next_version(server: PostgresServer) -> None:
     run(server, "CREATE TABLE moving AS SELECT g AS k, repeat('x', 200) AS t FROM generate_series(1, 200000) g")
-    table = SqlTable("t", Database(url_of(server)), "moving", pa.schema([("k", pa.int64()), ("t", pa.string())]))
+    table = SqlTable("t", pa.schema([("k", pa.int64()), ("t", pa.string())]), None, Database(url_of(server)), "moving")
     blocks = table.blocks(["k", "t"])
     rows = next(blocks)[0].num_rows
     run(server, "DELETE FROM moving WHERE k % 2 = 0", "INSERT INTO moving VALUES (0, '')")
