@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
@@ -15,7 +14,7 @@ from backend.catalog.jobspec import JobSpec
 from backend.columns import Column, columns_of
 from backend.context import InContext
 from backend.jobs import service
-from backend.jobs.inputs import Inputs, secrets_of
+from backend.jobs.inputs import Inputs, Secrets, secrets_of
 from backend.jobs.previews import PreviewOut, previewed
 from backend.problems import Place, Problem
 from backend.settings import Settings
@@ -65,9 +64,7 @@ def explain_job(context: InContext, actor: Viewer, body: Draft) -> Explanation:
     return bounded(actor.id, _explained, context.settings, spec_of(body), inputs, secrets)
 
 
-def _explained(
-    settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]
-) -> Explanation:
+def _explained(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Secrets) -> Explanation:
     bound = service.bound_draft(settings, spec, inputs, secrets)
     found = explain(bound)
     return Explanation(plan=found.to_json(), text=str(found), columns=_columns(bound))

@@ -14,7 +14,9 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from backend.api.shapes import Page, check_version, check_version_if_given, etag, iso, link_next, page_of
+from backend.auth import kafka_secrets
 from backend.auth.actor import Actor, may_change
+from backend.auth.secrets import open_sealed, seal
 from backend.catalog import lifecycle
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
@@ -24,6 +26,8 @@ from backend.columns import Column, columns_of
 from backend.context import Context
 from backend.lookup import by_id_or_name, check_free
 from backend.problems import Problem
+from backend.relations import secrets as relation_secrets
+from backend.settings import Settings
 from backend.skew import skew_of
 
 Row = TypeVar("Row", Stream, Relation)
@@ -62,11 +66,15 @@ class Registry(Generic[Row]):
     Args:
         what: what messages and events call one.
         used: those that a job uses, by name.
+        check_secrets: settings, an entry and its secrets; raises where they open nothing.
+        check_same_server: an entry before and after a change; raises where its secrets are for another server.
     """
 
     table: type[Row]
     what: str
     used: Callable[[Job], Mapping[str, Any]]
+    check_secrets: Callable[[Settings, Mapping[str, Any], Mapping[str, str]], None]
+    check_same_server: Callable[[Mapping[str, Any], Mapping[str, Any]], None]
 
     def find(self, session: Session, id_or_name: str) -> Row:
         """One, by its id or name.
@@ -123,6 +131,32 @@ class Registry(Generic[Row]):
             record(session, f"{self.what}.changed", f"{self.what} {row.name} was changed", actor_id=actor.id)
         response.headers["ETag"] = etag(row.version)
 
+    def sealed(self, settings: Settings, spec: Mapping[str, Any], secrets: Mapping[str, str] | None) -> bytes | None:
+        """An entry's secrets as the catalog keeps them; None where there are none.
+
+        Raises:
+            Problem: they open nothing, or cannot be kept.
+        """
+        if not secrets:
+            return None
+        self.check_secrets(settings, spec, secrets)
+        return seal(settings, secrets)
+
+    def change(
+        self, settings: Settings, row: Row, spec: dict[str, Any] | None, secrets: Mapping[str, str] | None
+    ) -> None:
+        """Give one another entry, which was checked, or other secrets; what is None stays, and {} forgets secrets.
+
+        Raises:
+            Problem: its secrets, which stay, are for another server; or as `sealed` does.
+        """
+        if spec is not None:
+            former, row.spec = row.spec, spec
+            if secrets is None and row.secrets is not None:
+                self.check_same_server(former, spec)
+        if secrets is not None:
+            row.secrets = self.sealed(settings, row.spec, secrets)
+
     def remove(self, context: Context, actor: Actor, id_or_name: str, if_match: str | None = None) -> Row:
         """Remove one.
 
@@ -146,8 +180,21 @@ class Registry(Generic[Row]):
         return row
 
 
-STREAMS = Registry(Stream, "stream", lambda job: job.streams)
-RELATIONS = Registry(Relation, "relation", lambda job: job.relations)
+STREAMS = Registry(
+    Stream, "stream", lambda job: job.streams, kafka_secrets.check_secrets, kafka_secrets.check_same_servers
+)
+RELATIONS = Registry(
+    Relation, "relation", lambda job: job.relations, relation_secrets.check_secrets, relation_secrets.check_same_server
+)
+
+
+def opened(settings: Settings, row: Stream | Relation) -> dict[str, Any] | None:
+    """The secrets of one; None where it has none.
+
+    Raises:
+        Problem: they cannot be opened.
+    """
+    return open_sealed(settings, row.secrets) if row.secrets else None
 
 
 def shown(row: Stream | Relation) -> dict[str, Any]:

@@ -10,11 +10,10 @@ from sqlalchemy import select
 
 from backend.apart import bounded
 from backend.api.filters import OfSource, Owner, Since, narrowed, of_source
-from backend.api.registered import RELATIONS, RegisteredOut, Seen, seen, shown
+from backend.api.registered import RELATIONS, RegisteredOut, Seen, opened, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
 from backend.auth.actor import Actor, Operator, Viewer, owned
 from backend.auth.hosts import check_place
-from backend.auth.secrets import open_sealed, seal
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Relation
 from backend.context import Context, InContext
@@ -22,7 +21,7 @@ from backend.entries import check_name, check_size, pointing_into_spec
 from backend.idempotency import done_once
 from backend.relations.entry import one_relation
 from backend.relations.sample import look_at
-from backend.relations.secrets import check_same_server, check_secrets, with_secrets
+from backend.relations.secrets import check_secrets, with_secrets
 from backend.uploads.names import resolved
 from streamjoin.sources.registry import relation_kinds
 from streamjoin.spec.schema import fields_of_all, schema_of_relation
@@ -108,7 +107,7 @@ def create_relation(context: InContext, actor: Operator, body: RelationIn, respo
     spec = _checked(context, body.spec)
     relation = Relation(
         id=new_id("rel"), name=body.name, owner_id=actor.id, spec=spec, version=1,
-        secrets=_sealed(context, spec, body.secrets), created_at_us=now_us(), updated_at_us=now_us(),
+        secrets=RELATIONS.sealed(context.settings, spec, body.secrets), created_at_us=now_us(), updated_at_us=now_us(),
     )  # fmt: skip
     RELATIONS.add(context, actor, relation, response)
     return _shape(relation)
@@ -119,7 +118,7 @@ def test_relation(context: InContext, actor: Operator, body: RelationTest) -> Re
     """Look at a relation without registering it: columns, first rows, size, and how skewed values are."""
     spec = _checked(context, body.spec)
     if body.secrets:
-        check_secrets(spec, body.secrets)
+        check_secrets(context.settings, spec, body.secrets)
     return _sample(context, actor, spec, body.secrets)
 
 
@@ -138,12 +137,8 @@ def change_relation(
 ) -> RelationOut:
     """Change a relation. Jobs that are there keep the entry they were made with until they are changed themselves."""
     with RELATIONS.changing(context, actor, id, if_match, response) as relation:
-        if body.spec is not None:
-            former, relation.spec = relation.spec, _checked(context, body.spec)
-            if body.secrets is None and relation.secrets is not None:
-                check_same_server(former, relation.spec)
-        if body.secrets is not None:
-            relation.secrets = _sealed(context, relation.spec, body.secrets)
+        spec = None if body.spec is None else _checked(context, body.spec)
+        RELATIONS.change(context.settings, relation, spec, body.secrets)
     return _shape(relation)
 
 
@@ -158,8 +153,7 @@ def delete_relation(context: InContext, actor: Operator, id: str, if_match: IfMa
 def sample_relation(context: InContext, actor: Viewer, id: str) -> RelationSampleOut:
     """Look at a registered relation."""
     relation = RELATIONS.get(context, id)
-    secrets = open_sealed(context.settings, relation.secrets) if relation.secrets else None
-    return _sample(context, actor, relation.spec, secrets)
+    return _sample(context, actor, relation.spec, opened(context.settings, relation))
 
 
 def _checked(context: Context, spec: dict[str, Any]) -> dict[str, Any]:
@@ -169,13 +163,6 @@ def _checked(context: Context, spec: dict[str, Any]) -> dict[str, Any]:
         one_relation(spec)
     check_place(context.settings, spec)
     return spec
-
-
-def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | None) -> bytes | None:
-    if not secrets:
-        return None
-    check_secrets(spec, secrets)
-    return seal(context.settings, secrets)
 
 
 def _sample(context: Context, actor: Actor, entry: dict[str, Any], secrets: dict[str, str] | None) -> RelationSampleOut:

@@ -11,12 +11,11 @@ from sqlalchemy import select
 
 from backend.apart import bounded
 from backend.api.filters import OfSource, Owner, Since, narrowed, of_source
-from backend.api.registered import STREAMS, RegisteredOut, Seen, seen, shown
+from backend.api.registered import STREAMS, RegisteredOut, Seen, opened, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
 from backend.auth.actor import Actor, Operator, Viewer, may_change, owned
 from backend.auth.audit import audit_of
 from backend.auth.hosts import check_client, check_place
-from backend.auth.secrets import open_sealed, seal
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Stream
 from backend.context import Context, InContext
@@ -118,8 +117,8 @@ def create_stream(context: InContext, actor: Operator, body: StreamIn, response:
     id = new_id("str")
     spec = _checked(context, id, body.spec)
     stream = Stream(
-        id=id, name=body.name, owner_id=actor.id, spec=spec, version=1, secrets=_sealed(context, spec, body.secrets),
-        created_at_us=now_us(), updated_at_us=now_us(),
+        id=id, name=body.name, owner_id=actor.id, spec=spec, version=1,
+        secrets=STREAMS.sealed(context.settings, spec, body.secrets), created_at_us=now_us(), updated_at_us=now_us(),
     )  # fmt: skip
     STREAMS.add(context, actor, stream, response)
     return _shape(stream)
@@ -154,12 +153,8 @@ def change_stream(
 ) -> StreamOut:
     """Change a stream. Jobs that are there keep the entry they were made with until they are changed themselves."""
     with STREAMS.changing(context, actor, id, if_match, response) as stream:
-        if body.spec is not None:
-            former, stream.spec = stream.spec, _checked(context, stream.id, body.spec)
-            if body.secrets is None and stream.secrets is not None:
-                _check_same_servers(former, stream.spec)
-        if body.secrets is not None:
-            stream.secrets = _sealed(context, stream.spec, body.secrets)
+        spec = None if body.spec is None else _checked(context, stream.id, body.spec)
+        STREAMS.change(context.settings, stream, spec, body.secrets)
     return _shape(stream)
 
 
@@ -175,9 +170,7 @@ def delete_stream(context: InContext, actor: Operator, id: str, if_match: IfMatc
 def sample_stream(context: InContext, actor: Viewer, id: str) -> SampleOut:
     """Look at a registered stream."""
     stream = STREAMS.get(context, id)
-    return _sample(
-        context, actor, stream.spec, open_sealed(context.settings, stream.secrets) if stream.secrets else None
-    )
+    return _sample(context, actor, stream.spec, opened(context.settings, stream))
 
 
 _ROWS = {
@@ -250,30 +243,6 @@ def _refuse_shown_secrets(entry: dict[str, Any]) -> None:
         detail = "is a secret, and a spec is shown to everybody; give it in `secrets`, which are encrypted"
         places = [Place(pointer=f"/spec/client/{name}", detail=detail) for name in sorted(secrets)]
         raise Problem("invalid.secret_in_spec", f"spec.client: {', '.join(sorted(secrets))} {detail}", errors=places)
-
-
-def _check_same_servers(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Secrets are for the servers that they were given for: whoever changes these must know them."""
-    if before.get("servers") != after.get("servers"):
-        detail = "are others than the secrets were given for; send `secrets` again, or {} to forget them"
-        raise Problem(
-            "invalid.secrets_of_other_servers",
-            f"servers {detail}",
-            errors=[Place(pointer="/spec/servers", detail=detail)],
-        )
-
-
-def _sealed(context: Context, spec: dict[str, Any], secrets: dict[str, str] | None) -> bytes | None:
-    if not secrets:
-        return None
-    if spec["source"] != "kafka":
-        raise Problem(
-            "invalid.no_secrets_here",
-            "only Kafka streams have secrets",
-            errors=[Place(pointer="/secrets", detail="not here")],
-        )
-    check_client(context.settings, secrets)
-    return seal(context.settings, secrets)
 
 
 def _sample(context: Context, actor: Actor, entry: dict[str, Any], secrets: dict[str, str] | None) -> SampleOut:

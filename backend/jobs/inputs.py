@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -14,6 +14,9 @@ from backend.catalog.models import Job, Relation, Stream
 from backend.relations.secrets import is_same_server
 from backend.settings import Settings
 from streamjoin.errors import InputError
+
+Secrets = Mapping[str, Mapping[str, Any]]
+"""What opens streams and relations and is kept apart from their entries, by name; see `secrets_of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +46,23 @@ def secrets_of(settings: Settings, session: Session, inputs: Inputs) -> dict[str
         InputError: a relation was given secrets for another server than that of its entry here.
         Problem: they cannot be opened.
     """
-    rows = [
-        *session.scalars(select(Stream).where(Stream.name.in_(list(inputs.streams)))),
-        *session.scalars(select(Relation).where(Relation.name.in_(list(inputs.relations)))),
-    ]
-    for row in rows:
-        if row.secrets and isinstance(row, Relation) and not is_same_server(inputs.relations[row.name], row.spec):
+    streams, relations = (
+        _with_secrets(session, Stream, inputs.streams),
+        _with_secrets(session, Relation, inputs.relations),
+    )
+    for row in relations:
+        if not is_same_server(inputs.relations[row.name], row.spec):
             raise InputError(
                 "reads another server than the relation is registered for now, so its password is not sent there; "
                 "change the job with refresh_streams to read the new one", field=f"relations.{row.name}",
             )  # fmt: skip
-    return {row.name: open_sealed(settings, row.secrets) for row in rows if row.secrets}
+    return {row.name: open_sealed(settings, row.secrets or b"") for row in (*streams, *relations)}
+
+
+Row = TypeVar("Row", Stream, Relation)
+
+
+def _with_secrets(session: Session, table: type[Row], names: Collection[str]) -> Sequence[Row]:
+    if not names:
+        return ()
+    return session.scalars(select(table).where(table.name.in_(names), table.secrets.is_not(None))).all()

@@ -12,7 +12,7 @@ from backend.auth.hosts import check_client, check_place
 from backend.catalog import models
 from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import results_name
-from backend.jobs.inputs import Inputs, inputs_of
+from backend.jobs.inputs import Inputs, Secrets, inputs_of
 from backend.jobs.runs import run_of
 from backend.relations.secrets import with_secrets
 from backend.settings import Settings
@@ -53,7 +53,7 @@ def check_spec(spec: JobSpec) -> None:
         raise InputError("is true or false", field="run.until_end")
 
 
-def check_places(settings: Settings, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+def check_places(settings: Settings, inputs: Inputs, secrets: Secrets | None = None) -> None:
     """Refuse inputs from where none may be read; looked at again before each launch, since names and links move.
 
     Raises:
@@ -83,7 +83,7 @@ def _asked_apart(look: Callable[..., pa.Schema], *given: Any) -> pa.Schema:
     return bounded(None, look, *given)
 
 
-def join_file(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping[str, Any]]) -> JoinFile:
+def join_file(settings: Settings, job: models.Job, secrets: Secrets) -> JoinFile:
     """The join file that a job is.
 
     Args:
@@ -95,7 +95,7 @@ def join_file(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping
     return _parse(settings, job.id, job.spec, inputs_of(job), secrets, store, job.incarnation)
 
 
-def draft_file(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]) -> JoinFile:
+def draft_file(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Secrets) -> JoinFile:
     """The join file of a job that is not there yet, for looking at its query and costs, and at what it keeps.
 
     Its store is one that every platform has, so that a draft is refused for what it keeps, and not for where.
@@ -112,7 +112,7 @@ def result_spec(settings: Settings, job: models.Job) -> StoreSpec:
     return store_spec(file.of(OWN) if file.queries else file)
 
 
-def with_store(settings: Settings, job: models.Job, secrets: Mapping[str, Mapping[str, Any]]) -> JobSpec:
+def with_store(settings: Settings, job: models.Job, secrets: Secrets) -> JobSpec:
     """The spec of a new job with its store named: it stays there, whatever the platform is set to later.
 
     Raises:
@@ -126,7 +126,7 @@ def _parse(
     job_id: str,
     spec: JobSpec,
     inputs: Inputs,
-    secrets: Mapping[str, Mapping[str, Any]],
+    secrets: Secrets,
     store: str | None,
     incarnation: int = 0,
 ) -> JoinFile:
@@ -163,9 +163,7 @@ def _with_secrets(entry: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[
     return {**shown, "client": {**entry.get("client", {}), **secrets}} if secrets else shown
 
 
-def _store_kind(
-    settings: Settings, spec: JobSpec, inputs: Inputs, job_id: str, secrets: Mapping[str, Mapping[str, Any]]
-) -> str:
+def _store_kind(settings: Settings, spec: JobSpec, inputs: Inputs, job_id: str, secrets: Secrets) -> str:
     """Which store keeps the results: ordered keys for ranges, hashed ones for equalities (ESJ, materialisation)."""
     wanted = spec.store or settings.result_store
     if wanted != "auto":

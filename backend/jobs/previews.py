@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pyarrow as pa
 from pydantic import BaseModel
@@ -15,7 +14,7 @@ from backend.catalog.jobspec import JobSpec
 from backend.cells import table_cells
 from backend.columns import Column, columns_of
 from backend.context import Context
-from backend.jobs.inputs import Inputs
+from backend.jobs.inputs import Inputs, Secrets
 from backend.jobs.service import bound_draft
 from backend.problems import Place, Problem
 from backend.settings import Settings
@@ -66,7 +65,7 @@ class PreviewOut(BaseModel):
 
 
 def previewed(
-    context: Context, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]],
+    context: Context, spec: JobSpec, inputs: Inputs, secrets: Secrets,
     actor: str | None,
 ) -> PreviewOut:  # fmt: skip
     """Make a preview of a job that need not exist, in a process of its own.
@@ -82,7 +81,7 @@ def previewed(
         return bounded(actor, _made, context.settings, spec, inputs, secrets)
 
 
-def _made(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]) -> PreviewOut:
+def _made(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Secrets) -> PreviewOut:
     bound = bound_draft(settings, spec, inputs, secrets)
     try:
         return _shape(preview(bound))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import func, select
@@ -14,7 +14,7 @@ from backend.catalog.ids import now_us
 from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job, JobRevision, Registered, Relation, Stream
 from backend.jobs.change import Change, diff
-from backend.jobs.inputs import Inputs, inputs_of
+from backend.jobs.inputs import Inputs, Secrets, inputs_of
 from backend.jobs.joinfile import bound_apart, check_places, draft_file, join_file
 from backend.jobs.limits import check_limits
 from backend.lookup import by_id_or_name
@@ -78,7 +78,7 @@ def definition(spec: JobSpec, inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def bound_draft(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapping[str, Mapping[str, Any]]) -> Bound:
+def bound_draft(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Secrets) -> Bound:
     """Bind a job that need not exist.
 
     Args:
@@ -94,7 +94,7 @@ def bound_draft(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Mapp
     return bound_apart(file)
 
 
-def bound_job(settings: Settings, job: Job, secrets: Mapping[str, Mapping[str, Any]]) -> Bound:
+def bound_job(settings: Settings, job: Job, secrets: Secrets) -> Bound:
     """Bind a job as a driver will, its results included.
 
     Args:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from backend.problems import Place, Problem
+from backend.settings import Settings
 from streamjoin.errors import InputError
 from streamjoin.sources.database import Database
 
 PASSWORD: Final = "password"
 
 
-def check_secrets(entry: Mapping[str, Any], secrets: Mapping[str, str]) -> None:
+def check_secrets(settings: Settings, entry: Mapping[str, Any], secrets: Mapping[str, str]) -> None:
     """Refuse secrets that open nothing.
 
     Raises:
@@ -23,7 +24,7 @@ def check_secrets(entry: Mapping[str, Any], secrets: Mapping[str, str]) -> None:
         raise _refused("no_secrets_here", says, "/secrets")
     for name, value in secrets.items():
         if name != PASSWORD:
-            detail = f"is no secret of a relation's; there is one, {PASSWORD}"
+            detail = f"is no secret that a relation can have; the only one is {PASSWORD}"
             raise _refused("no_secrets_here", detail, f"/secrets/{name}")
         if not value or not value.isprintable():
             detail = "is empty, or has characters that nobody types; send {} as `secrets` to forget a password"

@@ -1,0 +1,40 @@
+"""Secrets of streams: settings of a Kafka client, which are for the servers that they were given for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from backend.auth.hosts import check_client
+from backend.problems import Place, Problem
+from backend.settings import Settings
+
+
+def check_secrets(settings: Settings, entry: Mapping[str, Any], secrets: Mapping[str, str]) -> None:
+    """Refuse secrets that open nothing, or that reach further than a topic.
+
+    Raises:
+        Problem: names the field.
+    """
+    if entry["source"] != "kafka":
+        raise Problem(
+            "invalid.no_secrets_here",
+            "only Kafka streams have secrets",
+            errors=[Place(pointer="/secrets", detail="not here")],
+        )
+    check_client(settings, secrets)
+
+
+def check_same_servers(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Refuse other servers: whoever changes these must know the secrets.
+
+    Raises:
+        Problem: they are others.
+    """
+    if before.get("servers") != after.get("servers"):
+        detail = "are others than the secrets were given for; send `secrets` again, or {} to forget them"
+        raise Problem(
+            "invalid.secrets_of_other_servers",
+            f"servers {detail}",
+            errors=[Place(pointer="/spec/servers", detail=detail)],
+        )
