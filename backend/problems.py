@@ -71,7 +71,7 @@ TITLES = {
     "bad_request": (400, "The request cannot be understood"),
     "unauthenticated": (401, "Nobody is logged in"),
     "forbidden": (403, "This is not allowed"),
-    "not_found": (404, "There is no such thing"),
+    "not_found": (404, "This was not found"),
     "method_not_allowed": (405, "The resource has no such method"),
     "conflict": (409, "The state of the resource does not allow this"),
     "still_running": (409, "The same request is still being worked on"),

@@ -62,7 +62,7 @@ EXAMPLES: Final[dict[str, Any]] = {
                     "summary": "auctions joins bids within 10 s"},
     "Diff": {"changes": [{"field": "run.slots", "before": 1, "after": 2, "effect": "keeps_state"}],
              "starts_anew": False},
-    "ProblemOut": {"code": "not_found", "status": 404, "title": "There is no such thing", "can_retry": False},
+    "ProblemOut": {"code": "not_found", "status": 404, "title": "This was not found", "can_retry": False},
     "Revision": {"version": 1, "query": _QUERY, "queries": {}, "operator": {"name": "auto"},
                  "results": {"store": "sqlite"}, "run": {}, "until": _AT},
     "SnapshotOut": {"id": "41.0", "rows": 12, "bytes": 480, "blocks": 1, "hash": "9f2c", "time_min": _AT,
@@ -80,7 +80,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "OperatorOut": {"name": "biclique", "system": "BiStream", "settings": {"type": "object", "properties": {}}},
     "GeneratorOut": {"kind": "nexmark.bid", "columns": _COLUMNS},
     "ProblemDocument": {
-        "type": "/api/v1/problems/not_found", "title": "There is no such thing", "status": 404,
+        "type": "/api/v1/problems/not_found", "title": "This was not found", "status": 404,
         "detail": 'there is no job "wins"', "instance": "/api/v1/jobs/wins", "code": "not_found",
         "subcode": "unknown_name", "params": {"what": "job", "name": "wins"}, "can_retry": False,
         "request_id": "req_01kg7w2k5m0000000000000000", "errors": []},

@@ -34,7 +34,7 @@ class StageFigures(BaseModel):
 
 
 class UnitFigures(BaseModel):
-    """A unit. `stage` is its stage, from 1; counts are of the span, and what is stored is of its end."""
+    """A unit. `stage` is its stage, from 1; counts cover the span; what is stored is as it was when the span ended."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -46,10 +46,8 @@ def secrets_of(settings: Settings, session: Session, inputs: Inputs) -> dict[str
         InputError: a relation was given secrets for another server than that of its entry here.
         Problem: they cannot be opened.
     """
-    streams, relations = (
-        _with_secrets(session, Stream, inputs.streams),
-        _with_secrets(session, Relation, inputs.relations),
-    )
+    streams = _with_secrets(session, Stream, inputs.streams)
+    relations = _with_secrets(session, Relation, inputs.relations)
     for row in relations:
         if not is_same_server(inputs.relations[row.name], row.spec):
             raise InputError(

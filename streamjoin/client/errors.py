@@ -71,7 +71,7 @@ class Forbidden(StreamJoinApiError):
 
 
 class NotFound(StreamJoinApiError):
-    """There is no such thing."""
+    """What was asked for is not there."""
 
 
 class Conflict(StreamJoinApiError):

@@ -78,10 +78,11 @@ export interface components {
          * @description Why nothing more comes.
          *
          *     Args:
-         *         reason: `asked`: by the client; `answered`: a question is; `failed`: see the error before it; `deleted`: the job
-         *             is; `restarted`: the job began anew, and its earlier results are not its results; `resync`: what was asked
-         *             for is no longer kept, or the client fell so far behind that it would miss changes of groups; `too_slow`:
-         *             with backpressure `disconnect`; `closing`: the server ends.
+         *         reason: `asked`: the client asked for it; `answered`: the question is answered in full; `failed`: see the error
+         *             before it; `deleted`: the job was deleted; `restarted`: the job began anew, so its earlier results are no
+         *             longer its own; `resync`: results that the client asked for have been removed, or it is so far behind that
+         *             it would miss changes of groups; `too_slow`: the client is, and chose backpressure `disconnect`; `closing`:
+         *             the server is shutting down.
          *         end: of a question: as in the JSON reply of POST /api/v1/queries.
          */
         Completion: {

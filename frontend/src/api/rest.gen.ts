@@ -3745,7 +3745,7 @@ export interface components {
         };
         /**
          * UnitFigures
-         * @description A unit. `stage` is its stage, from 1; counts are of the span, and what is stored is of its end.
+         * @description A unit. `stage` is its stage, from 1; counts cover the span; what is stored is as it was when the span ended.
          */
         UnitFigures: {
             /** Unit */
@@ -3998,7 +3998,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4025,7 +4025,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4139,7 +4139,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4166,7 +4166,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4248,7 +4248,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4275,7 +4275,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4343,7 +4343,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4370,7 +4370,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4421,7 +4421,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4448,7 +4448,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4499,7 +4499,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4526,7 +4526,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4645,7 +4645,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4672,7 +4672,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4784,7 +4784,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4811,7 +4811,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4916,7 +4916,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -4943,7 +4943,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5051,7 +5051,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5078,7 +5078,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5190,7 +5190,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5217,7 +5217,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5283,7 +5283,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5310,7 +5310,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5422,7 +5422,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5449,7 +5449,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5561,7 +5561,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5588,7 +5588,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5700,7 +5700,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5727,7 +5727,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5843,7 +5843,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5870,7 +5870,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5939,7 +5939,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -5966,7 +5966,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6041,7 +6041,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6068,7 +6068,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6122,7 +6122,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6149,7 +6149,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6200,7 +6200,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6227,7 +6227,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6315,7 +6315,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6342,7 +6342,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6399,7 +6399,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6426,7 +6426,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6507,7 +6507,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6534,7 +6534,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6608,7 +6608,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6635,7 +6635,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6686,7 +6686,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6713,7 +6713,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6780,7 +6780,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6807,7 +6807,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6857,7 +6857,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6884,7 +6884,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6958,7 +6958,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -6985,7 +6985,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7034,7 +7034,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7061,7 +7061,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7129,7 +7129,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7156,7 +7156,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7234,7 +7234,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7261,7 +7261,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7332,7 +7332,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7359,7 +7359,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7410,7 +7410,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7437,7 +7437,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7501,7 +7501,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7528,7 +7528,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7578,7 +7578,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7605,7 +7605,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7676,7 +7676,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7703,7 +7703,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7752,7 +7752,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7779,7 +7779,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7857,7 +7857,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7884,7 +7884,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7962,7 +7962,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -7989,7 +7989,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8045,7 +8045,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8072,7 +8072,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8132,7 +8132,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8159,7 +8159,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8228,7 +8228,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8255,7 +8255,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8323,7 +8323,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8350,7 +8350,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8411,7 +8411,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8438,7 +8438,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8485,7 +8485,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8512,7 +8512,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8585,7 +8585,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8612,7 +8612,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8659,7 +8659,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8686,7 +8686,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8796,7 +8796,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8823,7 +8823,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8872,7 +8872,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8899,7 +8899,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8948,7 +8948,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -8975,7 +8975,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9016,7 +9016,7 @@ export interface operations {
                      * @example {
                      *       "code": "not_found",
                      *       "status": 404,
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "can_retry": false
                      *     }
                      */
@@ -9032,7 +9032,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9059,7 +9059,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9118,7 +9118,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9145,7 +9145,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9209,7 +9209,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9236,7 +9236,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9285,7 +9285,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9312,7 +9312,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9371,7 +9371,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9398,7 +9398,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9443,7 +9443,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9470,7 +9470,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9525,7 +9525,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9552,7 +9552,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9601,7 +9601,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9628,7 +9628,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9694,7 +9694,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9721,7 +9721,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9786,7 +9786,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9813,7 +9813,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9871,7 +9871,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9898,7 +9898,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9945,7 +9945,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -9972,7 +9972,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10034,7 +10034,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10061,7 +10061,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10134,7 +10134,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10161,7 +10161,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10227,7 +10227,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10254,7 +10254,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10301,7 +10301,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10328,7 +10328,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10375,7 +10375,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10402,7 +10402,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10472,7 +10472,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10499,7 +10499,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10566,7 +10566,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10593,7 +10593,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10640,7 +10640,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10667,7 +10667,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10738,7 +10738,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
@@ -10765,7 +10765,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "type": "/api/v1/problems/not_found",
-                     *       "title": "There is no such thing",
+                     *       "title": "This was not found",
                      *       "status": 404,
                      *       "detail": "there is no job \"wins\"",
                      *       "instance": "/api/v1/jobs/wins",
