@@ -9,22 +9,18 @@ All times are of a virtual clock, so what else the machine does changes no figur
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from benchmarks import provenance
+from benchmarks import evaluation, provenance
 from benchmarks.curves.__main__ import rounded
-from benchmarks.scale import ROOT
 from benchmarks.semistream_page import page
 from simulate.ssbj.beside import Case
 from streamjoin.operators.ssbj.moving import Rule
 
-DOCS = ROOT / "docs" / "evaluation"
 FIGURES, PAGE = "ssbj.json", "ssbj.md"
 BUFFER_SHARE = 10
 ROWS, QUICK_ROWS = 50_000, 5_000
@@ -119,21 +115,10 @@ def run(rows: int, show: Callable[[str], None]) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.semistream",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--quick", action="store_true", help="toy sizes")
-    parser.add_argument("--page", action="store_true", help="simulate nothing")
-    parser.add_argument("--docs", type=Path, help="where the page goes")
-    arguments = parser.parse_args()
-    docs = arguments.docs or (ROOT / "benchmarks" / "out" / "quick" / "evaluation" if arguments.quick else DOCS)
-    docs.mkdir(parents=True, exist_ok=True)
+    parser, arguments = evaluation.asked("python -m benchmarks.semistream", __doc__, "simulate nothing")
+    docs = arguments.docs
     if not arguments.page:
-        if docs.resolve() == DOCS:
-            if arguments.quick:
-                parser.error("toy sizes do not go into docs/evaluation: leave out --docs, or name another folder")
+        if evaluation.is_real(docs):
             try:
                 provenance.require_clean()
             except provenance.DirtyError as refused:

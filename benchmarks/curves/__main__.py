@@ -7,39 +7,26 @@ python -m benchmarks.curves --page     the pictures and pages anew, from the fig
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, provenance, quiet
+from benchmarks import evaluation, machine, provenance, quiet
 from benchmarks.curves import handshake, page, splitjoin, units
 from benchmarks.curves.units import Measured
-from benchmarks.scale import ROOT
 
-DOCS = ROOT / "docs" / "evaluation"
 FIGURES = "curves.json"
 DIGITS = 5
 MACHINE = ("cores", "model", "system", "python", "numpy", "numba")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.curves", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="toy sizes")
-    parser.add_argument("--page", action="store_true", help="measure nothing")
-    parser.add_argument("--docs", type=Path, help="where the pages go")
-    arguments = parser.parse_args()
-    # Toy numbers must not replace real ones.
-    docs = arguments.docs or (ROOT / "benchmarks" / "out" / "quick" / "evaluation" if arguments.quick else DOCS)
-    docs.mkdir(parents=True, exist_ok=True)
+    parser, arguments = evaluation.asked("python -m benchmarks.curves", __doc__, "measure nothing")
+    docs = arguments.docs
     if not arguments.page:
-        if docs.resolve() == DOCS:
-            if arguments.quick:
-                parser.error("toy sizes do not go into docs/evaluation: leave out --docs, or name another folder")
+        if evaluation.is_real(docs):
             try:
                 provenance.require_clean()
                 quiet.wait_until_quiet()

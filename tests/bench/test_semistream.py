@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import provenance, semistream
+from benchmarks import evaluation, provenance, semistream
 from benchmarks.provenance import DirtyError
 from benchmarks.semistream_page import page
 from simulate.ssbj.beside import Case
@@ -30,8 +30,8 @@ def test_the_page_has_both_the_ratio_and_how_far_the_model_is_off() -> None:
 
 
 def test_the_page_in_docs_is_what_its_figures_give_and_says_at_which_commit() -> None:
-    found = json.loads((semistream.DOCS / "ssbj.json").read_text())
-    assert page(found) == (semistream.DOCS / "ssbj.md").read_text(), "run python -m benchmarks.semistream --page"
+    found = json.loads((evaluation.DOCS / "ssbj.json").read_text())
+    assert page(found) == (evaluation.DOCS / "ssbj.md").read_text(), "run python -m benchmarks.semistream --page"
     assert found["rows"] == semistream.ROWS and found["commit"] and "dirty" not in found["commit"]
 
 
@@ -61,7 +61,7 @@ def test_figures_of_changed_code_do_not_go_into_docs(monkeypatch: pytest.MonkeyP
         raise DirtyError("the tree is not commit abc")
 
     monkeypatch.setattr(provenance, "require_clean", dirty)
-    monkeypatch.setattr(semistream, "DOCS", tmp_path)
+    monkeypatch.setattr(evaluation, "DOCS", tmp_path)
     monkeypatch.setattr(sys, "argv", ["semistream"])
     with pytest.raises(SystemExit, match="1"):
         semistream.main()

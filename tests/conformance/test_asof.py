@@ -63,11 +63,10 @@ def rows(seed: int, count: int = 150, keys: int = 4) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(made, COLUMNS)
 
 
-def nested_loop(
-    left: pa.RecordBatch, right: pa.RecordBatch, keys: Sequence[str], age_us: int | None, *, keeps: bool, older: bool
-) -> Counter[Any]:
+def latest_of_each(
+    left: pa.RecordBatch, right: pa.RecordBatch, keys: Sequence[str], age_us: int | None, *, older: bool
+) -> Iterator[tuple[Row, Row | None]]:
     """Each left row with the last one, by time and then arrival, of those that it may get."""
-    found: Counter[Any] = Counter()
     quotes = right.to_pylist()
     for row in left.to_pylist():
         best: Row | None = None
@@ -77,6 +76,15 @@ def nested_loop(
             young = age_us is None or row["ts"] - quote["ts"] <= age_us
             if alike and reached and young and (best is None or quote["ts"] >= best["ts"]):
                 best = quote
+        yield row, best
+
+
+def nested_loop(
+    left: pa.RecordBatch, right: pa.RecordBatch, keys: Sequence[str], age_us: int | None, *, keeps: bool, older: bool
+) -> Counter[Any]:
+    """What each left row gives."""
+    found: Counter[Any] = Counter()
+    for row, best in latest_of_each(left, right, keys, age_us, older=older):
         if best is not None or keeps:
             found[row["id"], best["id"] if best else None, best["x"] if best else None] += 1
     return found

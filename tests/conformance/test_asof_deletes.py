@@ -21,7 +21,7 @@ from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
 
 from .loops import joined, loop_of
-from .test_asof import COLUMNS, DISORDER_US, ON, WITHIN, rows
+from .test_asof import COLUMNS, DISORDER_US, ON, WITHIN, latest_of_each, rows
 
 Row = dict[str, Any]
 
@@ -63,17 +63,9 @@ def changes(seed: int, key: Sequence[str], count: int = 150) -> pa.RecordBatch:
 def nested_loop(
     left: pa.RecordBatch, right: pa.RecordBatch, keys: Sequence[str], age_us: int | None, *, keeps: bool, older: bool
 ) -> Counter[Any]:
-    """Each left row with the last one, by time and then arrival, of those that it may get, unless that ends the key."""
+    """What each left row gives, which is nothing of a row that ends its key."""
     found: Counter[Any] = Counter()
-    quotes = right.to_pylist()
-    for row in left.to_pylist():
-        best: Row | None = None
-        for quote in quotes:
-            alike = all(row[key] is not None and row[key] == quote[key] for key in keys)
-            reached = quote["ts"] < row["ts"] if older else quote["ts"] <= row["ts"]
-            young = age_us is None or row["ts"] - quote["ts"] <= age_us
-            if alike and reached and young and (best is None or quote["ts"] >= best["ts"]):
-                best = quote
+    for row, best in latest_of_each(left, right, keys, age_us, older=older):
         if best is not None and all(best[name] is None for name in set(best) - {"ts", *keys}):
             best = None
         if best is not None or keeps:

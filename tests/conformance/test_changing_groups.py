@@ -14,14 +14,14 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.engine.loop import Brought, Loop
-from streamjoin.operators.aggregate import changing, views
+from streamjoin.operators.aggregate import changing
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
 
 from .changes import Asked, Timed, check_table, moment_of, replayed
 from .groups import DISORDER_US, STREAMS, Pair, is_close, joined, present, rows
 from .loops import cut
-from .test_groups import EVERYTHING, everything, flat, given, loop_of, planned
+from .test_groups import EVERYTHING, everything, flat, given, loop_of, planned, views_twice
 
 WITHIN = 20
 EVERY = 10
@@ -325,17 +325,6 @@ def test_state_is_as_large_as_what_still_counts(tmp_path: Path) -> None:
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
 
-def _twice(patch: pytest.MonkeyPatch) -> None:
-    rest = views.Folding.rest
-
-    def again(self: views.Folding) -> Any:
-        for block in rest(self):
-            yield block
-            yield block
-
-    patch.setattr(views.Folding, "rest", again)
-
-
 def _no_tombstone(patch: pytest.MonkeyPatch) -> None:
     given_rows = changing.ChangingStep._given
     patch.setattr(
@@ -354,7 +343,7 @@ def _at_the_mark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(changing.ChangingStep, "_at_us", later)
 
 
-@pytest.mark.parametrize("mutation", [_twice, _no_tombstone, _at_the_mark])
+@pytest.mark.parametrize("mutation", [views_twice, _no_tombstone, _at_the_mark])
 def test_an_easy_mistake_is_caught(mutation: Mutation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     streams = [rows(33), rows(34)]
     found = joined(streams, on_k, WITHIN)

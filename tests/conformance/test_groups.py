@@ -304,7 +304,8 @@ def test_views_travel_and_not_pairs(tmp_path: Path) -> None:
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
 
-def _twice(patch: pytest.MonkeyPatch) -> None:
+def views_twice(patch: pytest.MonkeyPatch) -> None:
+    """A mutation: each view is given twice."""
     rest = views.Folding.rest
 
     def again(self: views.Folding) -> Any:
@@ -321,7 +322,7 @@ def _early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(step, "Ending", lambda windows, after, until: ending(windows, after, until + windows.size_us))
 
 
-@pytest.mark.parametrize("mutation", [_twice, _early])
+@pytest.mark.parametrize("mutation", [views_twice, _early])
 def test_a_view_that_is_added_twice_or_a_window_given_early_is_caught(
     mutation: Mutation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

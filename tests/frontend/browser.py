@@ -9,8 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
+from backend.catalog.database import Catalog
+from backend.catalog.ids import now_us
+from backend.catalog.models import Job, Report
 from backend.frontend import BUILT
 from tests.servers.process import ServerProcess, free_ports
 from tests.spark.command import JAVA_OPTIONS
@@ -46,6 +50,16 @@ def answers(port: int) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
+
+
+def report(folder: Path, job_id: str, body: dict[str, Any]) -> None:
+    """What a driver does that has just reported, in the catalog of the platform in this folder."""
+    catalog = Catalog(f"sqlite:///{folder / 'data' / 'catalog.db'}")
+    with catalog.begin() as session:
+        job = session.get_one(Job, job_id)
+        job.wanted = job.observed = "running"
+        session.add(Report(job_id=job_id, at_us=now_us(), span_s=1, generation=1, body=body))
+    catalog.close()
 
 
 def walk(script: str, browser: tuple[str, str], *arguments: str) -> dict[str, float]:

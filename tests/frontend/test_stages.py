@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from backend.catalog.database import Catalog
-from backend.catalog.ids import now_us
-from backend.catalog.models import Job, Report
 from streamjoin.client import Client
 
-from .browser import TEST_S_MAX, platform, walk
+from .browser import TEST_S_MAX, platform, report, walk
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 BIDS = {"source": "generator", "kind": "nexmark.bid", "time": "ts"}
@@ -36,10 +33,5 @@ def test_a_join_of_three_streams_is_drawn_as_a_tree(tmp_path: Path, browser: tup
             for name, kind in (("auctions", "nexmark.auction"), ("people", "nexmark.person")):
                 client.streams.create(name, {**BIDS, "kind": kind})
             job = client.jobs.create("sellers", QUERY)
-        catalog = Catalog(f"sqlite:///{tmp_path / 'data' / 'catalog.db'}")
-        with catalog.begin() as session:  # as a driver that has just reported
-            session.get_one(Job, job["id"]).wanted = "running"
-            session.get_one(Job, job["id"]).observed = "running"
-            session.add(Report(job_id=job["id"], at_us=now_us(), span_s=1, generation=1, body=BODY))
-        catalog.close()
+        report(tmp_path, job["id"], BODY)
         walk("stages", browser, address, job["id"], str(tmp_path / "pictures"))

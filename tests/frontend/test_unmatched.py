@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from backend.catalog.database import Catalog
-from backend.catalog.ids import now_us
-from backend.catalog.models import Job, Report
 from streamjoin.client import Client
 
-from .browser import TEST_S_MAX, platform, walk
+from .browser import TEST_S_MAX, platform, report, walk
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 ORDERS = "ts,id,item\n2026-01-01T12:00:00Z,1,tea\n2026-01-01T12:00:01Z,2,cup\n2026-01-01T12:00:02Z,3,pot\n"
@@ -33,10 +30,5 @@ def test_orders_without_a_payment(tmp_path: Path, browser: tuple[str, str]) -> N
                 path = client.uploads.add(f"{name}.csv", text.encode())["path"]
                 client.streams.create(name, {"source": "csv", "path": path, "time": "ts"})
             job = client.jobs.create("unpaid", QUERY)
-        catalog = Catalog(f"sqlite:///{tmp_path / 'data' / 'catalog.db'}")
-        with catalog.begin() as session:  # as a driver that has just reported
-            session.get_one(Job, job["id"]).wanted = "running"
-            session.get_one(Job, job["id"]).observed = "running"
-            session.add(Report(job_id=job["id"], at_us=now_us(), span_s=1, generation=1, body=BODY))
-        catalog.close()
+        report(tmp_path, job["id"], BODY)
         walk("unmatched", browser, address, job["id"], str(tmp_path / "pictures"))
