@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
@@ -182,16 +181,8 @@ def table(postgres: PostgresServer) -> Callable[[], dict[str, Any]]:
 
     def make() -> dict[str, Any]:
         name = f"t_{os.urandom(6).hex()}"
-        hba = postgres.data / "pg_hba.conf"
-        hba.write_text(f"host all {name} 127.0.0.1/32 scram-sha-256\n{hba.read_text()}")
-        with psycopg.connect(postgres.url.replace("+psycopg", ""), autocommit=True) as connection:
-            connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{CANARY}'".encode())
-            connection.execute(
-                f"CREATE TABLE {name} AS SELECT g::bigint AS k, 'x' AS said FROM generate_series(1, 9) g".encode()
-            )
-            connection.execute(f"GRANT SELECT ON {name} TO {name}".encode())
-            connection.execute(b"SELECT pg_reload_conf()")
-        return {"source": "sql", "url": f"postgresql://{name}@127.0.0.1:{postgres.port}/postgres", "table": name}
+        url = postgres.guard(name, CANARY, query="SELECT g::bigint AS k, 'x' AS said FROM generate_series(1, 9) g")
+        return {"source": "sql", "url": url, "table": name}
 
     return make
 

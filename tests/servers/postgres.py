@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 import psutil
+import psycopg
 
 from .maven import ServerUnavailable
 from .process import ServerFailed, ServerProcess, free_ports
@@ -84,6 +85,18 @@ class PostgresServer:
         if run.returncode:
             raise ServerFailed(f"PostgreSQL made no database {name}: {run.stderr}")
         return self.url_of(name)
+
+    def guard(self, role: str, password: str, *, query: str) -> str:
+        """A table that a role must give its password for, both of this name; returns their URL without it."""
+        rules = self.data / "pg_hba.conf"
+        rules.write_text(f"host all {role} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
+        with psycopg.connect(self.url.replace("+psycopg", ""), autocommit=True) as connection:
+            for command in (
+                f"CREATE ROLE {role} LOGIN PASSWORD '{password}'", f"CREATE TABLE {role} AS {query}",
+                f"GRANT SELECT ON {role} TO {role}", "SELECT pg_reload_conf()",
+            ):  # fmt: skip
+                connection.execute(command.encode())
+        return f"postgresql://{role}@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
         """Begin to run, on the data that is there, and wait until it takes connections."""

@@ -40,7 +40,7 @@ def streams(seconds: float) -> dict[str, Any]:
 
 def expected(given: Mapping[str, Any]) -> Counter[tuple[int, int, int]]:
     """What the join of such streams is, by another database."""
-    return _asked(
+    return by_duckdb(
         given,
         "SELECT auction.id, bid.price, bid.bidder FROM auction, bid WHERE auction.id = bid.auction "
         f"AND abs(epoch_us(auction.ts) - epoch_us(bid.ts)) <= {WINDOW_S * 1_000_000}",
@@ -50,14 +50,15 @@ def expected(given: Mapping[str, Any]) -> Counter[tuple[int, int, int]]:
 def expected_of_three(given: Mapping[str, Any]) -> Counter[tuple[int, int, int]]:
     """The same, of those bids alone whose bidder is among the persons, all three within the window."""
     times = "epoch_us(auction.ts), epoch_us(bid.ts), epoch_us(person.ts)"
-    return _asked(
+    return by_duckdb(
         given,
         "SELECT auction.id, bid.price, bid.bidder FROM auction, bid, person WHERE auction.id = bid.auction "
         f"AND bid.bidder = person.id AND greatest({times}) - least({times}) <= {WINDOW_S * 1_000_000}",
     )
 
 
-def _asked(given: Mapping[str, Any], query: str) -> Counter[tuple[int, int, int]]:
+def by_duckdb(given: Mapping[str, Any], query: str) -> Counter[Any]:
+    """The rows of a query over such streams, by another database."""
     tables = {
         name: generator(entry["kind"]).rows(0, entry["rows"], seed=1, rate=float(RATE)) for name, entry in given.items()
     }

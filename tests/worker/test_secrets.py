@@ -9,19 +9,25 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from backend.auth.secrets import seal
 from backend.catalog.database import Catalog
+from backend.catalog.jobspec import JobSpec
+from backend.catalog.models import Relation
 from backend.settings import SECRETS, Settings, forget_secrets, without_secrets
 from streamjoin.errors import InputError
 from streamjoin.spark.java import find_java
+from tests.servers.postgres import PostgresServer
 from tests.servers.process import comes_true
 from tests.spark.command import JAVA_OPTIONS
 from worker import launch, processes
 from worker.platform import needs
 from worker.queues import host_name
 
-from .jobs import add_job, streams
+from .jobs import add_job, by_duckdb, job_of, results, streams
 from .platform import Workers, workers
 
+PASSWORD = "canary :/@%#?&=é 1"
+ODD_MAX = 4001
 CANARIES = {name: f"canary-of-{name.replace('_', '-')}" for name in ("admin_password", "secret_key")}
 
 
@@ -81,6 +87,32 @@ def test_attack_java_and_python_workers_have_no_secret_to_tell(platform: Workers
     told = {pid: environment_of(pid) for pid in processes.members(data, job)}
     assert CANARIES["secret_key"] in told[driver] and CANARIES["admin_password"] not in told[driver]
     assert [pid for pid, text in told.items() if pid != driver and "canary" in text] == []
+
+
+@pytest.mark.spark
+@pytest.mark.services
+@pytest.mark.slow
+def test_a_job_reads_a_table_behind_a_password_and_writes_that_down_nowhere(platform: Workers) -> None:
+    given = {"bid": streams(20)["bid"]}
+    want = by_duckdb(given, f"SELECT bidder FROM bid WHERE bidder % 2 = 1 AND bidder <= {ODD_MAX}")
+    assert want.total() > 100
+    with PostgresServer() as server:
+        url = server.guard("odd", PASSWORD, query=f"SELECT g::bigint AS k FROM generate_series(1, {ODD_MAX}, 2) g")
+        spec = {"source": "sql", "url": url, "table": "odd"}
+        sealed = seal(platform.settings, {"password": PASSWORD})
+        with platform.catalog.begin() as session:
+            session.add(Relation(id="rel_odd", name="odd", spec=spec, secrets=sealed))
+        query = "SELECT ONLINE bid.bidder AS bidder FROM bid JOIN odd ON bid.bidder = odd.k"
+        job = add_job(platform.catalog, wanted="running", streams=given, relations={"odd": spec},
+                      spec=JobSpec(query, run={"slots": 2, "until_end": True}))  # fmt: skip
+        assert launch.launch(platform.settings, platform.catalog, job, 1, host_name())
+        platform.wait_observed(job, "stopped", within_s=120)
+    seen = job_of(platform.catalog, job)
+    assert seen.reason == "reached the end"
+    assert results(platform.settings, seen) == want
+    assert comes_true(lambda: processes.members(platform.settings.data, job) == [], 30)
+    written = [path for path in platform.settings.data.rglob("*") if path.is_file()]
+    assert written and [path for path in written if PASSWORD.encode() in path.read_bytes()] == []
 
 
 def environment_of(pid: int) -> str:
