@@ -7,16 +7,21 @@ import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 
 pytest.importorskip("cassandra", reason="the driver for Cassandra is not installed")
 
+from cassandra import DriverException
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster as Driver
 from cassandra.cluster import NoHostAvailable
 from cassandra.concurrent import execute_concurrent_with_args
+from cassandra.connection import DefaultEndPoint
+from cassandra.policies import HostDistance, SimpleConvictionPolicy
+from cassandra.pool import Host
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.explain.preview import preview
@@ -58,21 +63,23 @@ def node() -> Iterator[CassandraNode]:
 @contextmanager
 def owner(node: CassandraNode) -> Iterator[Any]:
     """A session of the first user, who is made a moment after the node answers."""
-    driver = Driver(["127.0.0.1"], port=node.port, auth_provider=PlainTextAuthProvider("cassandra", "cassandra"))
     sessions: list[Any] = []
 
     def logged_in() -> bool:
+        # One that was refused is of no use any more.
+        driver = Driver(["127.0.0.1"], port=node.port, auth_provider=PlainTextAuthProvider("cassandra", "cassandra"))
         try:
             sessions.append(driver.connect())
-        except NoHostAvailable:
+        except (NoHostAvailable, DriverException):
+            driver.shutdown()
             return False
         return True
 
+    assert comes_true(logged_in, READY_S_MAX)
     try:
-        assert comes_true(logged_in, READY_S_MAX)
-        yield sessions[-1]
+        yield sessions[0]
     finally:
-        driver.shutdown()
+        sessions[0].cluster.shutdown()
 
 
 def run(node: CassandraNode, *statements: str) -> None:
@@ -156,6 +163,25 @@ def test_one_that_may_not_be_read_is_refused(node: CassandraNode) -> None:
 def test_a_cluster_that_is_not_there_is_given_up() -> None:
     with pytest.raises(InputError, match=r"Cassandra at 127\.0\.0\.1 cannot be read: no node of it answers"):
         columns_of(("127.0.0.1",), 1, None, None, "shop", "typed")
+
+
+def test_attack_a_cluster_that_names_other_nodes_sends_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def driver(hosts: list[str], **settings: Any) -> Any:
+        given.update(settings, hosts=hosts)
+        raise NoHostAvailable("nobody was asked", {})
+
+    monkeypatch.setattr("cassandra.cluster.Cluster", driver)
+    with pytest.raises(InputError, match="no node of it answers"):
+        columns_of(("127.0.0.1",), 9042, "reader", "canary", "shop", "typed")
+    (profile,) = given["execution_profiles"].values()
+    named, told = (
+        Host(DefaultEndPoint(address), SimpleConvictionPolicy, host_id=uuid4()) for address in ("127.0.0.1", "10.9.8.7")
+    )
+    assert given["hosts"] == ["127.0.0.1"]
+    assert profile.load_balancing_policy.distance(named) == HostDistance.LOCAL
+    assert profile.load_balancing_policy.distance(told) == HostDistance.IGNORED
 
 
 def test_a_join_file_names_it_and_a_stream_is_joined_with_it(node: CassandraNode) -> None:
