@@ -14,9 +14,9 @@ help:
 	@echo "make demo    two live streams, joined; make demo CHECK=1 ends by itself"
 	@echo "make frontend builds the dashboard, as make up does"
 	@echo "make test    all tests"
-	@echo "make check   format, lint, types, contracts, unit tests and an eighth of the conformance tests"
+	@echo "make check   format, lint, types, contracts, unit tests and the corpus of edges, in two minutes"
 	@echo "make check-frontend   lint, types, unit tests and build of the dashboard"
-	@echo "make soak    longer runs: more kills, loads and conditions than make test has; 100,000 random conditions"
+	@echo "make soak    hours, in parts of at most 20 minutes: thousands of kills and seeds, 100,000 conditions, a job under load"
 	@echo "make sbom    what the platform is made of, with hashes, in build/sbom.json"
 	@echo "make audit   known vulnerabilities of it; asks advisories on the network"
 	@echo "make bench   the benchmarks, with Spark's own join and Flink beside ours"
@@ -37,7 +37,7 @@ demo: setup
 # The stages are in tests/run.py; docs/testing.md says what each holds.
 test: setup frontend
 	@sh scripts/browser.sh
-	@$(BIN)/python -m tests.run
+	@$(BIN)/python -m tests.run $(STAGES)
 
 frontend: setup
 	@sh scripts/frontend.sh
@@ -58,9 +58,7 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 soak: setup
-	@$(BIN)/python -m tests.run soak
-	$(BIN)/python -m tests.conformance.stores.soak --kills 200 --store sqlite
-	$(BIN)/python -m tests.conformance.typed.soak --conditions 100000 --seed 0
+	@$(BIN)/python -m tests.soak
 
 sbom: setup
 	@$(BIN)/python -m scripts.sbom build/sbom.json

@@ -29,7 +29,10 @@ MEMORY_BYTES = 1 << 30
 REPLY_BYTES: Final = 32 << 20
 AT_ONCE: Final = 4
 OF_ONE: Final = 2
-"""Looks for one user at once; others wait meanwhile for at most as long as a look may take."""
+"""Looks for one user at once; others wait meanwhile for at most as long as two may take."""
+WAIT: Final = 16
+WAIT_OF_ONE: Final = 8
+"""So many may wait for their turn, as each holds a thread of the API meanwhile; more than a page asks for at once."""
 _SPARE_S: Final = 5.0
 """How much later than the kernel we give up ourselves."""
 _START_S: Final = 120.0
@@ -53,6 +56,7 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
     """
     if _is_apart:
         return look(*given, **named)
+    make_ready()
     with _turn(who):
         ours, theirs = _forks().Pipe(duplex=False)
         process = _forks().Process(target=_work, args=(theirs, SECONDS, MEMORY_BYTES, look, given, named), daemon=True)
@@ -145,6 +149,30 @@ def _forks() -> Any:
     return context
 
 
+_ready = threading.Event()
+_first = threading.Lock()
+
+
+def make_ready() -> None:
+    """Wait until the process that looks are forked from has loaded everything, and start it where nobody did.
+
+    On a busy machine this takes longer than whoever waits for a turn has: nobody holds one meanwhile.
+    """
+    if _ready.is_set():
+        return
+    with _first:
+        if not _ready.is_set():
+            first = _forks().Process(target=_is_there, daemon=True)
+            first.start()  # which waits until it is forked
+            first.join()
+            first.close()
+            _ready.set()
+
+
+def _is_there() -> None:
+    """In the first process: nothing."""
+
+
 _is_apart = False
 
 
@@ -155,19 +183,25 @@ def is_apart() -> bool:
 
 _free = threading.Condition()
 _looking: Counter[str | None] = Counter()
+_waiting: Counter[str | None] = Counter()
 
 
 @contextmanager
 def _turn(who: str | None) -> Iterator[None]:
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + 2 * SECONDS
     with _free:
-        while _looking.total() >= AT_ONCE or _looking[who] >= OF_ONE:
-            if not _free.wait(until - time.monotonic()):
-                raise Problem(
-                    "rate_limited.too_many_looks", f"{OF_ONE} looks of yours, or {AT_ONCE} of all users, at files and "
-                    "databases are being worked on, which is the limit; ask again in a moment",
-                    params={"limit": OF_ONE}, headers={"Retry-After": "5"},
-                )  # fmt: skip
+        _waiting[who] += 1
+        try:
+            while _looking.total() >= AT_ONCE or _looking[who] >= OF_ONE:
+                too_many = _waiting.total() > WAIT or _waiting[who] > WAIT_OF_ONE
+                if too_many or not _free.wait(until - time.monotonic()):
+                    raise Problem(
+                        "rate_limited.too_many_looks", f"{OF_ONE} looks of yours, or {AT_ONCE} of all users, at files "
+                        "and databases are being worked on, which is the limit; ask again in a moment",
+                        params={"limit": OF_ONE}, headers={"Retry-After": "5"},
+                    )  # fmt: skip
+        finally:
+            _waiting[who] -= 1
         _looking[who] += 1
     try:
         yield

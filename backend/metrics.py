@@ -19,6 +19,12 @@ FRESH_US: Final = 60 * 1_000_000
 
 Value = Callable[[dict[str, Any]], Any]
 
+
+def _traffic(what: str) -> Value:
+    """A count of a state that is in a store; other jobs have none."""
+    return lambda body: body["totals"].get("state_traffic", {}).get(what)
+
+
 COUNTERS: Final[tuple[tuple[str, str, Value], ...]] = (
     ("streamjoin_batches", "Batches committed by the running generation.", lambda body: body["totals"]["batches"]),
     ("streamjoin_tuples", "Tuples joined by the running generation.", lambda body: body["totals"]["tuples"]),
@@ -28,8 +34,31 @@ COUNTERS: Final[tuple[tuple[str, str, Value], ...]] = (
         "Comparisons of the running generation; results by comparisons are rho.",
         lambda body: body["totals"]["comparisons"],
     ),
-)
+    ("streamjoin_state_put_bytes", "Bytes of state that the running generation wrote to its store.",
+     _traffic("put_bytes")),
+    ("streamjoin_state_fetched_bytes", "Bytes of state that it fetched from there.", _traffic("fetched_bytes")),
+    ("streamjoin_state_cache_served", "Openings of segments that caches of machines had.", _traffic("served")),
+    ("streamjoin_state_cache_missed", "Openings of segments that had to be fetched.", _traffic("fetched")),
+    ("streamjoin_state_retries", "How often the store was asked again: it failed, or gave something damaged.",
+     _traffic("retries")),
+)  # fmt: skip
 """Name, help, and where it is in a report."""
+
+
+def _units(body: dict[str, Any], which: str) -> int | None:
+    stages = body.get("adaptive")
+    return sum(sum(stage[which].values()) for stage in stages) if stages else None
+
+
+def _reading(what: str, where: str = "") -> Value:
+    """A figure of joins with relations, which other jobs have not."""
+
+    def value(body: dict[str, Any]) -> float | None:
+        found = body.get("reading") or {}
+        return ((found.get(where) or {}) if where else found).get(what)
+
+    return value
+
 
 GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
     ("streamjoin_tuples_per_second", "Tuples a second, over the last report.", lambda body: body["tuples_per_second"]),
@@ -46,8 +75,26 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
      lambda body: body.get("unmatched_rows")),
     ("streamjoin_late_after_final", "Pairs that were none, as a row had left as unmatched, in the last report.",
      lambda body: body.get("late_after_final")),
+    ("streamjoin_units", "Units that store, of joins whose units come and go.",
+     lambda body: _units(body, "units")),
+    ("streamjoin_units_draining", "Units of them that store nothing new and leave once they are empty.",
+     lambda body: _units(body, "draining")),
+    ("streamjoin_units_load", "Of these joins, the largest share of its capacity that a subgroup stored when asked.",
+     lambda body: max((load for stage in body.get("adaptive", ()) for load in stage["loads"].values()), default=None)),
     ("streamjoin_dead_letters", "Records that could not be joined, in the last report.",
      lambda body: sum(body["dead_letters"].values())),
+    ("streamjoin_reading_tuples_per_second", "Tuples that units of a join with a relation joined in a second of work.",
+     _reading("rate_per_s")),
+    ("streamjoin_reading_predicted_tuples_per_second", "The same as predicted before the start, with a full memory.",
+     _reading("rate_per_s", "predicted")),
+    ("streamjoin_reading_rows_per_tuple", "Rows of a relation read for each tuple, where it is read part by part.",
+     _reading("rows_read_per_tuple")),
+    ("streamjoin_reading_cached_share", "The share of tuples that were joined from the cache.",
+     _reading("cached_share")),
+    ("streamjoin_reading_memory_bytes", "What units have in memory of a relation and of tuples that wait.",
+     _reading("memory_bytes", "holding")),
+    ("streamjoin_reading_memory_allowed_bytes", "What operator.memory lets them have.",
+     _reading("memory_bytes_allowed", "holding")),
     ("streamjoin_dropped_reports", "Reports that could not be written before the last one.",
      lambda body: body["dropped_reports"]),
     ("streamjoin_lag_seconds", "From the newest event time to its commit; the largest of all streams.",
@@ -55,6 +102,12 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
 )  # fmt: skip
 
 
+REFRESHED: Final = (
+    ("streamjoin_relation_refreshes", "New versions of a relation since its job's checkpoint began.", "refreshes"),
+    ("streamjoin_relation_refresh_failures", "Looks at a relation that failed; the job keeps the version it has.",
+     "refresh_failures"),
+)  # fmt: skip
+"""Name, help, and where it is in what a report tells of a relation."""
 FOLLOWED: Final = (
     (GaugeMetricFamily, "streamjoin_subscribers", "Clients of this API process that follow the job.", "followers"),
     (CounterMetricFamily, "streamjoin_subscriber_dropped_snapshots", "Snapshots dropped for slow clients.",
@@ -102,6 +155,7 @@ class _Jobs:
                     if (value := value_of(report.body)) is not None:
                         family.add_metric([jobs[report.job_id].name], float(value))
                 yield family
+        yield from _refreshes(jobs, fresh)
         for kind, name, text, what in FOLLOWED:
             family = kind(name, text, labels=["job"])
             for feed in self.hub["jobs"]:
@@ -112,6 +166,18 @@ class _Jobs:
                                 self.hub["sockets"])  # fmt: skip
         yield GaugeMetricFamily("streamjoin_subscriber_held_bytes", "Bytes of encoded snapshots that clients wait for.",
                                 self.hub["held_bytes"])  # fmt: skip
+
+
+def _refreshes(jobs: Mapping[str, Job], fresh: Iterable[Report]) -> Iterable[Metric]:
+    """How often each relation of a job was read anew, or could not be."""
+    reports = list(fresh)
+    for name, text, what in REFRESHED:
+        family: Any = CounterMetricFamily(name, text, labels=["job", "relation"])
+        for report in reports:
+            for relation, known in (report.body.get("relations") or {}).items():
+                if known.get(what) is not None:
+                    family.add_metric([jobs[report.job_id].name, relation], known[what])
+        yield family
 
 
 def exposition(catalog: Catalog, version: str, hub: Mapping[str, Any]) -> bytes:

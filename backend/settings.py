@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamjoin.errors import InputError
+from streamjoin.settings.mistakes import first_error
+from streamjoin.spec.cluster import LOCAL, ClusterFile, check_cluster, parse_host, parse_master
+from streamjoin.spec.text import read_yaml
 
 SECRETS: Final = (
     "admin_password", "secret_key", "former_secret_key", "cassandra_password", "catalog_url", "redis_url",
+    "spark_settings", "state",
 )  # fmt: skip
 """Settings that are secrets, or addresses with one in it."""
 
@@ -43,6 +48,14 @@ class Settings(BaseSettings):
         trusted_proxies: addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
         events_days, audit_days: how long it is kept what jobs did by themselves, and what people did or were refused.
         allowed_hosts: hosts that connectors may reach; "*" for any.
+        spark_master: the cluster where tasks of jobs run, such as spark://host:7077; this machine unless set.
+        spark_executors: as `run.executors` of a join file, such as {min: 2, max: 20, cores: 4, memory: 4g}.
+        spark_driver_host: what executors call back; found out unless set.
+        spark_settings: as `run.spark` of a join file, for a cluster, such as {spark.pyspark.python: /opt/bin/python}.
+        spark_shared: the data folder and those in allowed_paths are mounted at the same path on all of its machines.
+        state: the URI of a place in an object store, where jobs keep their states, for workers on several machines;
+            jobs' own folders unless set.
+        worker_name: what this machine is called among those with workers; its host name unless set.
         result_store: where results of jobs are kept; `auto` takes Cassandra for equalities and HBase for ranges.
         warm_drivers: so many drivers wait for jobs with the memory and slots that are set here; 0 for none.
         lease_s: so long a driver may work without having renewed its lease.
@@ -58,8 +71,8 @@ class Settings(BaseSettings):
     port: int = Field(default=8000, ge=1, le=65_535)
     root_path: str = ""
     api_processes: int = Field(default=1, ge=1, le=64)
-    catalog_url: str | None = None
-    redis_url: str = "redis://127.0.0.1:6379/0"
+    catalog_url: str | None = Field(default=None, repr=False)
+    redis_url: str = Field(default="redis://127.0.0.1:6379/0", repr=False)
     auth: Literal["on", "off"] = "on"
     admin_password: SecretStr | None = None
     secret_key: SecretStr | None = None
@@ -69,6 +82,8 @@ class Settings(BaseSettings):
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ("127.0.0.1", "localhost")
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = ()
+    state: str | None = Field(default=None, repr=False)
+    worker_name: str | None = Field(default=None, pattern=r"^[\w.-]{1,200}$")
     result_store: Literal["sqlite", "cassandra", "hbase", "auto"] = "sqlite"
     cassandra_hosts: Annotated[tuple[str, ...], NoDecode] = ()
     cassandra_port: int = 9042
@@ -78,6 +93,10 @@ class Settings(BaseSettings):
     hbase_host: str | None = None
     hbase_port: int = 9090
     spark_master: str | None = None
+    spark_executors: str | None = None
+    spark_driver_host: str | None = None
+    spark_settings: SecretStr | None = None
+    spark_shared: bool = False
     spark_jars: str | None = None
     job_slots: int = Field(default=2, ge=1, le=1024)
     starts_max: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
@@ -137,8 +156,44 @@ class Settings(BaseSettings):
                 raise ValueError(f"{proxy[:50]} is no address and no network; write 10.0.0.5 or 10.0.0.0/24") from None
         return proxies
 
+    @field_validator("spark_master")
+    @classmethod
+    def _is_a_master(cls, master: str | None) -> str | None:
+        return parse_master(master) if master else None
+
+    @field_validator("spark_driver_host")
+    @classmethod
+    def _is_a_host(cls, host: str | None) -> str | None:
+        return parse_host(host) if host else None
+
+    @field_validator("spark_executors")
+    @classmethod
+    def _are_executors(cls, text: str | None) -> str | None:
+        return text if text and fields_of("executors", text) else None
+
+    @field_validator("spark_settings")
+    @classmethod
+    def _are_settings_of_spark(cls, text: SecretStr | None) -> SecretStr | None:
+        return text if text and fields_of("spark", text.get_secret_value()) else None
+
     @model_validator(mode="after")
     def _check(self) -> Self:
+        for name in ("executors", "driver_host", "settings"):
+            if getattr(self, f"spark_{name}") and not self.is_on_cluster:
+                raise ValueError(
+                    f"STREAMJOIN_SPARK_{name.upper()} is for a cluster; set STREAMJOIN_SPARK_MASTER, or leave it out"
+                )
+        try:
+            check_cluster(ClusterFile.model_validate(cluster_of(self)))
+        except InputError as wrong:
+            raise ValueError(f"the cluster of jobs is wrong: {wrong}") from None
+        if self.is_on_cluster and not self.spark_shared:
+            raise ValueError(
+                f"on {self.spark_master} executors need the data folder, where state and uploads are; mount it at the "
+                "same path on all machines of the cluster and set STREAMJOIN_SPARK_SHARED=true"
+            )
+        if self.state is not None:
+            self._check_state(self.state)
         if self.auth == "off" and not is_loopback(self.host):
             raise ValueError(f"auth is off and the API would listen on {self.host}; set STREAMJOIN_AUTH=on")
         if self.result_store in ("cassandra", "auto") and not self.cassandra_hosts:
@@ -146,6 +201,29 @@ class Settings(BaseSettings):
         if self.result_store in ("hbase", "auto") and self.hbase_host is None:
             raise ValueError(f"result_store {self.result_store} needs STREAMJOIN_HBASE_HOST")
         return self
+
+    def _check_state(self, state: str) -> None:
+        if "://" not in state or state.startswith("file:"):
+            shown = state.partition("?")[0].rpartition("@")[2]  # a key may stand before it, and options behind it
+            raise ValueError(
+                f"STREAMJOIN_STATE is {shown}, and a place in an object store is a URI such as s3://bucket/streamjoin; "
+                "leave it out to keep states in the data folder"
+            )
+        if self.result_store == "sqlite":
+            raise ValueError(
+                "with STREAMJOIN_STATE a job may go on on another machine, which has not the files of SQLite; set "
+                "STREAMJOIN_RESULT_STORE to cassandra, hbase or auto"
+            )
+        if self.is_on_cluster:
+            raise ValueError(
+                "STREAMJOIN_STATE is for jobs whose tasks run beside their drivers, and STREAMJOIN_SPARK_MASTER names "
+                "a cluster; leave one of them out"
+            )
+
+    @property
+    def is_on_cluster(self) -> bool:
+        """Whether tasks of jobs run elsewhere than in their drivers."""
+        return self.spark_master not in (None, LOCAL)
 
     @property
     def catalog(self) -> str:
@@ -159,6 +237,19 @@ class Settings(BaseSettings):
     def checkpoint_folder(self, job_id: str, incarnation: int) -> Path:
         """Where a job keeps its state, its logs of Spark and rejected rows; another each time it starts anew."""
         return self.job_folder(job_id) / f"checkpoint-{incarnation}"
+
+    def state_place(self, job_id: str, incarnation: int | None = None) -> str | None:
+        """Where in the store a job's state is, of all its incarnations or of one; None where it is in its folder."""
+        if self.state is None:
+            return None
+        place, mark, options = self.state.partition("?")
+        below = job_id if incarnation is None else f"{job_id}/{incarnation}"
+        return f"{place.rstrip('/')}/{below}{mark}{options}"
+
+    @property
+    def machine(self) -> str:
+        """What this machine is called where it takes jobs."""
+        return self.worker_name or socket.gethostname()
 
     def environment(self) -> dict[str, str]:
         """These settings as environment variables, for a process that is started."""
@@ -192,6 +283,38 @@ def forget_secrets() -> dict[str, str]:
     return forgotten
 
 
+def fields_of(section: str, text: str) -> dict[str, Any]:
+    """What a setting says of a section of `run`, as a join file has it.
+
+    Raises:
+        ValueError: it is wrong; the message names the field.
+    """
+    try:
+        found = read_yaml(text)
+        if not isinstance(found, dict):
+            raise ValueError(f"is not a mapping, as run.{section} of a join file is")
+        ClusterFile.model_validate({section: found})
+        return found
+    except ValidationError as wrong:
+        raise ValueError(str(first_error(wrong, ClusterFile))) from None
+    except InputError as wrong:
+        raise ValueError(str(wrong)) from None
+
+
+def cluster_of(settings: Settings) -> dict[str, Any]:
+    """What these settings say of the section `run` of a job's join file: where its tasks run."""
+    if not settings.is_on_cluster:
+        return {}
+    found = {
+        "master": settings.spark_master,
+        "shared": settings.spark_shared,
+        "driver_host": settings.spark_driver_host,
+        "executors": settings.spark_executors and fields_of("executors", settings.spark_executors),
+        "spark": settings.spark_settings and fields_of("spark", settings.spark_settings.get_secret_value()),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def is_given(name: str) -> bool:
     """Whether the environment has a setting, or a file with it."""
     variable = f"STREAMJOIN_{name.upper()}"
@@ -212,8 +335,6 @@ def read_settings(**overrides: Any) -> Settings:
     Raises:
         InputError: one is wrong; the message names it.
     """
-    from pydantic import ValidationError
-
     try:
         return Settings(**overrides)
     except ValidationError as wrong:

@@ -72,6 +72,7 @@ SUBCODES: Final = {
     "too_many_jobs": "there are as many jobs as may be",
     "too_many_keys": "the user has as many keys as may be",
     "too_many_logins": "too many attempts to log in",
+    "too_much_held": "the groups of open answers hold as much memory as they may",
     "too_many_looks": "the actor looks at as many files and databases as may be; `limit` at once",
     "too_many_passwords": "as many passwords are being checked as may be",
     "too_many_previews": "as many previews are being made as may be",

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from benchmarks import provenance
 from benchmarks.scale import ROOT
 
 DOCS = ROOT / "docs" / "evaluation"
+DIGITS = 5
 _TOYS = ROOT / "benchmarks" / "out" / "quick" / "evaluation"
 
 
@@ -32,3 +38,40 @@ def asked(prog: str, doc: str | None, page_says: str) -> tuple[argparse.Argument
 def is_real(docs: Path) -> bool:
     """Whether pages go where readers find them."""
     return docs.resolve() == DOCS
+
+
+def simulated(
+    prog: str, doc: str | None, name: str, simulate: Callable[[bool], dict[str, Any]]
+) -> tuple[dict[str, Any], Path]:
+    """The figures of a page that is simulated, and the folder of the page.
+
+    With `--page` they are those that are there. Else they are made and written, and where readers find them only of
+    code that is all committed.
+
+    Args:
+        name: of their file.
+        simulate: whether sizes are toys -> the figures.
+    """
+    parser, arguments = asked(prog, doc, "simulate nothing")
+    docs = arguments.docs
+    if not arguments.page:
+        if is_real(docs):
+            try:
+                provenance.require_clean()
+            except provenance.DirtyError as refused:
+                parser.exit(1, f"nothing was simulated: {refused}, or do it for yourself with --docs FOLDER\n")
+        begun, commit = datetime.now(UTC).isoformat(timespec="seconds"), provenance.commit()
+        results = rounded(simulate(arguments.quick))
+        if provenance.commit() != commit:
+            parser.exit(1, "nothing was written: the code was changed meanwhile\n")
+        (docs / name).write_text(json.dumps({"begun": begun, "commit": commit, **results}, indent=1) + "\n")
+    return json.loads((docs / name).read_text()), docs
+
+
+def rounded(value: Any) -> Any:
+    """Floats with as many digits as anybody reads."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

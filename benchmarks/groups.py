@@ -137,10 +137,11 @@ def join_file(folder: Path, way: str, *, is_kept: bool = False) -> Path:
 
 def is_right(folder: Path, here: Path) -> bool:
     """Whether the groups are those of DuckDB; sums of floats within 1e-9 of each other."""
-    mine = duckdb.execute(
+    asked = duckdb.connect()
+    mine = asked.execute(
         f"SELECT g, epoch_us(since), n, total, mean, top FROM '{here}/groups/*.parquet' ORDER BY 1, 2"
     ).fetchall()
-    theirs = duckdb.execute(
+    theirs = asked.execute(
         f"SELECT a.g, greatest(epoch_us(a.ts), epoch_us(b.ts)) // {SPAN_US} * {SPAN_US}, count(*), sum(b.x), avg(b.f), "
         f"max(b.f) FROM '{folder}/a/*.parquet' a JOIN '{folder}/b/*.parquet' b ON a.k = b.k "
         f"AND abs(epoch_us(a.ts) - epoch_us(b.ts)) <= {SPAN_US} GROUP BY 1, 2 ORDER BY 1, 2"

@@ -1,24 +1,22 @@
 """Figures 4 to 6 of SSBJ's evaluation, scaled down and simulated with a disk, beside what the cost model says.
 
-python -m benchmarks.semistream             docs/evaluation/: ssbj.json and ssbj.md; a few minutes
+python -m benchmarks.semistream             docs/evaluation/: ssbj.json, ssbj.md and pictures; minutes
 python -m benchmarks.semistream --quick     toy sizes into benchmarks/out/quick/evaluation/, in seconds
-python -m benchmarks.semistream --page      the page anew, from the figures that are there
+python -m benchmarks.semistream --page      page and pictures anew, from the figures that are there
 
 All times are of a virtual clock, so what else the machine does changes no figure.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
-from benchmarks import evaluation, provenance
-from benchmarks.curves.__main__ import rounded
+from benchmarks import evaluation
 from benchmarks.semistream_page import page
 from simulate.ssbj.beside import Case
+from simulate.ssbj.data import OTHER_WEATHER, SYNTHETIC, TPC_H, WEATHER, Data
 from streamjoin.operators.ssbj.moving import Rule
 
 FIGURES, PAGE = "ssbj.json", "ssbj.md"
@@ -42,9 +40,9 @@ class Figure:
     cases: tuple[tuple[str, Case], ...]
 
 
-def of_memory(rows: int, skew: float, memory: float) -> Case:
+def of_memory(rows: int, skew: float, memory: float, data: Data = SYNTHETIC) -> Case:
     """A setting with memory given, a tenth of it for the buffer."""
-    return Case(rows, skew, memory, round(BUFFER_SHARE / memory), Rule())
+    return Case(rows, skew, memory, round(BUFFER_SHARE / memory), Rule(), data=data)
 
 
 def figures(rows: int) -> tuple[Figure, ...]:
@@ -55,6 +53,12 @@ def figures(rows: int) -> tuple[Figure, ...]:
     # Of toy relations, a part of the least memory has no room for a tuple a step.
     shares, skews = SHARES if rows >= ROWS else SHARES[1:], (0.0, 0.25, 0.5, 0.75, 1.0)
     by_memory = tuple((f"{share:.0%}", of_memory(rows, 1.0, share)) for share in shares)
+
+    def of_data(name: str, data: Data, skew: float) -> Figure:
+        enough = shares if rows >= ROWS else SHARES[2:]  # their tuples are larger
+        cases = tuple((f"{share:.0%}", of_memory(rows, skew, share, data)) for share in enough)
+        return Figure(name, "memory as a share of R", "rate", cases)
+
     by_skew = tuple((f"{skew:g}", replace(base, skew=skew)) for skew in skews)
     sizes = [small * times for times in (1, 2, 3, 4)]
     rates = (5_000.0, 10_000.0, 20_000.0, 30_000.0)
@@ -71,6 +75,10 @@ def figures(rows: int) -> tuple[Figure, ...]:
         Figure("5(b)", "rows of R", "rate",
                tuple((f"{size:,}", of_memory(size, 1.0, fixed / size)) for size in (*sizes, rows))),
         Figure("5(c)", "skew", "rate", by_skew),
+        of_data("5(d)", TPC_H, 0.0),
+        of_data("5(d), Zipf", TPC_H, 1.0),
+        of_data("5(e)", WEATHER, 0.0),
+        of_data("5(e), apart", OTHER_WEATHER, 0.0),
         Figure("5(f)", "memory as a share of R", "share", by_memory),
         Figure("6(a)", "s_f", "rate", tuple(
             (f"{factor:g}", replace(of_memory(small, 1.0, 0.1), rule=Rule(switching_factor=factor)))
@@ -115,22 +123,14 @@ def run(rows: int, show: Callable[[str], None]) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser, arguments = evaluation.asked("python -m benchmarks.semistream", __doc__, "simulate nothing")
-    docs = arguments.docs
-    if not arguments.page:
-        if evaluation.is_real(docs):
-            try:
-                provenance.require_clean()
-            except provenance.DirtyError as refused:
-                parser.exit(1, f"nothing was simulated: {refused}, or do it for yourself with --docs FOLDER\n")
-        begun, commit = datetime.now(UTC).isoformat(timespec="seconds"), provenance.commit()
-        results = rounded(
-            run(QUICK_ROWS if arguments.quick else ROWS, lambda name: print(f"figure {name}", flush=True))
-        )
-        if provenance.commit() != commit:
-            parser.exit(1, "nothing was written: the code was changed meanwhile\n")
-        (docs / FIGURES).write_text(json.dumps({"begun": begun, "commit": commit, **results}, indent=1) + "\n")
-    (docs / PAGE).write_text(page(json.loads((docs / FIGURES).read_text())))
+    def simulate(quick: bool) -> dict[str, Any]:
+        return run(QUICK_ROWS if quick else ROWS, lambda name: print(f"figure {name}", flush=True))
+
+    found, docs = evaluation.simulated("python -m benchmarks.semistream", __doc__, FIGURES, simulate)
+    from benchmarks.semistream_plots import draw  # It takes a while to import, and figures alone do without.
+
+    draw(found, docs)
+    (docs / PAGE).write_text(page(found))
     return 0
 
 

@@ -64,7 +64,7 @@ def run(scale: Scale) -> dict[str, Any]:
     rows_a_batch = scale.pick(500_000, 5_000)
     found: dict[str, Any] = {}
     for name, batches in (("sqlite", 200), ("cassandra", 200), ("hbase", 40)):
-        with _server(name, work) as spec:
+        with server(name, work) as spec:
             if spec is None:
                 found[name] = {"skipped": "its server's jars cannot be had"}
                 continue
@@ -79,7 +79,8 @@ def run(scale: Scale) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _server(name: str, work: Path) -> Iterator[StoreSpec | None]:
+def server(name: str, work: Path) -> Iterator[StoreSpec | None]:
+    """A store to measure, on a server of its own where it needs one; None if that cannot be had."""
     if name == "sqlite":
         yield StoreSpec("sqlite", (("path", str(work / "results.db")),))
         return

@@ -158,7 +158,7 @@ def join_file(
 
 def rows_of(folder: Path) -> list[tuple[int, int, int]]:
     """The results in a folder, in order."""
-    return duckdb.execute(f"SELECT a, b, c FROM '{folder}/*.parquet' ORDER BY ALL").fetchall()
+    return duckdb.connect().execute(f"SELECT a, b, c FROM '{folder}/*.parquet' ORDER BY ALL").fetchall()
 
 
 def write(folder: Path, size: Size, seed: int) -> None:

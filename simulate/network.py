@@ -176,6 +176,13 @@ class Network:
         self._actors[actor.name] = actor
         self._down.discard(actor.name)
 
+    def play(self, *actors: Actor) -> None:
+        """Let actors take part, wake the last of them, and run until nothing can happen any more."""
+        for actor in actors:
+            self.add(actor)
+        self.wake_at(actors[-1].name, 0)
+        self.run()
+
     def actor(self, name: str) -> Actor:
         """For the test that looks on; actors do not use it."""
         return self._actors[name]

@@ -22,12 +22,16 @@ NAMES = (
     "rejected.before_head",
     "rejected.after_head",
     "state.before_collect",
+    "generation.before_owner",
+    "generation.after_owner",
+    "generation.after_put",
     "relation.before_version",
     "relation.after_version",
     "store.after_blocks",
     "ledger.before_records",
     "ledger.before_head",
     "ledger.after_head",
+    "ledger.after_base",
     "ledger.mid_expire",
 )
 

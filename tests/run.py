@@ -1,7 +1,7 @@
 """Runs the tests stage by stage and tells how far it is: `python -m tests.run`, or with the names of some stages.
 
-`make test` is all of them, `make check` the first, and `make soak` has one of its own. The first stage that fails ends
-the run. What each stage holds is in `docs/testing.md`.
+`make test` is all of them, and `make check` the first. The first stage that fails ends the run. What each stage holds
+is in `docs/testing.md`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ TWO = ("-n", "2")
 # Tests that wait for servers leave the cores to others. Each process may have a Spark and two servers: 3 GiB.
 MANY = ("-n", "4" if psutil.virtual_memory().total > 12 << 30 else "2")
 ANYWHERE = "slow and not spark and not services"
+QUICK = "not spark and not services and not slow"
+CHECKED = ("tests/unit", "tests/client", "tests/frontend", "tests/conformance/typed/test_edges.py")
+"""What `make check` has two minutes for, with lint and types."""
 MEASURES_NOTHING = (
     "tests/unit", "tests/conformance", "tests/backend/test_auth_owners.py", "tests/backend/test_auth_users.py",
     "tests/backend/test_fuzz.py", "tests/backend/test_results_queries.py", "tests/bench/test_baselines.py",
     "tests/client/test_commands.py",
 )  # fmt: skip
-KILLS = ("tests/spark",)
 SERVERS = (
-    "tests/backend", "tests/bench", "tests/client", "tests/demo", "tests/frontend", "tests/servers", "tests/spark",
-    "tests/worker", "tests/unit/test_cli.py",
+    "tests/backend", "tests/bench", "tests/client", "tests/demo", "tests/worker", "tests/frontend", "tests/spark",
+    "tests/servers", "tests/unit/test_cli.py",
 )  # fmt: skip
-"""Where the tests of these marks are: every process of a stage reads all files that it is given, 20 s for all tests."""
+"""Where the tests with servers are. Those of one job or a whole platform take minutes, and are not the last: other
+processes would wait for them. Every process of a stage reads all files that it is given, 20 s for all tests."""
 SLOWEST = ("--durations=10", "--durations-min=2")
 """What takes long is seen before it is too long."""
 TAIL_BYTES = 10_000
@@ -50,19 +53,18 @@ class Stage:
 
 
 STAGES = (
-    Stage("quick", 225, (*TWO, "--dist", "worksteal", "-m", "not spark and not services and not slow")),
-    Stage("slow", 320, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
+    Stage("quick", 80, (*TWO, "--dist", "worksteal", "-m", QUICK, *CHECKED)),
+    Stage("parts", 160, (*TWO, "--dist", "worksteal", "-m", QUICK, *(f"--ignore={path}" for path in CHECKED))),
+    Stage("slow", 340, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
     # Alone, for they measure time, or wait with little patience.
     Stage("alone", 145, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
-    Stage("kills", 240, (*MANY, "--dist", "worksteal", "-m", "kills", *KILLS)),
-    # Files stay together, for the servers that their tests share, and the longest do not come last.
+    # Files stay together, for the servers that their tests share; `kills` share none and go where there is room.
     Stage(
         "servers",
-        1075,
-        (*MANY, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "(spark or services) and not kills", *SERVERS),
+        1200,
+        (*MANY, "--dist", "loadgroup", "--no-loadscope-reorder", "-m", "spark or services", *SERVERS),
     ),
 )
-SOAK = Stage("soak", 1800, (*TWO, "--dist", "worksteal", "-m", "soak"))
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,8 @@ def closing_line(output: str) -> str:
 
 
 def main(names: Sequence[str]) -> int:
-    """Run the stages of these names, or all but the soak; the exit status."""
-    by_name = {stage.name: stage for stage in (*STAGES, SOAK)}
+    """Run the stages of these names, or all; the exit status."""
+    by_name = {stage.name: stage for stage in STAGES}
     if unknown := [name for name in names if name not in by_name]:
         print(f"there is no stage {unknown[0]}; stages are {', '.join(by_name)}", file=sys.stderr)
         return 2

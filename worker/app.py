@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from celery import Celery
 from kombu.entity import Queue
 
+from backend.catalog.database import Catalog
 from backend.logs import set_up_logs
 from backend.private import keep_private
 from backend.settings import Settings, read_settings
 from streamjoin.errors import InputError
-from worker.queues import QUEUE, host_name, queue_of
+from worker import leases
+from worker.data_folder import folder_id
+from worker.machines import Machines
+from worker.queues import QUEUE, queue_of
 from worker.tasks import add_tasks
 
 VISIBLE_S: Final = 30
@@ -44,7 +49,7 @@ def make_app(settings: Settings) -> Celery:
         task_reject_on_worker_lost=True,
         task_time_limit=TASK_S_MAX,
         task_default_queue=QUEUE,
-        task_queues=[Queue(name) for name in (QUEUE, queue_of(host_name()))],  # type: ignore[no-untyped-call]
+        task_queues=[Queue(name) for name in (QUEUE, queue_of(settings.machine))],  # type: ignore[no-untyped-call]
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
@@ -84,11 +89,18 @@ def main() -> None:
     except InputError as wrong:
         sys.exit(f"streamjoin: {wrong}")
     set_up_logs("worker")
-    name = f"streamjoin-{os.getpid()}@{host_name()}"
-    make_app(settings).worker_main(
-        ["worker", "--pool", "prefork", "--concurrency", str(CONCURRENCY), "--hostname", name, "--loglevel", "INFO",
-         "--without-gossip", "--without-mingle", "--without-heartbeat"]
-    )  # fmt: skip
+    name = f"streamjoin-{os.getpid()}@{settings.machine}"
+    folder = folder_id(settings.data)
+    adopt = partial(leases.adopt, folder=folder, has_state=lambda job, n: settings.checkpoint_folder(job, n).is_dir())
+    machine = Machines(Catalog(settings.catalog), settings.machine, folder, adopt)
+    machine.start()
+    try:
+        make_app(settings).worker_main(
+            ["worker", "--pool", "prefork", "--concurrency", str(CONCURRENCY), "--hostname", name, "--loglevel", "INFO",
+             "--without-gossip", "--without-mingle", "--without-heartbeat"]
+        )  # fmt: skip
+    finally:
+        machine.leave()
 
 
 if __name__ == "__main__":

@@ -121,12 +121,16 @@ def run(
     """
     # The engine takes seconds to import, and a lease must be entered before.
     from backend.jobs.inputs import inputs_of, secrets_of
-    from backend.jobs.joinfile import check_places, join_file
+    from backend.jobs.joinfile import check_places, check_store, join_file
     from backend.jobs.limits import check_limits
     from backend.results.memory import recent_for
+    from streamjoin.explain.drift import Watch
+    from streamjoin.explain.order import ordered
     from streamjoin.explain.stages import stage_inputs
     from streamjoin.operators import registry
     from streamjoin.spark import run as engine
+    from streamjoin.spark.checkpoint import brought
+    from streamjoin.spark.cluster import watched
     from streamjoin.spark.driver import Driver
     from streamjoin.spark.failures import first_cause
     from streamjoin.spark.session import log_of, open_session
@@ -139,13 +143,15 @@ def run(
         secrets = secrets_of(settings, reading, inputs_of(job))
     try:
         check_places(settings, inputs_of(job), secrets)
+        check_store(settings, job.spec)
         file = join_file(settings, job, secrets)
         check_limits(settings, file.slots, file.run.driver_memory)  # which may be lower than when it was made
     except Problem as refused:
         raise InputError(refused.detail) from None
     if ends:
         require_ends(file)
-    bound = bind(file)
+    brought(file)
+    bound = ordered(bind(file))
     if bound.operator == registry.SPARK:
         raise UnsupportedError("Spark's own join keeps no results in a store; take biclique", field="operator.name")
     steps.done(PROCESS)
@@ -155,6 +161,8 @@ def run(
     recents = []
     for sink in sinks:
         recent, sink.memory = recent_for(settings, sink.job)
+        if file.cluster:
+            sink.memory = None  # the platform's Redis is for this machine; blocks are read back from the store
         sink.recent = recent
         sink.lease = keeper.generation
         recents.append(recent)
@@ -162,24 +170,31 @@ def run(
     if session is None:
         if warm is not None:
             warm.start_cold(job.id, keeper.generation)
-        session = open_session(file, settings.spark_master)
+        session = open_session(file, lambda text: keeper.observe(lifecycle.STARTING, text))
     afterwards.callback(session.stop)
     steps.done(SPARK)
     try:
         names, stages = bound.plan.names, stage_inputs(bound.plan)
         bounded = bounded_names(bound)
         with Reporter(catalog, job.id, keeper.generation, names, bounded=bounded, stages=stages) as reporter:
-            session.streams.addListener(_listener(keeper, reporter, steps))
+            where = f"tasks run on {file.run.master}" if file.cluster else None
+            session.streams.addListener(_listener(keeper, reporter, steps, where))
 
-            def on_batch(_: Any, batch: Any) -> None:
+            order = Watch(bound.order)
+
+            def on_batch(progress: Any, batch: Any) -> None:
                 steps.done(BATCH)
+                reporter.order = order.look(lambda: progress.rates.per_s(names))
                 reporter.add(batch)
 
             topics = engine.topics_of(bound)
             join = bound.job(heartbeat=not ends)
             driver = Driver(session, join, sinks, topics, on_batch, bound.ending(), unit_progress(keeper))
+            reporter.predicted, reporter.slots = engine.foretold(bound), file.slots
+            reporter.relations = driver.progress.relations
             try:
-                driver.run(until_end=ends, stop=keeper.stop)
+                with watched(session, file.cluster, lambda text: keeper.observe(lifecycle.RUNNING, text)):
+                    driver.run(until_end=ends, stop=keeper.stop)
             except Exception as failure:
                 raise first_cause(failure) from failure
         return None if keeper.stop.is_set() or not ends else "reached the end"
@@ -204,7 +219,7 @@ def unit_progress(keeper: Keeper) -> Callable[[int, int], None]:
     return on_unit
 
 
-def _listener(keeper: Keeper, reporter: Reporter, steps: Steps) -> Any:
+def _listener(keeper: Keeper, reporter: Reporter, steps: Steps, where: str | None) -> Any:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class Listener(StreamingQueryListener):
@@ -213,7 +228,7 @@ def _listener(keeper: Keeper, reporter: Reporter, steps: Steps) -> Any:
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
             steps.done(STATE)
             reporter.begin()
-            keeper.observe(lifecycle.RUNNING)
+            keeper.observe(lifecycle.RUNNING, where)
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802
             if "addBatch" in event.progress.durationMs:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -20,10 +22,12 @@ from backend.catalog.models import Job, Lease
 from backend.jobs.runs import run_of
 from backend.settings import Settings, without_secrets
 from worker import leases, processes, waiting
+from worker.data_folder import folder_id
 from worker.observed import observe
 
 LOG = "driver.log"
-DRIVER_NEEDS: Final = ("secret_key", "cassandra_password", "catalog_url", "redis_url")
+JOB_ID: Final = re.compile(r"job_[0-9a-z]{26}")
+DRIVER_NEEDS: Final = ("secret_key", "cassandra_password", "catalog_url", "redis_url", "spark_settings", "state")
 """Secrets that a driver gets. Java and Python workers, which it starts, get none."""
 _log = logging.getLogger("streamjoin.worker")
 _children: list[subprocess.Popen[bytes]] = []
@@ -39,7 +43,10 @@ def launch(settings: Settings, catalog: Catalog, job_id: str, generation: int, h
         before = session.get(Job, job_id)
     try:
         with catalog.begin() as session:
-            leases.take(session, job_id, generation, host, now_us=now_us(), lease_s=settings.lease_s)
+            leases.take(
+                session, job_id, generation, host, now_us=now_us(), lease_s=settings.lease_s,
+                folder=None if settings.state else folder_id(settings.data),
+            )  # fmt: skip
             spec = session.get_one(Job, job_id).spec
     except leases.LeaseRefusedError as reason:
         _log.info("not launched: %s", reason)
@@ -51,7 +58,7 @@ def launch(settings: Settings, catalog: Catalog, job_id: str, generation: int, h
         left = processes.kill_all(partial(processes.members, settings.data, job_id, below=gone))
         if left:
             raise OSError(f"processes {left} of an earlier generation cannot be ended")
-        pid = start(settings, job_id, generation, waiting.key_of(run_of(settings, spec.run), settings.spark_master))
+        pid = start(settings, job_id, generation, waiting.key_of(run_of(settings, spec.run)))
     except OSError as failure:
         with catalog.begin() as session:
             leases.end(session, job_id, generation)
@@ -123,6 +130,15 @@ def stop(settings: Settings, catalog: Catalog, job_id: str, generation: int, hos
     with catalog.begin() as session:
         free(session, lease, "its driver did not end by itself, and was killed")
     return True
+
+
+def forget(settings: Settings, catalog: Catalog, job_id: str) -> None:
+    """Remove the folder of a job that was removed, unless the catalog still has it."""
+    with catalog.read() as session:
+        if not JOB_ID.fullmatch(job_id) or session.get(Job, job_id) is not None:
+            return
+    if not processes.kill_all(partial(processes.members, settings.data, job_id)):
+        shutil.rmtree(settings.job_folder(job_id), ignore_errors=True)
 
 
 def free(session: Session, lease: Lease, reason: str) -> bool:

@@ -6,6 +6,7 @@ lease is of one generation; a generation is launched once, and a later one only 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from sqlalchemy import CursorResult, or_, select, update
@@ -28,7 +29,16 @@ class LeaseLostError(StreamJoinError):
     """The lease is another's, or is over: whoever held it must end at once."""
 
 
-def take(session: Session, job_id: str, generation: int, host: str, *, now_us: int, lease_s: float) -> Lease:
+def take(
+    session: Session,
+    job_id: str,
+    generation: int,
+    host: str,
+    *,
+    now_us: int,
+    lease_s: float,
+    folder: str | None = None,
+) -> Lease:
     """Begin a generation of a job: from now on it is starting, and nobody else may start it.
 
     Of any number of callers with one generation, one gets it.
@@ -36,8 +46,10 @@ def take(session: Session, job_id: str, generation: int, host: str, *, now_us: i
     Args:
         generation: the one that is to begin: one more than the job's last.
         host: where its driver will run.
+        folder: the data folder there, to which a job is bound that keeps its state in it; None where it does not.
     Raises:
-        LeaseRefusedError: nobody wants the job to run, the generation was launched before, or another one lives.
+        LeaseRefusedError: nobody wants the job to run, the generation was launched before, another one lives, or the
+            state is in another folder.
     """
     job = session.scalar(select(Job).where(Job.id == job_id).with_for_update())
     if job is None:
@@ -49,6 +61,11 @@ def take(session: Session, job_id: str, generation: int, host: str, *, now_us: i
     lease = session.scalar(select(Lease).where(Lease.job_id == job_id).with_for_update())
     if lease is not None and not is_free(lease, now_us):
         raise LeaseRefusedError(f"generation {lease.generation} still holds the lease of job {job_id}")
+    if lease is not None:
+        if (moved := moved_text(lease, job, to_store=folder is None)) is not None:
+            raise LeaseRefusedError(f"job {job_id}: {moved}")
+        if bound_to(lease, job) not in (None, folder):
+            raise LeaseRefusedError(f"the state of job {job_id} is in the data folder of {lease.host}")
     again = lease is not None and job.wanted_since_us <= job.observed_since_us
     job.generation = generation
     if lease is None:
@@ -56,7 +73,7 @@ def take(session: Session, job_id: str, generation: int, host: str, *, now_us: i
         session.add(lease)
     lease.generation = generation
     lease.job_version = version_of(job)
-    lease.host = host
+    lease.host, lease.folder, lease.incarnation = host, folder, job.incarnation
     lease.pid = lease.pid_started = None
     lease.taken_at_us = now_us
     lease.expires_at_us = now_us + round(lease_s * 1e6)
@@ -83,7 +100,7 @@ def enter(session: Session, job_id: str, generation: int, pid: int, started: str
         update(Lease)
         .where(Lease.job_id == job_id, Lease.generation == generation, Lease.ended.is_(False))
         .where(or_(Lease.pid.is_(None), (Lease.pid == pid) & (Lease.pid_started == started)))
-        .values(pid=pid, pid_started=started, job_version=version_of(job)),
+        .values(pid=pid, pid_started=started, job_version=version_of(job), incarnation=job.incarnation),
     )
     if job is None or not entered:
         raise LeaseLostError(f"generation {generation} of job {job_id} is over, or another process runs it")
@@ -154,6 +171,43 @@ def expired(lease: Lease, now_us: int) -> bool:
 def is_free(lease: Lease, now_us: int) -> bool:
     """Whether another generation may begin."""
     return lease.ended or expired(lease, now_us)
+
+
+def bound_to(lease: Lease, job: Job) -> str | None:
+    """The data folder where the state is that the job goes on with; None where it has none yet, or one in a store."""
+    return lease.folder if lease.incarnation == job.incarnation else None
+
+
+def adopt(session: Session, folder: str, has_state: Callable[[str, int], bool]) -> None:
+    """Bind jobs to this data folder that a version began which knew no others, if their states are in it.
+
+    Args:
+        has_state: of a job and its incarnation.
+    """
+    unbound = select(Lease, Job).join(Job, Job.id == Lease.job_id).where(Lease.incarnation.is_(None))
+    for lease, job in session.execute(unbound):
+        if has_state(job.id, job.incarnation):
+            lease.folder, lease.incarnation = folder, job.incarnation
+
+
+def moved_text(lease: Lease, job: Job, *, to_store: bool) -> str | None:
+    """Why a job cannot go on where states are kept now: its own is not there. None where it can, or has none yet.
+
+    Args:
+        to_store: states are in a store now, and else in data folders.
+    """
+    in_store = lease.folder is None and lease.incarnation is not None  # older versions knew nothing but folders
+    if lease.incarnation not in (None, job.incarnation) or in_store == to_store:
+        return None
+    if in_store:
+        return (
+            "its state is in the store that STREAMJOIN_STATE named; set it again to go on with it, or create the job "
+            "again"
+        )
+    return (
+        f"its state is in the data folder of {lease.host}, and STREAMJOIN_STATE names a store now; leave that out "
+        "to go on with it, or create the job again"
+    )
 
 
 def version_of(job: Job) -> int:

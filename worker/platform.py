@@ -64,8 +64,12 @@ class Platform:
 
     def wait_for_jobs(self) -> None:
         """Keep drivers waiting from now on."""
-        # Another program is not known to wait.
-        if self.settings.warm_drivers and processes.DRIVER_COMMAND not in os.environ:
+        # Another program is not known to wait; on a cluster one that waits would hold executors that others could use.
+        if (
+            self.settings.warm_drivers
+            and not self.settings.is_on_cluster
+            and processes.DRIVER_COMMAND not in os.environ
+        ):
             self.pool = Pool(self.settings, without_secrets(self._environment()))
             self.pool.look()
 

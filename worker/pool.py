@@ -17,7 +17,8 @@ from typing import Final
 import psutil
 
 from backend.settings import Settings
-from streamjoin.spark.memory import JOB_MIB, free_bytes
+from streamjoin.machine import free_bytes
+from streamjoin.spark.memory import JOB_MIB
 from worker import processes
 from worker.child import BACKOFF_S_MAX, LOG_BYTES_MAX, WELL_S
 from worker.waiting import ready_file
@@ -149,6 +150,8 @@ class Pool:
                     place.unlink()
             if not processes.given_to(self.settings.data, driver.token).exists():
                 processes.kill_all(partial(processes.of_warm, self.settings.data, driver.token))
+                # Of one that has just started the kernel may not show the environment yet, by which others are found.
+                driver.process.kill()
                 driver.process.wait()
                 self._remove(driver)
 

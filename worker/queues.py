@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Final
 
 QUEUE: Final = "streamjoin"
-"""Where launches go: any worker takes them."""
-
-
-def host_name() -> str:
-    """What this machine is called in leases."""
-    return socket.gethostname()
+"""Where launches go while no machine has said that it takes any: the first worker that comes takes them."""
 
 
 def queue_of(host: str) -> str:
-    """The queue of the worker of one machine: its drivers can only be ended there."""
+    """The queue of the worker of one machine: launches that are meant for it, and ends of its drivers."""
     return f"host.{host}"

@@ -37,7 +37,7 @@ class Warm:
         self.settings = settings
         self.token = token
         self.run = run_of(settings, {})
-        self.key = key_of(self.run, settings.spark_master)
+        self.key = key_of(self.run)
         self.is_given = threading.Event()
         self.secrets: dict[str, str] = {}  # of the job, for another program that goes on in its place
         self._points = _POINTS.read_text()
@@ -112,7 +112,7 @@ class Warm:
         Args:
             run: what it says there.
         """
-        return key_of(run_of(settings, run), settings.spark_master) == self.key
+        return key_of(run_of(settings, run)) == self.key
 
     def end(self, why: str) -> NoReturn:
         """End with all that was started."""
@@ -165,8 +165,8 @@ class Warm:
 
         slots = self.run["slots"]
         session = create_session(
-            slots, master=self.settings.spark_master, driver_memory_mib=self.run["driver_memory"],
-            settings=self.run.get("spark"), log=self.settings.data.absolute() / "logs" / "warm.log",
+            slots, driver_memory_mib=self.run["driver_memory"], settings=self.run.get("spark"),
+            log=self.settings.data.absolute() / "logs" / "warm.log",
         )  # fmt: skip
         if self.is_given.is_set():
             start_workers(session, slots)  # the job's own first batch does the rest

@@ -6,13 +6,13 @@ may be killed at any moment, and what one forgets the next look shows again.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import shutil
 import signal
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,20 +27,18 @@ from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
-from backend.catalog.models import Event, Job, Lease, results_name
-from backend.jobs.joinfile import result_spec
+from backend.catalog.models import Event, Job, Lease
 from backend.logs import set_up_logs
 from backend.private import keep_private
 from backend.settings import Settings, read_settings
-from streamjoin.errors import InputError
-from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMissingError
-from worker import leases, processes
+from streamjoin.errors import InputError, StreamJoinError
+from worker import leases, machines, processes, removal
 from worker.app import make_app, send
 from worker.decide import Action, Deed, JobSeen, LeaseSeen, Process, decide, pause_s
 from worker.launch import free
 from worker.observed import given_up, observe
-from worker.queues import QUEUE, host_name, queue_of
-from worker.tasks import LAUNCH, STOP
+from worker.queues import QUEUE, queue_of
+from worker.tasks import FORGET, LAUNCH, STOP
 from worker.thin import thin
 from worker.watch import Watch
 
@@ -53,6 +51,8 @@ STARTING_S: Final = 120.0
 PATIENCE: Final = 0.3
 """A lease that ran out is left alone for this part of its length: clocks jump, and laptops sleep."""
 THIN_EVERY_S: Final = 60.0
+COUNTED_S: Final = 60.0
+"""So long after a launch its driver may not have taken all its memory yet."""
 _log = logging.getLogger("streamjoin.reconciler")
 
 Send = Callable[[str, list[Any], str], None]
@@ -83,6 +83,8 @@ class Reconciler:
     _ran_out: dict[str, tuple[int, int, float]] = field(default_factory=dict)
     _blind: dict[str, float] = field(default_factory=dict)
     _thinned_s: float | None = None
+    _rooms: list[machines.Room] = field(default_factory=list)
+    _given: deque[tuple[str, float]] = field(default_factory=lambda: deque(maxlen=1000))
     drivers: set[tuple[int, str]] = field(default_factory=set)
     due_s: float | None = None
 
@@ -95,6 +97,7 @@ class Reconciler:
         with self.catalog.read() as session:
             joined = select(Job, Lease).outerjoin(Lease, Lease.job_id == Job.id)
             rows = session.execute(joined.order_by(Job.observed_since_us)).all()
+            self._rooms = machines.rooms(session, now_us())
         done: dict[str, Deed] = {}
         self.drivers, self.due_s = set(), None
         # Each start takes a core for a while. If all jobs start at once, Spark gives up waiting for its own workers.
@@ -104,11 +107,11 @@ class Reconciler:
                 seen = self._look(job, lease)
                 action = decide(seen, self.clock_us(), self.settings.stop_grace_s)
                 self._note_due(seen)
-                if action.deed == Deed.LAUNCH and not self._is_sent(job):
-                    if turns <= 0:
-                        continue
-                    turns -= 1
+                due = action.deed == Deed.LAUNCH and not self._is_sent(job)
+                if due and turns <= 0:
+                    continue
                 self._do(job, lease, action)
+                turns -= due and self._is_sent(job)  # one that has to wait takes no turn from others
                 self._blind.pop(job.id, None)
             except BrokerDownError as failure:
                 _log.warning("the broker does not answer, and will be asked again: %s", failure)
@@ -179,7 +182,7 @@ class Reconciler:
     def _do(self, job: Job, lease: Lease | None, action: Action) -> None:
         match action.deed:
             case Deed.LAUNCH:
-                self._send(LAUNCH, [job.id, job.generation + 1], QUEUE)
+                self._launch(job, lease)
             case Deed.TERMINATE | Deed.KILL:
                 assert lease is not None
                 force = action.deed == Deed.KILL
@@ -207,16 +210,38 @@ class Reconciler:
             case Deed.REMOVE:
                 self._remove(job)
 
+    def _launch(self, job: Job, lease: Lease | None) -> None:
+        to_store = self.settings.state is not None
+        if lease is not None and (moved := leases.moved_text(lease, job, to_store=to_store)) is not None:
+            self._note(job, moved)
+            return
+        if not self._rooms:
+            self._send(LAUNCH, [job.id, job.generation + 1], QUEUE)
+            return
+        folder = None if lease is None else leases.bound_to(lease, job)
+        rooms = self._rooms
+        if lease is not None and lease.incarnation is None and len({room.folder for room in rooms}) > 1:
+            # A version that knew one folder only began it, on that machine.
+            rooms = [room for room in rooms if room.name == lease.host]
+        given = [name for name, at_s in self._given if self.steady_s() - at_s < COUNTED_S]
+        room = machines.place(rooms, folder, given, self.settings.driver_memory_mib << 20)
+        if room is None:
+            assert lease is not None
+            self._note(job, f"it waits for the worker of {lease.host}, in whose data folder its state is")
+        elif self._send(LAUNCH, [job.id, job.generation + 1], queue_of(room.name)):
+            self._given.append((room.name, self.steady_s()))
+
     def _observe(self, session: Any, job: Job, after: str, why: str | None) -> None:
         observe(session, job.id, job.generation, after, now_us=self.clock_us(), reason=why)
 
-    def _send(self, task: str, arguments: list[Any], queue: str) -> None:
+    def _send(self, task: str, arguments: list[Any], queue: str) -> bool:
         key = (task, *arguments)
         if self.steady_s() - self._sent.get(key, -RESEND_S) < RESEND_S:
-            return
+            return False
         self.send(task, arguments, queue)
         self._sent[key] = self.steady_s()
         _log.info("sent %s %s to %s", task, arguments, queue)
+        return True
 
     def _free(self, job: Job, lease: Lease, why: str) -> None:
         if lease.host == self.host:
@@ -230,11 +255,12 @@ class Reconciler:
 
     def _remove(self, job: Job) -> None:
         folder = self.settings.job_folder(job.id)
-        try:
-            _drop_results(self.settings, job)
-        except StoreError as failure:
-            self._note(job, f"its results are still to be removed: {failure}")
-            return
+        for what, drop in (("results are", removal.drop_results), ("state is", removal.drop_state)):
+            try:
+                drop(self.settings, job)
+            except StreamJoinError as failure:
+                self._note(job, f"its {what} still to be removed: {failure}")
+                return
         shutil.rmtree(folder, ignore_errors=True)
         with self.catalog.begin() as session:
             found = session.get(Job, job.id, with_for_update=True)
@@ -246,6 +272,9 @@ class Reconciler:
                 session.flush()
                 session.delete(found)
                 record(session, "job.removed", f"job {job.name} and its results are gone", data={"job_id": job.id})
+        for room in self._rooms:
+            if room.name != self.host:
+                self._send(FORGET, [job.id], queue_of(room.name))
 
     def _note(self, job: Job, reason: str) -> None:
         if job.reason != reason:
@@ -280,35 +309,8 @@ class Reconciler:
         if self._thinned_s is None or self.steady_s() - self._thinned_s >= THIN_EVERY_S:
             self._thinned_s = self.steady_s()
             thin(self.catalog, self.clock_us(), self.settings.events_days, self.settings.audit_days)
-
-
-def _drop_results(settings: Settings, job: Job) -> None:
-    """Remove the results of every incarnation of a job.
-
-    Raises:
-        StoreError: the store does not answer, or refuses.
-    """
-    try:
-        spec = result_spec(settings, job)
-    except InputError as wrong:
-        # Without a launch there are none, and an embedded store goes with the job's folder.
-        if job.generation and job.spec.store not in (None, "sqlite"):
-            raise StoreError(f"its store cannot be opened any more: {wrong}") from None
-        _log.info("job %s has no results to remove: %s", job.id, wrong)
-        return
-    store = spec.open()
-    try:
-        for incarnation, query in itertools.product(range(job.incarnation + 1), job.queries):
-            store.drop(results_name(job.id, incarnation, query))
-    except StoreDownError:
-        raise
-    except StoreError as failure:
-        # Nothing to remove; or a file that goes with the job's folder, in whatever state it is.
-        if not isinstance(failure, StoreMissingError) and spec.kind != "sqlite":
-            raise
-        _log.info("job %s: no results removed: %s", job.id, failure)
-    finally:
-        store.close()
+            with self.catalog.begin() as session:
+                machines.forget(session, now_us())
 
 
 def sender(app: Celery) -> Send:
@@ -332,7 +334,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     catalog = Catalog(settings.catalog)
-    reconciler = Reconciler(settings, catalog, sender(make_app(settings)), host_name())
+    reconciler = Reconciler(settings, catalog, sender(make_app(settings)), settings.machine)
     _log.info("reconciling every %g s", settings.reconcile_s)
     watch = Watch(catalog)
     answers = True

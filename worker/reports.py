@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
 from backend.catalog.models import Report
+from streamjoin.operators.reading import counted, measured
 
 EVERY_S: Final = 1.0
 COUNTS: Final = ("batches", "results", "comparisons", "expired_rows", "dropped_reports")
@@ -29,8 +30,12 @@ COUNTS_BY_NAME: Final = (
     "tuples", "late", "null_keys", "dropped_by_selection", "dead_letters", "shed", "received", "received_bytes",
 )  # fmt: skip
 """Mappings of whole numbers that add up: by stream, and the last two by role."""
+TRAFFIC: Final = "state_traffic"
+"""What went to the store of the job's state and came from it; absent where that is in a folder."""
 OPEN: Final = "open_rows"
 """Rows that wait, at the end of the span, until it is known whether they are matched."""
+REFRESHES: Final = ("version", "refreshes", "refresh_failures", "problem")
+"""What a report tells of a relation: its newest version, and how often it was read anew or could not be."""
 UNIT_COUNTS: Final = ("comparisons", "results", "received", "received_bytes", "late", "expired_rows")
 _log = logging.getLogger("streamjoin.driver")
 
@@ -78,7 +83,42 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
         "marks_us": dict(zip(names, marks, strict=True)),
         "stages": _found(units),
         "units": units,
+        **_adapting(batch.units),
+        **_reading(batch.units),
+        **({TRAFFIC: dict(batch.traffic)} if batch.traffic else {}),
     }
+
+
+def _reading(units: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What units that join relations counted, how many they are, and what they hold now."""
+    told = [(counts, unit.get("holding", {})) for unit in units if (counts := counted(unit))]
+    if not told:
+        return {}
+    return {
+        "reading": {
+            "counts": _added([counts for counts, _ in told]), "holding": _added([holding for _, holding in told]),
+            "units": len(told),
+        }
+    }  # fmt: skip
+
+
+def _adapting(units: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Which units there are of joins whose units come and go, and what was decided."""
+    told = [(unit.get("stage", 0) + 1, unit["adapting"]) for unit in units if unit.get("adapting")]
+    if not told:
+        return {}
+    return {
+        "adaptive": [
+            {"stage": stage, **{name: one[name] for name in ("plan", "units", "draining")}, "loads": _loads(one)}
+            for stage, one in told
+        ],
+        "decisions": [{"stage": stage, **decision} for stage, one in told for decision in one["decisions"]],
+    }
+
+
+def _loads(told: Mapping[str, Any]) -> dict[str, float]:
+    """What share of its capacity each subgroup stored, if the batch asked."""
+    return {name: round(asked["load"], 4) for name, asked in told["round"].items()}
 
 
 def _found(units: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -126,6 +166,9 @@ def merged(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "lag_ms": {name: lag for body in bodies for name, lag in body["lag_ms"].items()},
         "stages": _merged_stages(bodies),
         "units": _merged_units(bodies),
+        **_merged_adapting(bodies),
+        **_merged_reading(bodies),
+        **({TRAFFIC: _added(told)} if (told := [body[TRAFFIC] for body in bodies if TRAFFIC in body]) else {}),
     }
     if "seconds" in last:
         out["batch_ms"] = _merged_quantiles(bodies)
@@ -187,6 +230,31 @@ def _merged_stages(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**stage, **found[stage["stage"]]} for stage in bodies[-1].get("stages", ())]
 
 
+def _merged_adapting(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The units of the last report, with the loads that were told last; all decisions."""
+    if not (told := [body for body in bodies if "adaptive" in body]):
+        return {}
+    now = []
+    for stage in told[-1]["adaptive"]:  # whose order may be another in each batch
+        same = (one for body in reversed(told) for one in body["adaptive"] if one["stage"] == stage["stage"])
+        now.append({**stage, "loads": next((one["loads"] for one in same if one["loads"]), {})})
+    return {"adaptive": now, "decisions": [decision for body in told for decision in body["decisions"]]}
+
+
+def _merged_reading(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All that was counted, and what units hold in the last report."""
+    told = [body["reading"] for body in bodies if "reading" in body]
+    if not told:
+        return {}
+    return {"reading": with_figures({**told[-1], "counts": _added([one["counts"] for one in told])})}
+
+
+def with_figures(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with what follows from its counts, if it is known how many units work at a time."""
+    at_once = reading.get("at_once")
+    return {**reading, **(measured(reading["counts"], at_once) if at_once else {})}
+
+
 def _merged_quantiles(bodies: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     known = [(body["batch_ms"], body["batches"]) for body in bodies if body["batch_ms"]["max"] is not None]
     weight = sum(batches for _, batches in known)
@@ -226,12 +294,21 @@ class Reporter:
         self.stages = dict(stages or {})
         self.every_s = every_s
         self.dropped = 0
+        self.order: dict[str, Any] | None = None
+        """What rates mean for the order that `auto` chose; see `streamjoin.explain.drift`."""
+        self.predicted: dict[str, Any] | None = None
+        """What was predicted of the join with a relation; see `streamjoin.explain.reading`."""
+        self.slots = 1
+        """How many units work at a time."""
+        self.relations: Mapping[str, Mapping[str, Any]] = {}
+        """What is known of each relation, by name; others keep it up to date."""
         self._steady_s = steady_s
         self._ended_s = self._first_s = self._last_s = steady_s()
         self._lock = threading.Lock()
         self._parts: list[dict[str, Any]] = []
         self._batch_ms: list[float] = []
         self._totals = dict.fromkeys(("batches", "tuples", "results", "comparisons"), 0)
+        self._traffic: dict[str, int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
 
@@ -262,6 +339,7 @@ class Reporter:
             self._totals["tuples"] += sum(part["tuples"].values())
             self._totals["results"] += part["results"]
             self._totals["comparisons"] += part["comparisons"]
+            self._traffic = _added([self._traffic, part.get(TRAFFIC, {})])
 
     def took(self, batch_ms: float) -> None:
         """Note how long a batch took, from its planning to its commit."""
@@ -281,13 +359,26 @@ class Reporter:
             begun_s = max(self._ended_s, min(self._first_s, self._last_s - self.every_s))
             seconds, quiet_s = self._last_s - begun_s, begun_s - self._ended_s
             self._ended_s = self._last_s
-            totals = dict(self._totals)
+            totals = {**self._totals, **({TRAFFIC: self._traffic} if self._traffic else {})}
         body = merged(parts)
         return {
             **body, **rates(body, seconds), "quiet_seconds": round(quiet_s, 3), "batch_ms": quantiles(batch_ms),
-            "totals": totals, "dropped_reports": self.dropped, "bounded": list(self.bounded),
+            "totals": totals, "dropped_reports": self.dropped, "bounded": list(self.bounded), "order": self.order,
             "stages": [{**stage, **self.stages.get(stage["stage"], {})} for stage in body["stages"]],
+            **self._of_relations(body),
         }  # fmt: skip
+
+    def _of_relations(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """How relations were joined, beside what was predicted, and how often they were read anew."""
+        told: dict[str, Any] = {}
+        if (reading := body.get("reading")) is not None:
+            at_once = min(reading["units"], self.slots)
+            told["reading"] = with_figures({**reading, "at_once": at_once, "predicted": self.predicted})
+        if self.relations:
+            told["relations"] = {
+                name: {what: known.get(what) for what in REFRESHES} for name, known in dict(self.relations).items()
+            }
+        return told
 
     def write(self) -> None:
         """Write the report of the batches since the last one, if there is anything to tell."""

@@ -29,13 +29,13 @@ JOB: Final = "STREAMJOIN_JOB"
 """Variable with the job and the generation, of those that a driver is told."""
 
 
-def key_of(run: Mapping[str, Any], master: str | None) -> str:
+def key_of(run: Mapping[str, Any]) -> str:
     """What a Spark session is of: a driver fits jobs of its own key alone.
 
     Args:
         run: the section `run` of a join file.
     """
-    what = json.dumps([run["slots"], run["driver_memory"], run.get("spark"), master], sort_keys=True)
+    what = json.dumps([run["slots"], run["driver_memory"], run.get("spark"), run.get("master")], sort_keys=True)
     return f"{run['slots']}x{run['driver_memory']}-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
 
 

@@ -55,6 +55,8 @@ EXAMPLES: Final[dict[str, Any]] = {
                       "question": {"job": "wins", "where": "price > 100"}},
     "UploadOut": {"name": "orders.csv", "path": "upload:orders.csv", "bytes": 1024, "format": "csv", "owner_id": _USER,
                   "uploaded_at": _AT, "read_by": ["stream orders"]},
+    "MachineOut": {"name": "joins-1", "takes_jobs": True, "jobs": 3, "free_bytes": 6442450944,
+                   "folder": "0b5c1f6f2e3d4c5b9a8f7e6d5c4b3a29", "seen_at": _AT},
     "EventOut": {"id": "evt_01kg7w2k5m0000000000000000", "job_id": _JOB["id"], "at": _AT, "kind": "job.created",
                  "severity": "info", "message": "job wins was created", "data": {}, "actor_id": _USER},
     "Pushed": {"rows": 2, "duplicate": False},

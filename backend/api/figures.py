@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -55,10 +57,149 @@ class UnitFigures(BaseModel):
     late_after_final: int = 0
 
 
+class AdaptiveFigures(BaseModel):
+    """The units of a join whose units come and go, as they were when the span ended; `stage` counts from 1.
+
+    Args:
+        plan: how many times units had come, begun to drain, or left.
+        units: units of R and of S that store.
+        draining: units that store nothing new and leave once they are empty.
+        loads: of each subgroup, such as `R 0`, the share of its capacity that it stored when it was last asked in the
+            span.
+    """
+
+    stage: int
+    plan: int
+    units: dict[str, int]
+    draining: dict[str, int]
+    loads: dict[str, float] = Field(default_factory=dict)
+
+
+class Decision(BaseModel):
+    """Units came, begin to drain, or left, from batch `batch` on.
+
+    Args:
+        side: R or S; `group` is a subgroup of it.
+        units: how many stored before.
+        bytes: what the subgroup stored, and `load` the share of its capacity that this was.
+        wish: how many units more or fewer that asked for, before bounds.
+        added, drained, left: numbers of units.
+    """
+
+    stage: int
+    plan: int
+    batch: int
+    at_us: int
+    side: str
+    group: int
+    units: int
+    bytes: int
+    load: float
+    wish: int
+    added: list[int]
+    drained: list[int]
+    left: list[int]
+
+
+class BetterOrder(BaseModel):
+    """A way to join the streams that has clearly less work now; `operator` is what a change of the job says."""
+
+    plan: str
+    setting: str
+    operator: dict[str, Any]
+    times: float
+
+
+class OrderFigures(BaseModel):
+    """The order of joins that `auto` chose, and what rates have come to since; all by prediction.
+
+    Args:
+        chosen_for, rates: rows a second of event time, by stream: when it was chosen, and lately.
+        better: None where no other order is clearly better.
+        text: all of it in a sentence.
+    """
+
+    plan: str
+    chosen_for: dict[str, float]
+    rates: dict[str, float]
+    better: BetterOrder | None = None
+    text: str
+
+
+class PredictedReading(BaseModel):
+    """What was predicted of a join with a relation before its start; `text` alone where it was told that it cannot run.
+
+    Args:
+        rate_per_s: what units join in a second of their own work, if as many rows come as they have memory for.
+        memory_bytes: what they may take, or what a given rate, `asked_per_s`, takes.
+        problem: what the start warned of.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    text: str
+    rate_per_s: float | None = None
+    rows_read_per_tuple: float | None = None
+    cached_share: float | None = None
+    memory_bytes: int | None = None
+    asked_per_s: float | None = None
+    free_bytes: int | None = None
+    problem: str | None = None
+
+
+class ReadingFigures(BaseModel):
+    """How units joined a relation; see `reading` of a report (docs/join-file.md).
+
+    Args:
+        counts: of the span, added up over units.
+        holding: what they have in memory, and what waits, as the span ended.
+        units, at_once: how many there are, and how many of them work at the same time.
+        rate_per_s: tuples in a second of their own work, without intake and what Spark takes for a batch.
+        rows_read_per_tuple, cached_share: None of a relation that is sorted and looked up.
+    """
+
+    counts: dict[str, int]
+    holding: dict[str, int]
+    units: int
+    at_once: int = 1
+    rate_per_s: float | None = None
+    rows_read_per_tuple: float | None = None
+    cached_share: float | None = None
+    predicted: PredictedReading | None = None
+
+
+class RelationFigures(BaseModel):
+    """A relation of the job: its newest version, and looks at it since the checkpoint began."""
+
+    version: int | None = None
+    refreshes: int | None = None
+    refresh_failures: int | None = None
+    problem: str | None = None
+
+
+class StateTraffic(BaseModel):
+    """What went to the store of the job's state in the span, and came from it.
+
+    Args:
+        served, fetched: openings of segments that the machine's cache had, and had not.
+        fetched_bytes: of these and of manifests.
+        retries: how often something was asked again, because the store failed or what it gave was damaged.
+    """
+
+    served: int = 0
+    fetched: int = 0
+    fetched_bytes: int = 0
+    put: int = 0
+    put_bytes: int = 0
+    retries: int = 0
+
+
 class Figures(BaseModel):
     """Rates, counts and times of a span, by stream where they are of one.
 
     Reports of older versions tell of no stages. What becomes of rows that joins decide on is that of all stages.
+    `order` is there where `auto` chose the order of three streams and more from known rates, and rates are known now;
+    `reading` and `relations` where relations are joined; `state_traffic` where the state is in a store.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -68,6 +209,12 @@ class Figures(BaseModel):
     late_after_final: int = 0
     stages: list[StageFigures] = Field(default_factory=list)
     units: list[UnitFigures] = Field(default_factory=list)
+    adaptive: list[AdaptiveFigures] = Field(default_factory=list)
+    decisions: list[Decision] = Field(default_factory=list)
+    order: OrderFigures | None = None
+    reading: ReadingFigures | None = None
+    relations: dict[str, RelationFigures] = Field(default_factory=dict)
+    state_traffic: StateTraffic | None = None
 
 
 class Point(BaseModel):

@@ -16,7 +16,7 @@ from backend.api.job_shapes import Revision
 from backend.api.shapes import Limit, Page, StartingAfter, iso, page_of
 from backend.auth.actor import Operator, Viewer, may_change, owned
 from backend.catalog.ids import now_us
-from backend.catalog.models import Event, JobRevision, Report
+from backend.catalog.models import Event, JobRevision, Lease, Report
 from backend.context import InContext
 from backend.jobs import service
 
@@ -88,9 +88,10 @@ def get_job_metrics(
 def get_job_logs(
     context: InContext, actor: Operator, id: str, which: Annotated[Literal["driver", "spark"], Query()] = "driver"
 ) -> PlainTextResponse:
-    """The end of a log of the job, where it ran on this host; without places outside of the job's folder."""
+    """The end of a log of the job, of what this machine has; without places outside of the job's folder."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
+        lease = session.get(Lease, job.id)
     may_change(actor, job.owner_id)
     settings = context.settings
     path = (settings.job_folder(job.id) / "driver.log" if which == "driver"
@@ -102,4 +103,7 @@ def get_job_logs(
             text = file.read().decode("utf-8", "replace")
     except FileNotFoundError:
         text = ""
-    return PlainTextResponse(text.replace(str(context.settings.data.absolute()), "."))
+    text = text.replace(str(settings.data.absolute()), ".")
+    if lease is not None and lease.host != settings.machine and (not text or settings.state is not None):
+        text = f"The job ran last on {lease.host}, and its newest log is there. What this machine has follows.\n{text}"
+    return PlainTextResponse(text)

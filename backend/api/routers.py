@@ -18,6 +18,7 @@ from backend.api import (
     job_history,
     jobs,
     live,
+    machines,
     metrics,
     queries,
     rejected,
@@ -37,7 +38,7 @@ from backend.results import service
 
 MODULES = (
     queries, snapshots, drafts, jobs, job_history, rejected, streams, relations, relation_versions, live, saved_queries,
-    events, demos, health, about, sessions, users, api_keys, metrics, uploads, files,
+    events, demos, health, about, sessions, users, api_keys, metrics, uploads, files, machines,
 )  # fmt: skip
 """What is asked most comes first: they are looked through one after the other."""
 

@@ -197,6 +197,7 @@ class Lease(Base):
         host, pid, pid_started: which process it is; a pid alone may be another's by now.
         job_version: of the job that the driver runs, restarts counted; see `worker.leases.version_of`.
         ended: the driver said that it ended, and its lease is free.
+        folder, incarnation: in which data folder the state of which incarnation of the job is, unless it is in a store.
     """
 
     __tablename__ = "leases"
@@ -210,6 +211,23 @@ class Lease(Base):
     expires_at_us: Mapped[int]
     stop: Mapped[bool] = mapped_column(default=False)
     ended: Mapped[bool] = mapped_column(default=False)
+    folder: Mapped[str | None] = mapped_column(String(40))
+    incarnation: Mapped[int | None] = mapped_column(Integer)
+
+
+class Machine(Base):
+    """A machine whose worker takes jobs, as it said last.
+
+    Args:
+        folder: which data folder it has; machines that share one have the same.
+        free_bytes: of memory that new drivers could have.
+    """
+
+    __tablename__ = "machines"
+    name: Mapped[str] = mapped_column(String(200), primary_key=True)
+    folder: Mapped[str] = mapped_column(String(40))
+    seen_at_us: Mapped[int]
+    free_bytes: Mapped[int]
 
 
 class Report(Base):

@@ -67,6 +67,28 @@ def check_places(settings: Settings, inputs: Inputs, secrets: Secrets | None = N
         check_client(settings, (secrets or {}).get(name) or {}, f"/streams/{name}/secrets")
 
 
+def check_store(settings: Settings, spec: JobSpec) -> None:
+    """Refuse SQLite where several machines would write it, at once or in turn; looked at again before each launch.
+
+    Where the administrator keeps results in it, that is for them to know.
+
+    Raises:
+        InputError: names the store that results are kept in otherwise.
+    """
+    if spec.store != "sqlite" or settings.result_store == "sqlite":
+        return
+    if settings.is_on_cluster:
+        problem = f"a file that several machines of {settings.spark_master} would write at once"
+    elif settings.state is not None:
+        problem = "a file that would stay behind when the job goes on on another machine"
+    else:
+        return
+    raise InputError(
+        f"is sqlite, {problem}; write {settings.result_store}, in which this platform keeps results",
+        field="results.store",
+    )
+
+
 def bound_apart(file: JoinFile) -> Bound:
     """Bind a join file; databases are asked in processes of their own, as a view may take all time and memory there is.
 
@@ -153,9 +175,18 @@ def _parse(
         },
         **asked,
         "operator": dict(spec.operator),
-        "run": {**run_of(settings, spec.run), "checkpoint": str(settings.checkpoint_folder(job_id, incarnation))},
+        "run": {
+            **run_of(settings, spec.run),
+            "checkpoint": str(settings.checkpoint_folder(job_id, incarnation)),
+            **_state(settings, job_id, incarnation),
+        },
     }
     return of_content(content, base=folder, name=job_id)
+
+
+def _state(settings: Settings, job_id: str, incarnation: int) -> dict[str, Any]:
+    place = settings.state_place(job_id, incarnation)
+    return {} if place is None else {"state": place, "cache": {"path": str(settings.data.absolute() / "cache")}}
 
 
 def _with_secrets(entry: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from backend.settings import Settings
+from backend.settings import Settings, cluster_of
+from streamjoin.spec.cluster import ExecutorsFile, slots_of
 
 
 def run_of(settings: Settings, run: Mapping[str, Any]) -> dict[str, Any]:
     """The section `run` of a join file, but for its checkpoint, of what a job says there."""
+    cluster = cluster_of(settings)
+    jars = {"spark.jars": settings.spark_jars} if settings.spark_jars else {}
+    spark = {**cluster.pop("spark", {}), **jars}
     asked = {name: value for name, value in run.items() if name != "until_end"}
     return {
-        "slots": settings.job_slots,
+        "slots": _slots(settings, cluster.get("executors")),
         "driver_memory": settings.driver_memory_mib,
         **asked,
-        **({"spark": {"spark.jars": settings.spark_jars}} if settings.spark_jars else {}),
+        **cluster,
+        **({"spark": spark} if spark else {}),
     }
+
+
+def _slots(settings: Settings, executors: Mapping[str, Any] | None) -> int:
+    """Of a job that names none: all that its executors work on, as in a join file, and no more than a job may have."""
+    most = slots_of(ExecutorsFile.model_validate(executors)) if executors is not None else None
+    return settings.job_slots if most is None else min(most, settings.job_slots_max)

@@ -15,7 +15,7 @@ from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job, JobRevision, Registered, Relation, Stream
 from backend.jobs.change import Change, diff
 from backend.jobs.inputs import Inputs, Secrets, inputs_of
-from backend.jobs.joinfile import bound_apart, check_places, draft_file, join_file
+from backend.jobs.joinfile import bound_apart, check_places, check_store, draft_file, join_file
 from backend.jobs.limits import check_limits
 from backend.lookup import by_id_or_name
 from backend.problems import Place, Problem, from_engine
@@ -89,6 +89,7 @@ def bound_draft(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Secr
     Cost: opens the first file of file streams.
     """
     check_places(settings, inputs, secrets)
+    check_store(settings, spec)
     file = draft_file(settings, spec, inputs, secrets)
     check_limits(settings, file.slots, file.run.driver_memory)
     return bound_apart(file)
@@ -104,6 +105,7 @@ def bound_job(settings: Settings, job: Job, secrets: Secrets) -> Bound:
         Problem: a stream or relation is where none may be read.
     """
     check_places(settings, inputs_of(job), secrets)
+    check_store(settings, job.spec)
     file = join_file(settings, job, secrets)
     check_limits(settings, file.slots, file.run.driver_memory)
     bound = bound_apart(file)

@@ -24,7 +24,7 @@ def check_secrets(settings: Settings, entry: Mapping[str, Any], secrets: Mapping
         raise _refused("no_secrets_here", says, "/secrets")
     for name, value in secrets.items():
         if name != PASSWORD:
-            detail = f"is no secret that a relation can have; the only one is {PASSWORD}"
+            detail = f"is not a secret of a relation; the only one is {PASSWORD}"
             raise _refused("no_secrets_here", detail, f"/secrets/{name}")
         if not value or not value.isprintable():
             detail = "is empty, or has characters that nobody types; send {} as `secrets` to forget a password"

@@ -14,6 +14,7 @@ import pyarrow as pa
 from backend.problems import Problem, from_engine
 from backend.results import at_once
 from backend.results.at_once import NotAtOnce
+from backend.results.holding import Holding
 from backend.results.limits import Limits
 from backend.results.places import Place, Places
 from backend.results.question import QueryIn
@@ -49,6 +50,7 @@ class Answerer:
     readers: Readers
     limits: Limits
     slots: Slots
+    holding: Holding
 
     def answer(self, asked: QueryIn, writer: Writer | None = None, actor: str | None = None) -> Running:
         """Begin an answer; nothing is read before its first step.
@@ -104,7 +106,7 @@ class Running:
         rows = limits.rows_default if asked.format == "json" else limits.rows
         self._row_cap = min(asked.limit or rows, limits.rows)
         self._seconds = min(asked.timeout_s or limits.seconds_default, limits.seconds)
-        self._bytes = 0
+        self._bytes = self._held_bytes = 0
         self._pieces = self._named()
 
     @property
@@ -160,7 +162,16 @@ class Running:
             self._pieces.close()
         if self._opened is not None:
             self._answerer.readers.give(self._opened)
+        self._answerer.holding.change(self.actor, self._held_bytes, 0)
         self._answerer.slots.give(self.actor)
+
+    def _holds(self, size: int) -> None:
+        try:
+            self._answerer.holding.change(self.actor, self._held_bytes, size)
+        except (InputError, Problem) as refused:
+            self._watch.failure = refused
+            raise
+        self._held_bytes = size
 
     def _named(self) -> Generator[bytes]:
         """The pieces; what fails has a name, inside of the answer where its format has room for it."""
@@ -215,8 +226,8 @@ class Running:
         # Pages of a key range are in key order on each side of the seam, and the seam moves between two pages.
         if not by_range and recent is not None:
             with suppress(StreamJoinError):  # what is the question's fault comes again
-                return ask(opened.durable, question, recent)
-        return ask(opened.durable, question)
+                return ask(opened.durable, question, recent, self._holds)
+        return ask(opened.durable, question, None, self._holds)
 
     def _aggregate(self, opened: Opened, recent: Reader | None) -> tuple[pa.Table, Answer]:
         asked = self.asked
@@ -225,7 +236,8 @@ class Running:
         wanted = parse_aggregates(asked.aggregate or "count")
         question: Question = asked.question()
         try:
-            return aggregate(opened.durable, question, wanted, tuple(asked.by or ()), recent)
+            most = self._answerer.limits.aggregate_bytes
+            return aggregate(opened.durable, question, wanted, tuple(asked.by or ()), recent, self._holds, most)
         except Exception as failure:
             # DuckDB and Arrow hide what failed underneath of them.
             if self._watch.expired:
@@ -253,6 +265,8 @@ class Running:
         found = iter(batches)
         while True:
             try:
+                if self._begun:  # who reads slowly holds what is there no longer than it was asked for
+                    self._watch.check()
                 batch = next(found, None)
             except Stopped:
                 if self._watch.stop:

@@ -14,6 +14,8 @@ class Limits:
         rows_default: of a JSON answer, unless its question says otherwise.
         seconds_default: of an answer, unless its question says otherwise.
         answers, answers_an_actor: that are open at once.
+        held_bytes, held_bytes_an_actor, held_bytes_an_answer: what open answers hold until they are read: groups.
+        aggregate_bytes: what DuckDB may take for an aggregate.
         frame_bytes: of a client's frame.
         frames_a_second: of one websocket, on average over ten seconds.
         subscriptions: of one websocket.
@@ -36,6 +38,10 @@ class Limits:
     seconds_default: float = 60.0
     answers: int = 64
     answers_an_actor: int = 32
+    held_bytes: int = 1 << 30
+    held_bytes_an_actor: int = 512 << 20
+    held_bytes_an_answer: int = 256 << 20
+    aggregate_bytes: int = 256 << 20
     frame_bytes: int = 64 << 10
     frames_a_second: int = 50
     subscriptions: int = 32

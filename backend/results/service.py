@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from backend.context import Context
 from backend.results.answers import Answerer, Running
+from backend.results.holding import Holding
 from backend.results.hub import Hub
 from backend.results.limits import Limits
 from backend.results.memory import memory_spec
@@ -70,7 +71,8 @@ def _make(context: Context, limits: Limits) -> Service:
     assert isinstance(store, RedisStore)
     places = Places(context.settings, context.catalog)
     readers = Readers(Memory(store))
-    answerer = Answerer(places, readers, limits, Slots(limits.answers, limits.answers_an_actor))
+    holding = Holding(limits.held_bytes_an_answer, limits.held_bytes_an_actor, limits.held_bytes)
+    answerer = Answerer(places, readers, limits, Slots(limits.answers, limits.answers_an_actor), holding)
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="question")
     pool.submit(_warm_up)
     return Service(limits, places, readers, answerer, Hub(places, readers, context.catalog, limits, pool), pool)

@@ -23,6 +23,7 @@ from streamjoin.results.formats import write_csv
 META = b"streamjoin"
 """Under which Arrow's and Parquet's metadata have the end of an answer, as JSON."""
 ROW_GROUP = 65_536
+ROW_GROUP_BYTES = 16 << 20
 
 
 class Writer(Protocol):
@@ -235,7 +236,7 @@ class ParquetWriter:
         self._drain = _Drain()
         self._writer: Any = None
         self._held: list[pa.RecordBatch] = []
-        self._rows = 0
+        self._rows = self._size = 0
 
     def begin(self, schema: pa.Schema, about: Mapping[str, Any]) -> bytes:
         """See `Writer`."""
@@ -246,14 +247,15 @@ class ParquetWriter:
         """See `Writer`."""
         self._held.append(batch)
         self._rows += batch.num_rows
-        if self._rows >= ROW_GROUP:
+        self._size += batch.nbytes
+        if self._rows >= ROW_GROUP or self._size >= ROW_GROUP_BYTES:
             self._flush()
         return self._drain.give()
 
     def _flush(self) -> None:
         if self._held:
             self._writer.write_table(pa.Table.from_batches(self._held))
-        self._held, self._rows = [], 0
+        self._held, self._rows, self._size = [], 0, 0
 
     def end(self, end: Mapping[str, Any]) -> bytes:
         """See `Writer`."""

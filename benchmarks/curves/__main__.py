@@ -18,7 +18,6 @@ from benchmarks.curves import handshake, page, splitjoin, units
 from benchmarks.curves.units import Measured
 
 FIGURES = "curves.json"
-DIGITS = 5
 MACHINE = ("cores", "model", "system", "python", "numpy", "numba")
 
 
@@ -32,7 +31,7 @@ def main() -> int:
                 quiet.wait_until_quiet()
             except (provenance.DirtyError, quiet.BusyError) as refused:
                 parser.exit(1, f"nothing was measured: {refused}, or measure for yourself with --docs FOLDER\n")
-        results = rounded(run(arguments.quick))
+        results = evaluation.rounded(run(arguments.quick))
         if provenance.commit() != results["commit"]:
             parser.exit(1, "nothing was written: the code was changed while it was measured\n")
         (docs / FIGURES).write_text(json.dumps(results, indent=1) + "\n")
@@ -70,15 +69,6 @@ def write(docs: Path) -> None:
     draw(results, docs)
     for name, text in page.pages(results).items():
         (docs / name).write_text(text)
-
-
-def rounded(value: Any) -> Any:
-    """Floats with as many digits as anybody reads."""
-    if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [rounded(item) for item in value]
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ import { queryClient } from './api/queryClient';
 import {
   askJob,
   changeJob,
+  changeRelation,
   changeStream,
   changeUser,
   createJob,
@@ -85,6 +86,10 @@ test('a change of a stream names the version that it changes', () => {
   const { curl, python } = changeStream('orders', 3, { source: 'csv' });
   expect(curl).toContain(`-X PATCH -H 'If-Match: "3"' -H 'Content-Type: application/json'`);
   expect(python).toContain('platform.streams.change("orders", spec={"source": "csv"}, version=3)');
+  const relation = changeRelation('rates', 2, { source: 'csv' });
+  expect(relation.curl).toContain(`/relations/rates`);
+  expect(relation.cli).toContain('relations update rates --version 2');
+  expect(relation.python).toContain('platform.relations.change("rates", spec={"source": "csv"}, version=2)');
 });
 
 test('rows are posted as lines, and under their name where they have one', () => {

@@ -246,22 +246,29 @@ export const testStream = (spec: Json, secrets?: Json): Recipe => {
   };
 };
 
-export const changeStream = (stream: string, version: number, spec: Json, secrets?: Json): Recipe => {
+/** Change a stream or a relation, of the version that is told. */
+const change = (what: 'streams' | 'relations', name: string, version: number, spec: Json, secrets?: Json): Recipe => {
   const [part, more] = secretsPart(secrets);
   const options = `spec=${pythonLiteral(spec)}${more}, version=${String(version)}`;
   return {
-    curl: curl('PATCH', path('streams', stream), { spec, ...part }, `-H 'If-Match: "${String(version)}"'`),
+    curl: curl('PATCH', path(what, name), { spec, ...part }, `-H 'If-Match: "${String(version)}"'`),
     cli: cliFromFile(
       secrets === undefined ? spec : { spec, ...part },
-      'streams',
+      what,
       'update',
-      stream,
+      name,
       '--version',
       String(version),
     ),
-    python: python(`platform.streams.change(${JSON.stringify(stream)}, ${options})`),
+    python: python(`platform.${what}.change(${JSON.stringify(name)}, ${options})`),
   };
 };
+
+export const changeStream = (stream: string, version: number, spec: Json, secrets?: Json): Recipe =>
+  change('streams', stream, version, spec, secrets);
+
+export const changeRelation = (relation: string, version: number, spec: Json, secrets?: Json): Recipe =>
+  change('relations', relation, version, spec, secrets);
 
 export const deleteStream = (stream: string): Recipe => ({
   curl: curl('DELETE', path('streams', stream)),

@@ -1,4 +1,4 @@
-// Relations in a real browser: one is registered, looked at, refreshed and deleted, and versions are those of a job.
+// Relations in a real browser: one is registered, looked at, refreshed, changed and deleted, and versions are those of a job.
 //   node walk/relations.mjs URL CHROMIUM FILE [FOLDER FOR PICTURES]
 import { SLOW_MS, heading, takeWalk } from './walk.mjs';
 
@@ -24,6 +24,14 @@ async function registers(page, walk) {
   await walk.look(page, 'relation-walked');
   await page.getByRole('button', { name: 'Refresh', exact: true }).click();
   await page.getByText('No running job joins it.').waitFor({ timeout: SLOW_MS });
+  await page.getByRole('link', { name: 'Edit', exact: true }).click();
+  await heading(page, 'Edit walked');
+  walk.expect((await page.getByLabel('Path').inputValue()) === file, 'the entry is filled in');
+  await page.getByLabel('Refresh').fill('1h');
+  await walk.look(page, 'relation-edit');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await heading(page, 'walked');
+  await page.getByText('every 1h').first().waitFor({ timeout: SLOW_MS });
   walk.gone.push('/relations/walked');
   await page.getByRole('button', { name: 'Delete…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();

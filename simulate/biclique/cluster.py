@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from simulate.biclique.manager import Change, Manager
 from simulate.biclique.messages import PROTECTED, Arrival, Identity, Plan, Protections, StreamTuple
+from simulate.biclique.replicas import PlaceCollector, ReplicaDisk, ReplicatedUnit, ReplicatingDispatcher
 from simulate.biclique.router import SIGNAL_US, Dispatcher, Shuffler
 from simulate.biclique.unit import Collector, Disk, Unit, Window
 from simulate.network import Actor, Network
@@ -28,6 +29,7 @@ class Setting:
         signal_us: how often dispatchers signal.
         skews_us: by shuffler or dispatcher, how far its clock is ahead.
         disk: units write their state, dispatchers keep what is not written.
+        replicas: how many of the units that join a tuple keep it, beside the one that stores it; 0 for none.
         changes: who comes and goes.
         seed: of the dealing.
     """
@@ -41,6 +43,7 @@ class Setting:
     window: Window | None = None
     protections: Protections = PROTECTED
     disk: bool = False
+    replicas: int = 0
     write_every: int = 3
     changes: Sequence[Change] = ()
     seed: int = 0
@@ -71,21 +74,11 @@ class Cluster:
             )
             for number, name in enumerate(shufflers)
         ]
-        self.dispatchers = [
-            Dispatcher(
-                name,
-                shufflers,
-                setting.plan if name in self._at_first else None,
-                setting.signal_us,
-                setting.skews_us.get(name, 0),
-                setting.protections,
-                setting.disk,
-            )
-            for name in [*self._at_first, *later]
-        ]
+        self.replica_disk = ReplicaDisk()
+        self.dispatchers = [self._dispatcher(name, shufflers) for name in [*self._at_first, *later]]
         self.units = {name: self._unit(name) for name in units}
         self.manager = Manager(shufflers, self._at_first, setting.changes, setting.protections)
-        self.collector = Collector(setting.protections)
+        self.collector = (PlaceCollector if setting.replicas else Collector)(setting.protections)
         starters: list[Shuffler | Dispatcher | Manager] = [*self.shufflers, *self.dispatchers, self.manager]
         actors: list[Actor] = [*starters, *self.units.values(), self.collector]
         for actor in actors:
@@ -98,6 +91,12 @@ class Cluster:
         self.units[name] = self._unit(name)
         self.network.add(self.units[name])
         self.units[name].recover(self.network)
+
+    def lose(self, name: str, *, disk: bool, lose_waiting: bool = True) -> None:
+        """A unit's machine stops: its memory is gone, with its disk or without."""
+        self.network.crash(name, lose_waiting=lose_waiting)
+        if disk:
+            self.replica_disk.forget(name)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -126,8 +125,23 @@ class Cluster:
             for unit in self.units.values()
         )
 
+    def _dispatcher(self, name: str, shufflers: Sequence[str]) -> Dispatcher:
+        setting = self.setting
+        plan = setting.plan if name in self._at_first else None
+        clock = setting.signal_us, setting.skews_us.get(name, 0)
+        if setting.replicas:
+            return ReplicatingDispatcher(name, shufflers, plan, *clock, setting.protections, replicas=setting.replicas)
+        return Dispatcher(name, shufflers, plan, *clock, setting.protections, setting.disk)
+
     def _unit(self, name: str) -> Unit:
         setting = self.setting
+        side = R if name.startswith("R") else S
+        if setting.replicas:
+            others = [unit for unit in setting.plan.units if unit != name]
+            return ReplicatedUnit(
+                name, side, self._at_first, setting.match, setting.window, setting.protections,
+                others=others, replica_disk=self.replica_disk,
+            )  # fmt: skip
         known = list(self._at_first)
         for change in setting.changes if name not in setting.plan.units else ():
             if name in change.plan.units:
@@ -135,7 +149,7 @@ class Cluster:
             known += [each for each in change.dispatchers if each not in known]
         return Unit(
             name,
-            R if name.startswith("R") else S,
+            side,
             known,
             setting.match,
             setting.window,

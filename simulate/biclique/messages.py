@@ -72,18 +72,35 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Home:
+    """Who keeps a tuple: in memory the unit that stores it, and on disk some of those that join it (section 3.5).
+
+    Args:
+        primary: the unit that stores it.
+        holders: the units that keep a replica.
+        dispatcher: who stamped it.
+    """
+
+    primary: str
+    holders: tuple[str, ...]
+    dispatcher: str
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """A tuple for one unit.
 
     Args:
         number: +1 for each message from this dispatcher to this unit, from 0; signals count too (Definition 3).
         stamp: the dispatcher's logical clock, the same on all copies.
+        home: where the tuple is kept; None where there are no replicas.
     """
 
     number: int
     stamp: int
     tuple: StreamTuple
     role: Role
+    home: Home | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +200,10 @@ class Protections:
         announced: units hear of a new dispatcher before they process anything of its time.
         safe_when_written: units say that a message is safe once their state is; else at its receipt.
         numbered_results: the collector drops results whose number it has had.
+        safe_with_replicas: a dispatcher keeps a tuple until all who are to keep it do; else until one of them does.
+        expired_by_primary: a replica goes when the unit that stores the tuple says so; else by its holder's clock.
+        restored_after_resumed: a rebuilt unit asks others once all dispatchers have answered; else at the same time.
+        restored_in_order: a unit that is rebuilt takes in what it gets back by stamp; else at once.
     """
 
     ordered: bool = True
@@ -197,6 +218,10 @@ class Protections:
     announced: bool = True
     safe_when_written: bool = True
     numbered_results: bool = True
+    safe_with_replicas: bool = True
+    expired_by_primary: bool = True
+    restored_after_resumed: bool = True
+    restored_in_order: bool = True
 
 
 PROTECTED = Protections()

@@ -69,6 +69,10 @@ class OrderingQueue:
             if newcomer not in self._left:
                 self.signals.setdefault(newcomer, signal.stamp)
 
+    def lowest(self, dispatcher: str) -> int | None:
+        """The lowest number of this dispatcher's tuples that wait; None for none. Ties have to go by name."""
+        return min((copy.number for _, by, _, copy in self._heap if by == dispatcher), default=None)
+
     def release(self) -> Iterator[Copy]:
         """What can be processed now, in order: stamps strictly below the smallest signal."""
         below = min(self.signals.values(), default=None)

@@ -20,6 +20,7 @@ from simulate.biclique.messages import (
     Dispatchers,
     Held,
     Hold,
+    Home,
     Identity,
     InputEnd,
     Message,
@@ -150,9 +151,7 @@ class Dispatcher:
                 else:
                     self._held.append((sender, message))
             case Safe(number):
-                kept = self._outputs[sender].kept
-                while kept and kept[0].number < number:
-                    kept.popleft()
+                self._trim(sender, number)
             case Replay(number):
                 self._replay(sender, number, network)
             case Hold():
@@ -182,12 +181,24 @@ class Dispatcher:
             return
         assert self._plan is not None
         self._tick(network)
-        for unit, role in self._plan.assign(message):
+        targets = self._plan.assign(message)
+        home = self._home(message, targets)
+        for unit, role in targets:
             self.assigned.setdefault(unit, []).append(message.identity)
             self.stored[unit] += role is Role.STORE
             output = self._output(unit)
             output.fresh = True
-            self._send(unit, Copy(output.sent, self.clock, message, role), network)
+            self._send(unit, Copy(output.sent, self.clock, message, role, home), network)
+
+    def _home(self, item: StreamTuple, targets: Sequence[tuple[str, Role]]) -> Home | None:
+        """Where the tuple is kept; None without replicas."""
+        return None
+
+    def _trim(self, unit: str, number: int) -> None:
+        """A unit has what is below this number."""
+        kept = self._outputs[unit].kept
+        while kept and kept[0].number < number:
+            kept.popleft()
 
     def _tick(self, network: Network) -> None:
         self.clock += 1

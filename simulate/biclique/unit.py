@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,13 +152,18 @@ class Unit:
             self.stored_most = max(self.stored_most, len(self.state.stored))
             return
         self._discard(copy.tuple)
+        for r, s in self._partners(copy.tuple):
+            network.send(self.name, COLLECTOR, Result(self.state.results, r.number, s.number))
+            self.state.results += 1
+
+    def _partners(self, probe: StreamTuple) -> Iterator[tuple[StreamTuple, StreamTuple]]:
+        """The pairs (r, s) of a probe with what is stored."""
         for stored in self.state.stored.values():
-            r, s = (stored, copy.tuple) if self._side == R else (copy.tuple, stored)
+            r, s = (stored, probe) if self._side == R else (probe, stored)
             # Z and time may disagree, so that the later one in Z can be the earlier one in time.
             near = self._window is None or abs(r.time_us - s.time_us) <= self._window.width_us
             if near and self._match(r, s):
-                network.send(self.name, COLLECTOR, Result(self.state.results, r.number, s.number))
-                self.state.results += 1
+                yield r, s
 
     def _discard(self, probe: StreamTuple) -> None:
         """Theorem 1: what is out of reach of every later probe."""

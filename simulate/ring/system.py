@@ -80,9 +80,5 @@ def play(
         tails = tuple(number >= length - 1 for length in lengths)
         nodes.append(Node(number, count, query, ends, tails, in_flight > 1, broken or Broken()))
     source = Source(deque(rows), in_flight)
-    for node in nodes:
-        network.add(node)
-    network.add(source)
-    network.wake_at(source.name, 0)
-    network.run()
+    network.play(*nodes, source)
     return Played(nodes, source, network)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from simulate.ssbj.disk import Disk, with_repetition, zipf_shares
+from simulate.ssbj.data import SYNTHETIC, Data
+from simulate.ssbj.disk import Disk
 from simulate.ssbj.unit import Counts, Memory, Unit
-from streamjoin.operators.costs.keys import zipf_keys
 from streamjoin.operators.costs.ssbj import Balance, Bytes, Join, StepTimes
 from streamjoin.operators.ssbj.cache import ENTRY_BYTES
 from streamjoin.operators.ssbj.moving import Rule
@@ -14,23 +14,22 @@ from streamjoin.operators.ssbj.step import COLLECTED_SHARE
 
 TIMES = StepTimes(seek=8e6, read=1200, look_up=100, output=50, take=30, append=70, remove=40)
 """A disk that seeks in 8 ms and reads 100 MB of rows of 120 bytes a second, and steps as hash tables take them."""
-ROW_BYTES, TUPLE_BYTES = 120, 24
-"""Table 2; a tuple has its pointer with it."""
 WARM_ROUNDS = 24
 """As many as all that is worth it needs to come into the cache, three rounds at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A setting of the paper's synthetic data.
+    """A setting of the paper's evaluation.
 
     Args:
-        rows: R_t, as many as there are values.
+        rows: R_t; of synthetic data, as many as there are values.
         skew: Zipf's exponent.
         memory: M as a share of the relation; 0 with a rate.
         rate_per_s: lambda, where memory is not given.
         parts: k.
         rule: None for MESHJOIN.
+        data: what is joined.
     """
 
     rows: int
@@ -39,11 +38,12 @@ class Case:
     parts: int
     rule: Rule | None
     rate_per_s: float = 0.0
+    data: Data = SYNTHETIC
 
     @property
     def memory_bytes(self) -> int:
         """M."""
-        return round(self.memory * self.rows * ROW_BYTES)
+        return round(self.memory * self.rows * self.data.row_bytes)
 
     def without_cache(self) -> Case:
         """The same for MESHJOIN."""
@@ -57,16 +57,16 @@ class Case:
 
     def unit(self, seed: int = 3) -> Unit:
         """A unit that begins."""
-        disk = Disk(with_repetition(self.rows, self.rows, seed), ROW_BYTES, TIMES)
-        memory = Memory(self.memory_bytes or None, TUPLE_BYTES, self.parts, self.rate_per_s)
-        return Unit(disk, zipf_shares(self.rows, self.skew), memory, self.rule, seed)
+        disk = Disk(self.data.relation(self.rows, seed), self.data.row_bytes, TIMES)
+        memory = Memory(self.memory_bytes or None, self.data.tuple_bytes, self.parts, self.rate_per_s)
+        return Unit(disk, self.data.shares(self.rows, self.skew), memory, self.rule, seed)
 
     def predicted(self) -> Balance:
         """What the formulas say; the room that ssbj keeps for rows it collects is not there for others."""
-        sizes = Bytes(TUPLE_BYTES, ROW_BYTES, entry=ENTRY_BYTES)
-        join = Join(sizes, TIMES, self.rows, zipf_keys(self.rows, self.skew, self.rows))
+        sizes = Bytes(self.data.tuple_bytes, self.data.row_bytes, entry=ENTRY_BYTES)
+        join = Join(sizes, TIMES, self.rows, self.data.keys(self.rows, self.skew))
         buffer_rows, caches = self.rows / self.parts, self.rule is not None
         if not self.memory:
             return join.given_rate(self.rate_per_s, buffer_rows, caches=caches)
-        kept = (self.memory_bytes - buffer_rows * ROW_BYTES) / COLLECTED_SHARE if caches else 0
+        kept = (self.memory_bytes - buffer_rows * self.data.row_bytes) / COLLECTED_SHARE if caches else 0
         return join.given_memory(self.memory_bytes - kept, buffer_rows, caches=caches)

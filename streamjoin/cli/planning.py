@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,13 +25,14 @@ def validate(file: Path, *, set: Set = None) -> None:
     file
         The join file.
     """
+    from streamjoin.explain.order import ordered
     from streamjoin.explain.plans import summary
     from streamjoin.explain.relations import relation_summary
     from streamjoin.spec.inputs import open_relation
     from streamjoin.spec.prepare import bind
 
     join = load(file, overrides(set))
-    right = summary(bind(join))
+    right = summary(ordered(bind(join)))
     relations = [relation_summary(open_relation(join, name)) for name in join.relations]
     print("\n".join([f"{file} is right: {right}", *relations]))
 
@@ -54,8 +56,17 @@ def explain(file: Path, *, set: Set = None, output: Output = "text") -> None:
     """
     from streamjoin.explain.plans import explain as explain_bound
     from streamjoin.spec.prepare import bind
+    from streamjoin.spec.reach import places, places_text
 
-    _show(explain_bound(bind(load(file, overrides(set)))), output)
+    join = load(file, overrides(set))
+    explained = explain_bound(bind(join))
+    if join.cluster is None:
+        _show(explained, output)
+    elif output == "json":
+        lie = [asdict(place) for place in places(join)]
+        print(json.dumps({**explained.to_json(), "master": join.run.master, "places": lie}, indent=1))
+    else:
+        print(f"{explained}\n\n{places_text(join)}")
 
 
 def preview(file: Path, *, set: Set = None, output: Output = "text") -> None:

@@ -139,6 +139,14 @@ def _write_json(path: Path, value: Any) -> None:
     Path(file.name).replace(path)
 
 
+def _traffic_text(traffic: dict[str, int]) -> str:
+    openings = traffic["served"] + traffic["fetched"]
+    served = f"{100 * traffic['served'] / openings:.1f} %" if openings else "none"
+    fetched, put = (f"{traffic[what] / 2**20:,.1f} MiB" for what in ("fetched_bytes", "put_bytes"))
+    text = f"state: {served} of {counted(openings, 'opening')} from the cache, {fetched} fetched, {put} put"
+    return text + (f", {counted(traffic['retries'], 'retry', 'retries')}" if traffic["retries"] else "")
+
+
 def _summary(figures: dict[str, Any]) -> str:
     sides = ", ".join(f"{name} {count:,}" for name, count in figures["tuples_in"].items())
     parts = [
@@ -153,14 +161,32 @@ def _summary(figures: dict[str, Any]) -> str:
         if found:
             words = ", ".join(f"{name} {count:,}" for name, count in found.items())
             parts.append(f"{what.replace('_', ' ')}: {words}")
-    parts += _decided_text(figures)
+    parts += [*_decided_text(figures), *_adaptive_text(figures)]
     if figures.get("approximate"):
         shed = ", ".join(f"{name} {count:,}" for name, count in figures["shed"].items() if count)
         shed = shed or "nothing in this run, but in an earlier one"
         parts.append(f"shed: {shed}; so results are partial; {OTHER_WAY_OUT}")
+    if traffic := figures.get("state_traffic"):
+        parts.append(_traffic_text(traffic))
     if any(figures["dead_letters"].values()):
         parts.append(f"dead letters are in {figures['dead_letter_folder']}; streamjoin rejected FILE shows them")
     return "\n".join(parts)
+
+
+def _adaptive_text(figures: dict[str, Any]) -> list[str]:
+    """How units came and went, where they do."""
+    by_stage: dict[int, list[dict[str, int]]] = {}
+    for one in figures.get("adaptive", {}).get("units", []):
+        by_stage.setdefault(one["stage"], []).append(one["units"])
+    said = []
+    for stage, found in by_stage.items():
+        words = [
+            f"{counts[0]} of {side} at first, {max(counts)} at most, {counts[-1]} at the end"
+            for side in "RS"
+            if (counts := [one[side] for one in found])
+        ]
+        said.append(f"units{f' of stage {stage}' if len(by_stage) > 1 else ''}: {'; '.join(words)}")
+    return said
 
 
 def _decided_text(figures: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from streamjoin.client.calls import asking, drafts, files, jobs, phases, relations, reports, results, streams
+from streamjoin.client.calls import asking, drafts, files, jobs, machines, phases, relations, reports, results, streams
 from streamjoin.client.retry import Patience
 from streamjoin.client.steps import Exchange, Flow
 from streamjoin.client.tailing import tail as tail_flow
@@ -112,6 +112,12 @@ class Uploads(Group[Transport]):
     delete = Method(files.delete_upload)
 
 
+class Machines(Group[Transport]):
+    """Machines whose workers run jobs."""
+
+    list = Values(machines.list_machines)
+
+
 class Jobs(Group[Transport]):
     """Jobs: joins that run, or are to."""
 
@@ -173,6 +179,7 @@ class Api(Group[Transport]):
         self.streams: Streams[Transport] = Streams(self._transport, self._patience)
         self.relations: Relations[Transport] = Relations(self._transport, self._patience)
         self.uploads: Uploads[Transport] = Uploads(self._transport, self._patience)
+        self.machines: Machines[Transport] = Machines(self._transport, self._patience)
         self.jobs: Jobs[Transport] = Jobs(self._transport, self._patience)
 
     query = Method(results.query)

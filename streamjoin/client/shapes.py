@@ -115,6 +115,17 @@ class Upload(TypedDict):
     read_by: list[str]
 
 
+class Machine(TypedDict):
+    """A machine whose worker runs jobs: whether it takes new ones, and how many have a driver there now."""
+
+    name: str
+    takes_jobs: bool
+    jobs: int
+    free_bytes: int
+    folder: str
+    seen_at: str | None
+
+
 class FileEntry(TypedDict):
     """A file or folder that may be read: `path` is what a `spec` says, `format` is guessed from the name."""
 

@@ -125,7 +125,7 @@ class Deciding:
     def _read_notices(self) -> np.ndarray:
         """The numbers of rows that were matched elsewhere in the batch before, of those that may be at home here."""
         found = [np.zeros(0, np.int64)]
-        for unit in range(self.work.units) if self.home else ():
+        for unit in self.work.numbers if self.home else ():
             for info in self.work.look(unit).segments(NOTICES):
                 rows = self.work.open_segment(info.taken_over(unit, self.work.unit.number))
                 found.append(rows.column(NUMBER).to_numpy())

@@ -20,6 +20,7 @@ from streamjoin.index.columns import carried_rows, routed_columns
 from streamjoin.intake.intake import Routed
 from streamjoin.intake.selection import select
 from streamjoin.plan.join import RESULT_TIME
+from streamjoin.plan.stages import Query
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ class Feeding:
             latest = int(ts_us.max())
             known.ts_max_us = latest if known.ts_max_us is None else max(known.ts_max_us, latest)
         places = positions if query.counts_tuples else None
-        block = Block(carried_rows(rows.select(list(routed_columns(query, side)))), ts_us, places)
+        block = block_of(query, side, rows, places)
         picked = select(query, side, rows)
         if not picked.joinable.all():
             alone = np.nonzero(picked.selected & ~picked.joinable)[0]
@@ -105,6 +106,16 @@ class Feeding:
                     counts, routed=found.routed, states=True, mark_us=report.output_mark_us, ended=report.ended,
                 )  # fmt: skip
                 yield slot, sent, told
+
+
+def block_of(query: Query, side: int, rows: pa.RecordBatch, places: np.ndarray | None = None) -> Block:
+    """What was found, as tuples of a side that joins it further.
+
+    Args:
+        places: see `Block.positions`.
+    """
+    ts_us = rows.column(RESULT_TIME).to_numpy()
+    return Block(carried_rows(rows.select(list(routed_columns(query, side)))), ts_us, places)
 
 
 def _piece(unit: int) -> str:

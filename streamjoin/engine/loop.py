@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
@@ -96,8 +97,12 @@ class Loop:
         stages = stages_of(self.plan)
         begins = (self.version,) if brought.begins else ()
         steps: list[list[SlotStep]] = []
-        for stage, operator in zip(stages, self.operators, strict=True):
-            fed_by = sum(len(self.operators[number].units) for number in stage.fed_by)
+        operators = [
+            operator.in_batch(partial(self.open_states(stage.keeper).load, version=self.version))
+            for stage, operator in zip(stages, self.operators, strict=True)
+        ]
+        for stage, operator in zip(stages, operators, strict=True):
+            fed_by = sum(len(operators[number].units) for number in stage.fed_by)
             others = elsewhere(self.plan, stage.number)
             job = StageJob(stage.plan, operator, self.slots, begins, fed_by, others, stage.number, stage.keeps)
             kept = None if stage.keeps is None else self.open_states(stage.keeps)
@@ -122,13 +127,14 @@ class Loop:
         said: list[Ended] = []
         for stream in range(len(self.plan.streams)):
             stage, side = entry_of(self.plan, stream)
-            said.append(ended_by(self._route(stream, stage, side, brought, steps)))
+            said.append(ended_by(self._route(stream, stage, side, brought, steps, operators[stage.number])))
         self.ended = tuple(said)
         self.reports = []
         for stage, mine in zip(stages, steps, strict=True):
             for step in mine:
                 if stage is not stages[-1]:
-                    self._feed(step, *entry_of(self.plan, Flow(stage.number)), steps)
+                    after, side = entry_of(self.plan, Flow(stage.number))
+                    self._feed(step, after, side, steps, operators[after.number])
                 else:
                     for rows in step.results():
                         yield step.query, rows
@@ -141,9 +147,11 @@ class Loop:
         self.positions = tuple(map(sum, zip(self.positions, brought_rows, strict=True)))
         self.version += 1
 
-    def _feed(self, step: SlotStep, stage: Stage, side: int, steps: Sequence[Sequence[SlotStep]]) -> None:
+    def _feed(
+        self, step: SlotStep, stage: Stage, side: int, steps: Sequence[Sequence[SlotStep]], operator: Operator
+    ) -> None:
         """What a slot's units find, into the stage that joins it further."""
-        feeding = Feeding(Sending(stage.plan, side, self.operators[stage.number], self.slots), self.version)
+        feeding = Feeding(Sending(stage.plan, side, operator, self.slots), self.version)
         for rows in step.results():
             self.on_fed(rows)
             for routed in feeding.take(rows, step.unit, step.query):
@@ -154,7 +162,13 @@ class Loop:
             steps[stage.number][slot].punctuate(punctuation, sent)
 
     def _route(
-        self, stream: int, stage: Stage, side: int, brought: Brought, steps: Sequence[Sequence[SlotStep]]
+        self,
+        stream: int,
+        stage: Stage,
+        side: int,
+        brought: Brought,
+        steps: Sequence[Sequence[SlotStep]],
+        operator: Operator,
     ) -> list[Punctuation]:
         position = self.positions[stream]
         own: list[Punctuation] = []
@@ -165,7 +179,7 @@ class Loop:
             )
             shed = brought.shed[stream] if brought.shed else 0.0
             intake = Intake(stage.plan, side, self.on_dead_letters, shed_factor=shed)
-            router = Router(intake, self.operators[stage.number], self.slots)
+            router = Router(intake, operator, self.slots)
             for routed in router.take(rows, piece):
                 steps[stage.number][routed.slot].take(routed)
             for routed in router.rest(piece):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -46,6 +46,8 @@ class Capabilities:
             which one more batch without input tells.
         reads_parts: each unit reads its own rows of a relation, dealt out by the join value, again and again; else
             relations are sorted.
+        adapts: units come and go while the job runs; `in_batch` says which there are.
+        routes_by_state: where tuples go follows from what units have before the batch; `in_batch` looks at it.
     """
 
     routes_by: RoutesBy = RoutesBy.IDENTITY
@@ -54,6 +56,13 @@ class Capabilities:
     units_by_key: tuple[int, int] | None = None
     waits: bool = False
     reads_parts: bool = False
+    adapts: bool = False
+    routes_by_state: bool = False
+
+    @property
+    def looks(self) -> bool:
+        """Whether it is another one in each batch."""
+        return self.adapts or self.routes_by_state
 
 
 class Folding(Protocol):
@@ -95,10 +104,23 @@ class Operator(ABC):
         """The operator of a stage of what `planned` gives."""
         return self
 
+    def in_batch(self, look: Callable[[int], UnitState]) -> Operator:
+        """The operator as it is in one batch; most are the same in all.
+
+        Args:
+            look: a unit's state before the batch, in the stage that keeps the tuples.
+        """
+        return self
+
     @property
     @abstractmethod
     def units(self) -> tuple[UnitSpec, ...]:
         """All units, by number."""
+
+    @property
+    def numbers_end(self) -> int:
+        """Numbers of units end before it: of those that there are, and of those that have left."""
+        return len(self.units)
 
     @abstractmethod
     def route(self, side: int, tuples: Tuples) -> list[Route]:

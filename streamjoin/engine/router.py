@@ -93,8 +93,10 @@ class Sending:
     def route_alone(self, block: Block, positions: np.ndarray, piece: str) -> Iterator[Routed]:
         """A block's tuples that are unmatched in any case: evenly to all units, which give them."""
         first, self.alone = self.alone, self.alone + len(block)
-        evenly = split(positions % len(self.operator.units))
-        yield from self._sent(block, [Route(rows, ((unit, ALONE),)) for unit, rows in evenly], piece, first)
+        units = self.operator.units
+        evenly = split(positions % len(units))
+        routes = [Route(rows, ((units[place].number, ALONE),)) for place, rows in evenly]
+        yield from self._sent(block, routes, piece, first)
 
     def _sent(self, block: Block, routes: Sequence[Route], piece: str, first: int) -> Iterator[Routed]:
         for route in routes:
@@ -127,7 +129,7 @@ class Sending:
             lows, highs = key_ranges(values, facing)
             # What can meet nothing is sent to one group all the same.
             lows = np.minimum(lows, highs)
-        return Tuples(identity, equal, key, lows, highs)
+        return Tuples(identity, equal, key, lows, highs, block.ts_us)
 
 
 class Router:

@@ -46,6 +46,7 @@ class UnitSpec:
         stores: the sides whose tuples it stores; tuples of the opposite sides probe them.
         counts: the sides whose late tuples it counts, so that each late tuple counts once however often it is stored.
         turn: which of the tuples that it is sent to store it does store; None for all.
+        since: the first batch that it takes part in, before which it has no state; 0 for the job's first one.
     """
 
     number: int
@@ -53,6 +54,11 @@ class UnitSpec:
     stores: tuple[int, ...]
     counts: tuple[int, ...]
     turn: Turn | None = None
+    since: int = 0
+
+    def begins_at(self, version: int) -> bool:
+        """Whether it has no state of `version` yet, as its first batch is the next one."""
+        return self.since == version > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,7 @@ class Tuples:
         equal: int64 of shape (n,), equal for equal join keys of either stream; None without an equality.
         key: int64 of shape (n,), in the order of the main range's keys; None without a range.
         lows, highs: the opposite keys that the main range lets each tuple meet, int64 of shape (n,); None as `key`.
+        ts_us: event times, int64 of shape (n,); None of what was made without any.
     """
 
     identity: np.ndarray
@@ -72,6 +79,7 @@ class Tuples:
     key: np.ndarray | None = None
     lows: np.ndarray | None = None
     highs: np.ndarray | None = None
+    ts_us: np.ndarray | None = None
 
     def __len__(self) -> int:
         return int(self.identity.size)

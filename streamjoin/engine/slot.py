@@ -7,7 +7,7 @@ b + 1 once all results of the batch have been handed on.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Protocol
@@ -51,14 +51,23 @@ class States(Protocol):
     def check_units(self, units: int, version: int) -> None:
         """StateError: the state of `version` is of more units than so many."""
 
+    def collect_left(self, units: Collection[int], version: int) -> None:
+        """Remove what is not needed any more of all units but these, once these are at `version`."""
+
     def open_segment(self, unit: int, info: SegmentInfo) -> pa.RecordBatch:
         """A segment's rows, by the name that `unit` has for it. StateError: it is missing or damaged."""
+
+    def prepare(self, units: Collection[int], version: int) -> None:
+        """These units are about to open what they had at `version`."""
 
     def writer(self, unit: int, version: int) -> Writer:
         """Where the segments that first appear in `version` go."""
 
     def commit(self, unit: int, state: UnitState, report: UnitReport) -> None:
-        """Make `state` the unit's state of its version, in one step."""
+        """Make `state` the unit's state of its version, in one step, once `settle` has returned."""
+
+    def settle(self) -> None:
+        """All that was committed lasts from now on. StateError: some of it could not be kept."""
 
     def collect(self, unit: int, version: int) -> None:
         """Remove what is not needed any more once a unit is at `version`."""
@@ -76,6 +85,23 @@ class Tables(Protocol):
         Args:
             plan: the stage's join, of which the relation is S.
         """
+
+
+def states_before(store: States, units: Iterable[UnitSpec], version: int) -> Callable[[int], UnitState]:
+    """The state of each of a stage's units before a batch; each is read once.
+
+    One that begins with the batch stores nothing, and its streams have come as far as everybody's.
+    """
+    new = {unit.number for unit in units if unit.begins_at(version)}
+
+    @cache
+    def look(unit: int) -> UnitState:
+        if unit not in new:
+            return store.load(unit, version)
+        first = look(0)
+        return UnitState(version, clocks=first.clocks, elsewhere=first.elsewhere)
+
+    return look
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +189,13 @@ class SlotStep:
         # As sent and not as fetched: a task that is repeated gives the same rows in the same order.
         self._blocks.sort(key=lambda routed: (routed.side, routed.piece, routed.first, routed.targets))
         blocks = [(routed, Block.from_ipc(routed.block)) for routed in self._blocks]
-        self.store.check_units(len(self.job.operator.units), self.version)
+        units = self.job.operator.units
+        self.store.check_units(self.job.operator.numbers_end, self.version)
         # Units of a chain look at all the others; a manifest is read once.
-        look = cache(partial(self.store.load, version=self.version))
-        for unit in self.job.operator.units:
-            if unit.number % self.job.slots != self.slot:
-                continue
+        look = states_before(self.store, units, self.version)
+        here = [unit for unit in units if unit.number % self.job.slots == self.slot]
+        self.store.prepare([unit.number for unit in here if not unit.begins_at(self.version)], self.version)
+        for unit in here:
             mine = [
                 Given(routed.side, role, routed.piece, routed.first, block)
                 for routed, block in blocks
@@ -193,6 +220,9 @@ class SlotStep:
             if self.kept is not None:
                 self.kept.detach_except(unit.number, self._kept(unit.number).state)
             self.reports.append(step.report)
+        self.store.settle()
+        if not self.slot and self.job.operator.numbers_end > len(units):
+            self.store.collect_left({unit.number for unit in units}, self.version + 1)
 
     def _step(self, unit: UnitSpec, given: UnitInput, save: Save, look: Callable[[int], UnitState]) -> Step:
         open_segment = partial(self.store.open_segment, unit.number)
@@ -205,7 +235,7 @@ class SlotStep:
             save,
             time.perf_counter,
             look,
-            len(self.job.operator.units),
+            [unit.number for unit in self.job.operator.units],
             self._table,
             partial(self._kept, unit.number),
         )

@@ -14,6 +14,9 @@ from streamjoin.flow.punctuation import StreamClock
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.plan.window import R, S
 
+DRAINS = "drains"
+"""In the values of a unit that stores nothing new and leaves once it is empty."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -85,8 +85,9 @@ class UnitReport:
     time is lower, but for those of late tuples; None before both streams have begun. Where all have `ended`, nothing
     comes any more. `open_rows` wait until it is known whether they are matched, `unmatched_rows` left as unmatched,
     `late_after_final` counts pairs that were none because a row of theirs had left as unmatched before. Where a
-    relation is read again and again, `reading` counts what the batch did, and `holding` what is in memory and waits
-    after it.
+    relation is joined, `reading` counts what the batch did, and where it is read again and again `holding` has what is
+    in memory and waits after it. Where units come and go, `adapting` of the unit that decides says which there are, and
+    why.
     """
 
     unit: int
@@ -113,6 +114,7 @@ class UnitReport:
     reading: dict[str, int] = field(default_factory=dict)
     holding: dict[str, int] = field(default_factory=dict)
     queries: list[dict[str, int]] = field(default_factory=list)
+    adapting: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: {"probe": 0.0, "store": 0.0, "expire": 0.0})
 
     def count_received(self, blocks: Iterable[Given]) -> None:
@@ -173,7 +175,7 @@ class Work:
         save_segment: rows and description -> the description with its file name, once it is durable.
         seconds: a stopwatch for the report only.
         look: any unit's state of the same version as `before`.
-        units: how many units the stage has.
+        numbers: of all units of the stage.
         table: the relation that the stage joins, in the batch's version of it or in that of one of the last ten
             batches; only where it joins one.
         kept: what the unit of the same number has in the stage that keeps tuples for this one, if another does.
@@ -187,9 +189,14 @@ class Work:
     save_segment: Save
     seconds: Callable[[], float]
     look: Callable[[int], UnitState]
-    units: int = 1
+    numbers: Sequence[int]
     table: Callable[..., Table] = no_table
     kept: Callable[[], Kept] = nothing_kept
+
+    @property
+    def units(self) -> int:
+        """How many units the stage has."""
+        return len(self.numbers)
 
 
 class Step(Protocol):

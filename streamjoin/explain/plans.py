@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from streamjoin.engine.operator import Operator
@@ -12,6 +12,7 @@ from streamjoin.explain.asof import asof_lines, asof_words
 from streamjoin.explain.delays import closing_words, delay_lines, span_words
 from streamjoin.explain.figures import bytes_text, figure
 from streamjoin.explain.hot_keys import HotKey, hot_keys
+from streamjoin.explain.order import order_words, ordered
 from streamjoin.explain.reading import Reading, readings
 from streamjoin.explain.relations import Size, relations_words, sizes, streams_words
 from streamjoin.explain.rounds import memory_lines
@@ -36,7 +37,9 @@ from streamjoin.plan.schema import type_name
 from streamjoin.plan.sharing import Plan, SharedPlan
 from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
 from streamjoin.plan.window import R, S
-from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, shed_rules, with_operator
+from streamjoin.spec.changed import with_operator
+from streamjoin.spec.prepare import Bound
+from streamjoin.spec.shed import SHEDS_NOTHING, shed_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,8 @@ class Explanation:
         relations: how large they are, in the order of the stages.
         closing: when snapshots close by punctuation; None where none do.
         ways: to join three streams and more; None where there is one alone, or nothing is known of the streams.
-        readings: how much of a relation is read, by operator.
+        readings: how fast a relation is joined, and how much of it is read, by operator.
+        order: of three streams and more, who says in which order they are joined, and why; else empty.
     """
 
     plan: AnyPlan
@@ -94,6 +98,7 @@ class Explanation:
     closing: str | None = None
     ways: Ways | None = None
     readings: tuple[Reading, ...] = ()
+    order: str = ""
 
     @property
     def state_bytes_per_hour(self) -> float | None:
@@ -113,6 +118,7 @@ class Explanation:
             "operator": self.chosen,
             "described": self.operator,
             "reason": self.reason,
+            "order": self.order,
             "sampled": self._sampled(),
             "window": str(self.plan.window),
             "state_grows": registry.keeps_everything(self.plan),
@@ -177,6 +183,7 @@ class Explanation:
         lines = self._joined()
         lines += delay_lines(plan.streams) + ([("snapshots", self.closing)] if self.closing else [])
         lines += [("operator", self.operator), ("", self.reason)]
+        lines += [("order", self.order)] if self.order else []
         for number, known in enumerate(self.statistics or ()):
             rate, stored = figure(known.rate_per_s), figure(known.stored)
             words = f"{plan.names[number]}: {rate} tuples/s of event time, {known.tuple_bytes:.0f} bytes each, "
@@ -241,7 +248,7 @@ class Explanation:
         predicted = {reading.operator for reading in self.readings}
         for option in self.options:
             if option.name in predicted:
-                lines.append(f"{option.name:<{widths[0]}}  can run it; what it reads is predicted above")
+                lines.append(f"{option.name:<{widths[0]}}  can run it; its rate is predicted above")
             elif option.prediction:
                 lines.append(_padded(_cells(option), widths))
             else:
@@ -312,8 +319,9 @@ def _cells(option: Option) -> tuple[str, ...]:
 
 
 def explain(bound: Bound) -> Explanation:
-    """Explain a bound join file."""
+    """Explain a bound join file; what it would run in another order now, in that order."""
     looked = look(bound)
+    bound = ordered(bound, looked)
     statistics = looked.statistics()
     joins = not isinstance(bound.plan, Cascade) or bound.plan.last_join is not None
     options = tuple(_option(bound, name, statistics) for name in registry.offered(bound.plan)) if joins else ()
@@ -322,13 +330,13 @@ def explain(bound: Bound) -> Explanation:
     if not joins or registry.entry(bound.operator).build is not None:
         operators = bound.job().operators
         described = by_stage(bound.plan, bound.operator) or f"{bound.operator}, {operators[0]}"
-        hot = hot_keys(operators[0], looked)
+        hot = hot_keys(operators[0], replace(looked, plan=bound.as_tree.plan))
         stages = operators
     rules = shed_rules(bound.file, bound.plan)
     return Explanation(
         bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot,
         sizes(bound, stages), closing_words(bound), ways(bound.plan, looked, statistics, stages, bound.file.slots),
-        readings(bound, looked, registry.offered(bound.plan)),
+        readings(bound, looked, registry.offered(bound.plan)), order_words(bound),
     )  # fmt: skip
 
 
@@ -353,8 +361,10 @@ def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, ...] | 
 def _reason(bound: Bound) -> str:
     if isinstance(bound.plan, Cascade) and bound.plan.last_join is None:
         return "the query reads one stream, and nothing is joined"
-    if bound.file.operator.name != registry.AUTO:
+    if bound.order is None and bound.file.operator.name != registry.AUTO:
         return "as the join file says"
+    if bound.order is not None and bound.order.tree is None:
+        return f"chosen by auto; {bound.order.reason}"
     return f"chosen by auto; {bound.reason or registry.chosen(bound.plan).reason}"
 
 

@@ -1,13 +1,14 @@
-"""How much of a relation is read for each row of a stream, by the operators that read it part by part: a prediction.
+"""What joins of a stream with a relation are predicted to do: how many rows a second, from how much reading and memory.
 
 Source: SSBJ (DAPD 2019), section 3: the cache inequality and equation 1 say how many tuples a round through the
-relation has. What a round takes in time depends on the machine, so no rate is predicted here.
+relation has, and equations 2 and 3 with this machine's unit costs how many are joined a second. That is the time of
+units alone; a report has the same measured (`operators/reading.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -15,26 +16,27 @@ import pyarrow as pa
 
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.explain.figures import bytes_text, figure
-from streamjoin.explain.sampling import SAMPLE_ROWS, Look
+from streamjoin.explain.sampling import SAMPLE_ROWS, Look, look
 from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import equality_cells
 from streamjoin.index.table import Part
 from streamjoin.intake.selection import select
+from streamjoin.machine import free_bytes
 from streamjoin.operators import registry
 from streamjoin.operators.costs.keys import Keys
-from streamjoin.operators.costs.ssbj import Balance, Bytes, Join, StepTimes
+from streamjoin.operators.costs.reading import BATCH_S, CACHE_TIMES, SCAN_TIMES, SORTED_TIMES, rate_of
+from streamjoin.operators.costs.ssbj import Balance, Bytes, Join
 from streamjoin.operators.meshjoin.operator import MeshJoin
+from streamjoin.operators.meshjoin.scan import Scan
 from streamjoin.operators.ssbj.cache import ENTRY_BYTES
 from streamjoin.operators.ssbj.step import COLLECTED_SHARE
 from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.stages import joins_relation, stages_of
 from streamjoin.plan.window import R, S
-from streamjoin.spec.prepare import Bound, with_operator
+from streamjoin.spec.changed import with_operator
+from streamjoin.spec.prepare import Bound
 from streamjoin.spec.room import INDEX_BYTES, read_of
-
-_ANY_TIMES = StepTimes(seek=1.0, read=0.0, look_up=0.0, output=0.0, take=1.0, append=0.0, remove=0.0)
-"""The balance of memory does not depend on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +45,24 @@ class Reading:
 
     Args:
         stream, relation: as the query calls them.
-        memory_bytes: what the operator may take.
+        memory_bytes: what the operator may take, or with `asked_per_s` what that takes; None of one without a bound.
+        rate_per_s: tuples a second that units join in it, if as many come.
         rows_per_tuple: rows of the relation that are read for each of the stream; 0 where all is cached.
         cached_share: of the stream's rows, those that are joined from the cache.
-        refusal: why it cannot run in that memory; the figures are 0 then.
+        asked_per_s: the rate that the join file gives, if it does.
+        free_bytes: the memory that this machine has free, where it matters.
+        refusal: why it cannot run so; the figures are 0 then.
     """
 
     operator: str
     stream: str
     relation: str
-    memory_bytes: int
+    memory_bytes: int | None
+    rate_per_s: float = 0.0
     rows_per_tuple: float = 0.0
     cached_share: float = 0.0
+    asked_per_s: float | None = None
+    free_bytes: int | None = None
     refusal: str = ""
 
     @property
@@ -62,77 +70,161 @@ class Reading:
         """The prediction in words."""
         if self.refusal:
             return self.refusal
+        rate = f"units join up to {figure(self.rate_per_s)} tuples/s"
+        if self.memory_bytes is None:
+            return rate
         cached = f"{self.cached_share:.0%} of {self.stream} from the cache, " if self.cached_share else ""
         read = f"{figure(self.rows_per_tuple)} rows of {self.relation} read for each row of {self.stream}"
         if not self.rows_per_tuple:
             read = f"nothing of {self.relation} read once it is cached"
-        return f"{cached}{read}, in {bytes_text(self.memory_bytes)}"
+        if self.asked_per_s is None:
+            return f"{cached}{read}, in {bytes_text(self.memory_bytes)}; {rate}"
+        return f"{cached}{read}; {self.need}"
+
+    @property
+    def need(self) -> str:
+        """What a given rate takes, and whether it is there."""
+        assert self.asked_per_s is not None and self.memory_bytes is not None
+        takes = f"{figure(self.asked_per_s)} tuples/s take {bytes_text(self.memory_bytes)}"
+        if self.free_bytes is None:
+            return takes
+        has = f"this machine has {bytes_text(self.free_bytes)} free"
+        return f"{takes}, and {has}" if not self.problem else f"{takes}, but {has}"
+
+    @property
+    def problem(self) -> str:
+        """What a start warns of: a rate that no memory is enough for, or none that is there."""
+        if self.asked_per_s is None:
+            return ""
+        if self.refusal:
+            return f"{self.refusal}; rows that come faster wait"
+        assert self.memory_bytes is not None
+        if self.free_bytes is None or self.memory_bytes <= self.free_bytes:
+            return ""
+        return (
+            f"{figure(self.asked_per_s)} tuples/s take {bytes_text(self.memory_bytes)}, but this machine has "
+            f"{bytes_text(self.free_bytes)} free; give a lower operator.rate, or operator.memory as the bound"
+        )
 
     def __str__(self) -> str:
         return f"{self.operator}: {self.words}"
 
     def to_json(self) -> dict[str, Any]:
         """For the API; without figures where it cannot run."""
+        if self.refusal:
+            return {"text": self.words}
         figures = {
             "memory_bytes": self.memory_bytes,
+            "rate_per_s": round(self.rate_per_s, 1),
             "rows_read_per_tuple": round(self.rows_per_tuple, 4),
             "cached_share": round(self.cached_share, 4),
         }
-        return {"text": self.words, **({} if self.refusal else figures)}
+        asked = {"asked_per_s": self.asked_per_s, "free_bytes": self.free_bytes, "problem": self.problem or None}
+        return {"text": self.words, **figures, **(asked if self.asked_per_s is not None else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is known of a join before it runs.
+
+    Args:
+        model: of one core that does the work of all units.
+        slots: how many cores there are.
+        is_here: units run on this machine.
+    """
+
+    join: JoinPlan
+    model: Join
+    slots: int
+    is_here: bool
+
+
+def predicted(bound: Bound) -> Reading | None:
+    """What is predicted of the operator that a job is about to run; None where too little is known."""
+    if not any(map(joins_relation, stages_of(bound.plan))):
+        return None
+    found = readings(bound, look(bound), [bound.operator])
+    return found[0] if found else None
 
 
 def readings(bound: Bound, looked: Look, offered: Sequence[str]) -> tuple[Reading, ...]:
-    """What is predicted of each operator that reads in parts; nothing where too little is known.
+    """What is predicted of each operator that joins relations; nothing where too little is known.
 
-    That is so in a plan of several joins, before the stream has rows, for a relation that does not tell its number of
-    rows, and for an operator that takes the memory that a rate needs.
+    That is so in a plan of several joins, before the stream has rows, without an equality, and for a relation that does
+    not tell its number of rows.
     """
+    if (seen := _seen(bound, looked)) is None:
+        return ()
+    names = [name for name in offered if name in registry.OF_RELATIONS and not registry.refusal(name, bound.plan)]
+    return tuple(_reading(with_operator(bound, name), name, seen) for name in names)
+
+
+def _seen(bound: Bound, looked: Look) -> _Seen | None:
     joins = [stage for stage in stages_of(bound.plan) if isinstance(stage.plan, JoinPlan)]
     if len(joins) != 1 or not joins_relation(joins[0]):
-        return ()
+        return None
     join = joins[0].plan
     assert isinstance(join, JoinPlan)
     rows = looked.rows[0]
     if rows is None or not join.predicate.equalities:
-        return ()
+        return None
     try:
         relation = bound.relations[join.streams[S].name]
         count = relation.row_count()
         there, _ = relation.first_rows(SAMPLE_ROWS) if count else (rows, [])
     except (InputError, StreamJoinError):
-        return ()  # the start says what is wrong with it
+        return None  # the start says what is wrong with it
     if not count or not there.num_rows or (found := _keys(join, rows, there, count)) is None:
-        return ()
+        return None
     tuples = rows.select(list(routed_columns(join, R)))
     sizes = Bytes(
         tuples.nbytes / rows.num_rows + INDEX_BYTES,
         there.select(read_of(join)).nbytes / there.num_rows + INDEX_BYTES,
         entry=ENTRY_BYTES,
     )
-    model = Join(sizes, _ANY_TIMES, count, found)
-    readings = (_reading(bound, name, join, model) for name in offered if not registry.refusal(name, bound.plan))
-    return tuple(reading for reading in readings if reading is not None)
+    model = Join(sizes, SCAN_TIMES, count, found)
+    return _Seen(join, model, bound.file.slots, bound.file.cluster is None)
 
 
-def _reading(bound: Bound, name: str, join: JoinPlan, model: Join) -> Reading | None:
-    if name not in registry.OF_RELATIONS or name == registry.CANDIDATES.sorts.name:
-        return None
-    operator = cast(MeshJoin, with_operator(bound, name).job().operators[0])  # whose kind says so
-    if (memory := operator.scan.memory_bytes) is None:
-        return None
+def _reading(bound: Bound, name: str, seen: _Seen) -> Reading:
+    join, operator = seen.join, bound.job().operators[0]
     stream, relation = join.names[R], join.names[S]
-    rows, size = model.relation_rows, model.relation_rows * model.sizes.row
-    parts = operator.scan.parts(round(rows / operator.count), round(size / operator.count), operator.count)
+    at_once = min(len(operator.units), seen.slots)
+    if name == registry.CANDIDATES.sorts.name:
+        return Reading(name, stream, relation, None, at_once * rate_of(SORTED_TIMES, seen.model.keys.matches))
+    scan, units = cast(MeshJoin, operator).scan, len(operator.units)  # whose kind says so
     # All units together: each has its share of the memory, of the relation and of the join values.
-    buffer_rows, caches = rows / parts, name == registry.CANDIDATES.reads_in_parts.name
-    kept = (memory - buffer_rows * model.sizes.row) / COLLECTED_SHARE if caches else 0.0
+    caches = name == registry.CANDIDATES.reads_in_parts.name
+    model = replace(seen.model, times=(CACHE_TIMES if caches else SCAN_TIMES).of_units(units))
+    rows, size = model.relation_rows, model.relation_rows * model.sizes.row
+    each = (round(rows / units), round(size / units))
+    parts = scan.parts(*each, units)
+    buffer_rows = rows / parts
+    if scan.rate_per_s is not None:  # what comes during a batch waits for the next, however soon units are done
+        a_step = 1e9 * BATCH_S * at_once / scan.steps_of(parts, each[1])
+        model = replace(model, times=replace(model.times, seek=model.times.seek + a_step))
+    free = free_bytes() if scan.rate_per_s is not None and seen.is_here else None
+    reading = Reading(name, stream, relation, scan.memory_bytes, asked_per_s=scan.rate_per_s, free_bytes=free)
     try:
-        each = (round(rows / operator.count), round(size / operator.count))
-        operator.check_relation([Part("", *each, 0, 0, unit) for unit in range(operator.count)])
-        found: Balance = model.given_memory(memory - kept, buffer_rows, caches=caches)
+        operator.check_relation([Part("", *each, 0, 0, unit) for unit in range(units)])
+        found = _balance(model, scan, buffer_rows, at_once, caches=caches)
     except InputError as refused:
-        return Reading(name, stream, relation, memory, refusal=refused.message)
-    return Reading(name, stream, relation, memory, rows / found.round_tuples, found.cached_share)
+        return replace(reading, refusal=refused.message)
+    return replace(
+        reading, memory_bytes=scan.memory_bytes or round(found.memory_bytes), rate_per_s=at_once * found.rate_per_s,
+        rows_per_tuple=rows / found.round_tuples, cached_share=found.cached_share,
+    )  # fmt: skip
+
+
+def _balance(model: Join, scan: Scan, buffer_rows: float, at_once: int, *, caches: bool) -> Balance:
+    if (asked := scan.rate_per_s) is not None:
+        if asked >= (most := at_once * model.highest_rate_per_s(buffer_rows, caches=caches)):
+            raise InputError(f"no memory lets {figure(asked)} tuples/s through; units join up to {figure(most)}")
+        return model.given_rate(asked / at_once, buffer_rows, caches=caches)
+    assert scan.memory_bytes is not None
+    memory = scan.memory_bytes
+    kept = (memory - buffer_rows * model.sizes.row) / COLLECTED_SHARE if caches else 0.0
+    return model.given_memory(memory - kept, buffer_rows, caches=caches)
 
 
 def _keys(join: JoinPlan, rows: pa.RecordBatch, there: pa.RecordBatch, count: int) -> Keys | None:

@@ -1,4 +1,4 @@
-"""How a ring runs a query, round by round, for people."""
+"""How a query is run in rounds, for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from streamjoin.explain.figures import bytes_text
 from streamjoin.operators.costs import StreamStatistics
-from streamjoin.operators.ring.views import views_of
+from streamjoin.operators.rounds.views import views_of
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.stages import AnyPlan, Cascade
@@ -25,7 +25,8 @@ def round_lines(
     """
     meets = ", ".join(f"{name} with {names[met]}" for name, met in zip(_reached(plan, names), plan.meets, strict=True))
     joined = [str(condition) for condition in conditions if str(condition) not in selections]
-    lines = [("meet", meets), ("where", " AND ".join(joined) or "nothing: all in reach")]
+    lines = [] if plan.at_once else [("meet", meets)]
+    lines += [("where", " AND ".join(joined) or "nothing: all in reach")]
     if not plan.is_first:
         return lines
     asked = "as the join file says" if plan.given_orders else "by equalities first, then any condition, shorter reach"
@@ -58,7 +59,7 @@ def _reached(plan: RoundPlan, names: Sequence[str]) -> list[str]:
 
 def memory_lines(plan: AnyPlan, statistics: Sequence[StreamStatistics] | None) -> Lines:
     """What a ring will store, where the streams could be sampled; nothing of any other plan."""
-    if statistics is None or not isinstance(plan, Cascade) or plan.ring is None:
+    if statistics is None or not isinstance(plan, Cascade) or plan.rounds is None or plan.rounds.operator != "ring":
         return []
     size = sum(known.stored * known.tuple_bytes for known in statistics)
     return [("memory", f"about {bytes_text(size)}: each row of a stream once, and nothing of what is found on the way")]

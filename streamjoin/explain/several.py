@@ -7,76 +7,24 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from streamjoin.engine.operator import Operator
-from streamjoin.explain.figures import bytes_text, figure
-from streamjoin.explain.sampling import FULL_HISTORY_S, Look
-from streamjoin.explain.shares import shares
+from streamjoin.explain.candidates import Candidates, Way, candidates, sides_in_order, work_text
+from streamjoin.explain.figures import bytes_text
+from streamjoin.explain.sampling import Look
 from streamjoin.operators.costs import StreamStatistics
 from streamjoin.operators.costs.ring_lengths import RingTerms, ring_terms
-from streamjoin.operators.costs.several import (
-    TIMES,
-    Cost,
-    Known,
-    Several,
-    Share,
-    cheapest_order,
-    cheapest_trees,
-    tree_count,
-    ways_to_lose,
-)
-from streamjoin.operators.ring.ring import Ring
+from streamjoin.operators.costs.several import TIMES, Several, Share, tree_count, ways_to_lose
+from streamjoin.operators.ordering import CLEAR as NEAR
 from streamjoin.plan.expression import Expression, streams_of
+from streamjoin.plan.in_rounds import tree_plan
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.kinds import Join, JoinKind, Tree, streams_in
-from streamjoin.plan.ring import as_ring, ring_refusal, tree_plan
+from streamjoin.plan.kinds import JoinKind, Tree
 from streamjoin.plan.stages import AnyPlan, Cascade, asof_stages, stages_of
-from streamjoin.plan.window import CountWindow, FullHistory, reach_us
 
 TREES_SHOWN = 4
 """The cheapest trees; what runs, and a ring, are shown beside them."""
-NEAR = 1.5
-"""Predictions that differ by less than this say nothing: shares are of a sample, and taken as independent."""
 FACTORS = (0.5, 2.0, 0.1, 10.0, 0.01, 100.0)
 """By how much a rate or a share is changed to see whether another tree has the least work then."""
 _TABLE = ("way", "memory", "comparisons/s", "looked at/s", "bytes sent/s", "work/s")
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One way to join the streams.
-
-    Args:
-        plan: what is joined with what, such as `((a, b), c)`, or `ring`.
-        setting: what a join file says under `operator` to have it.
-        runs: the join file as it is has it.
-    """
-
-    plan: str
-    setting: str
-    cost: Cost
-    runs: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        cost = self.cost
-        return {
-            "plan": self.plan,
-            "setting": self.setting,
-            "runs": self.runs,
-            "memory_bytes": round(cost.memory_bytes),
-            "comparisons_per_s": round(cost.comparisons_per_s),
-            "looked_at_per_s": round(cost.looked_at_per_s),
-            "sent_per_s": round(cost.sent_per_s, 3),
-            "bytes_per_s": round(cost.bytes_per_s),
-            "work_s": cost.work_s,
-        }
-
-    def cells(self) -> tuple[str, ...]:
-        """As a row of the table."""
-        cost = self.cost
-        return (
-            f"{self.plan}{', as it runs' if self.runs else ''}", bytes_text(cost.memory_bytes),
-            figure(cost.comparisons_per_s), figure(cost.looked_at_per_s), bytes_text(cost.bytes_per_s),
-            work_text(cost.work_s),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +32,17 @@ class Ways:
     """All ways to join the streams that are worth a look.
 
     Args:
+        of: what they were made from.
         found: with the least work first.
         trees: how many there are, of which the cheapest were taken.
-        units: that store a side of a join in a tree.
         shares: conditions as they are written, and which share of combinations fulfils them.
         ring: what PSP's formulas say of a ring; None where there can be none.
         changes: what would have to be otherwise for another tree to have the least work.
     """
 
-    names: tuple[str, ...]
+    of: Candidates
     found: tuple[Way, ...]
     trees: int
-    units: int
     shares: tuple[tuple[str, float], ...]
     ring: RingTerms | None
     changes: tuple[str, ...]
@@ -103,11 +50,13 @@ class Ways:
     @property
     def advice(self) -> str:
         """What to do, and why."""
-        best = self.found[0]
+        best = next(way for way in self.found if not way.is_baseline)
         (runs,) = (way for way in self.found if way.runs)
         times = runs.cost.work_s / best.cost.work_s if best.cost.work_s else 1.0
         if best is runs:
             return f"the way it runs has the least work of {self.trees:,} trees{' and rings' if self.ring else ''}"
+        if times < NEAR and runs.is_baseline:
+            return f"the way it runs is a baseline; operator: {{{best.setting}}} has {1 / times:.0%} of its work"
         if times < NEAR:
             return f"the way it runs has {times:.2f} times the least work, which is too near to tell"
         return f"operator: {{{best.setting}}} has {1 / times:.0%} of the work of the way it runs"
@@ -115,12 +64,12 @@ class Ways:
     def to_json(self) -> dict[str, Any]:
         """For the API."""
         ring = self.ring
-        lengths = None if ring is None else dict(zip(self.names, ring.lengths, strict=True))
+        lengths = None if ring is None else dict(zip(self.of.names, ring.lengths, strict=True))
         return {
             "advice": self.advice,
             "ways": [way.to_json() for way in self.found],
             "trees": self.trees,
-            "units": self.units,
+            "units": self.of.units,
             "shares": [{"conditions": text, "share": share} for text, share in self.shares],
             "ring": ring and {**asdict(ring), "lengths": lengths},
             "changes": list(self.changes),
@@ -134,7 +83,7 @@ class Ways:
             + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
             for way, *cells in rows
         ]
-        side = f"{self.units} unit{'s'[: self.units > 1]} a side"
+        side = f"{self.of.units} unit{'s'[: self.of.units > 1]} a side"
         lines += ["", f"work is that of one processor in a second of event time; {self.trees:,} trees, {side}"]
         lines += [f"{share:.2g} of the pairs in reach fulfil {text}" for text, share in self.shares]
         lines += self._ring_lines()
@@ -145,7 +94,7 @@ class Ways:
         if self.ring is None:
             return []
         ring = self.ring
-        lengths = ", ".join(f"{name} {length}" for name, length in zip(self.names, ring.lengths, strict=True))
+        lengths = ", ".join(f"{name} {length}" for name, length in zip(self.of.names, ring.lengths, strict=True))
         first, second = ring.bounds
         return [
             f"ring: N* is {ring.best} node{'s'[: ring.best > 1]} (N1 {first:.2f}, N2 {second:.2f}), with "
@@ -153,14 +102,6 @@ class Ways:
             f"ring: a link has to carry {bytes_text(ring.bandwidth_bytes_per_s)}/s so that no node waits for rows; "
             f"a hop is assumed to take {work_text(TIMES.hop)}",
         ]
-
-
-def work_text(seconds: float) -> str:
-    """Seconds in the unit that people read."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:,.3g} {unit}" if seconds < 1000 else f"{seconds:,.0f} s"
-    return f"{seconds * 1e6:.3g} us"
 
 
 def refusal(plan: AnyPlan) -> str | None:
@@ -190,110 +131,41 @@ def ways(
     if statistics is None or refusal(plan) is not None:
         return None
     assert isinstance(plan, Cascade)
-    tree = tree_plan(plan)
+    found = candidates(plan, look, statistics, stages, slots)
+    known, units, tree = found.known, found.units, tree_plan(plan)
     assert isinstance(tree, Cascade) and tree.tree is not None
-    conditions = tree.where
-    known = Several(
-        tuple(_known(plan, number, one) for number, one in enumerate(statistics)), shares(tree, look, conditions)
-    )
-    units = _units(stages[0]) if plan.ring is None else max(slots, 1)
-    trees = cheapest_trees(known, units, TREES_SHOWN)
-    written = _ordered(tree.tree)
-    named = {_shape(one, plan.names): one for one, _ in trees}
-    named.setdefault(_shape(written, plan.names), written)
-    runs, name = (None, "name: biclique, ") if plan.ring else (_shape(written, plan.names), "")
-    found = [
-        Way(shape, f"{name}tree: {_shape(one, plan.names, '[]')}", known.tree(one, units), shape == runs)
-        for shape, one in named.items()
-    ]
-    found += (rings := _rings(plan, known, stages, slots))
+    shown = found.ways(TREES_SHOWN, found.running(plan), sides_in_order(tree.tree))
+    named = {way.plan: way.numbered for way in shown if way.numbered is not None}
     return Ways(
-        plan.names,
-        tuple(sorted(found, key=lambda way: way.cost.work_s)),
-        tree_count(len(plan.streams)),
-        units,
-        _shares(plan, known.shares, conditions),
-        ring_terms(known, _orders(plan), max(slots, 1)) if rings else None,
-        _changes(plan, known, named, units),
+        found,
+        tuple(shown),
+        tree_count(len(found.names)),
+        _shares(found.names, known.shares, found.conditions),
+        None if found.lengths is None else ring_terms(known, found.orders, max(slots, 1)),
+        _changes(found.names, known, named, units),
     )
 
 
-def _known(plan: Cascade, number: int, one: StreamStatistics) -> Known:
-    if isinstance(plan.window, FullHistory):
-        return Known(one.rate_per_s, one.tuple_bytes, FULL_HISTORY_S, FULL_HISTORY_S)
-    assert not isinstance(plan.window, CountWindow)  # which is of two streams
-    reach_s = reach_us(plan.window, number) / 1e6
-    kept_s = one.stored / one.rate_per_s if one.rate_per_s else reach_s
-    return Known(one.rate_per_s, one.tuple_bytes, reach_s, max(kept_s, reach_s))
-
-
-def _units(operator: Operator | None) -> int:
-    """How many units store the second side of a join."""
-    if operator is None:
-        return 1
-    return max(1, sum(1 in unit.stores for unit in operator.units))
-
-
-def _orders(plan: Cascade) -> tuple[tuple[int, ...], ...]:
-    ring = plan.ring or as_ring(plan).ring
-    assert ring is not None
-    return ring.orders
-
-
-def _rings(plan: Cascade, known: Several, stages: Sequence[Operator | None], slots: int) -> list[Way]:
-    """A ring with the orders that it has, and one with those that the sample tells, where that is another."""
-    if plan.ring is None and ring_refusal(plan) is not None:
-        return []
-    first = stages[0]
-    nodes, lengths = slots, (slots,) * len(plan.streams)
-    if isinstance(first, Ring):
-        nodes, lengths = first.nodes, first.lengths_by_stream
-    orders = _orders(plan)
-    found = [Way(f"ring of {nodes}", "name: ring", known.ring(orders, lengths), plan.ring is not None)]
-    best = tuple(cheapest_order(known, origin) for origin in range(len(plan.streams)))
-    if best != orders and (cost := known.ring(best, lengths)).work_s < found[0].cost.work_s:
-        words = ", ".join(
-            f"{name}: [{', '.join(plan.names[one] for one in order)}]"
-            for name, order, default in zip(plan.names, best, orders, strict=True)
-            if order != default
-        )
-        found.append(Way(f"ring of {nodes}, other orders", f"name: ring, orders: {{{words}}}", cost))
-    return found
-
-
-def _shares(plan: Cascade, found: Sequence[Share], conditions: Sequence[Expression]) -> tuple[tuple[str, float], ...]:
-    names = [frozenset(plan.names[stream] for stream in share.streams) for share in found]
+def _shares(
+    of: Sequence[str], found: Sequence[Share], conditions: Sequence[Expression]
+) -> tuple[tuple[str, float], ...]:
+    names = [frozenset(of[stream] for stream in share.streams) for share in found]
     return tuple(
         (" AND ".join(str(condition) for condition in conditions if streams_of(condition) == streams), share.matching)
         for streams, share in zip(names, found, strict=True)
     )
 
 
-def _changes(plan: Cascade, known: Several, named: dict[str, Tree], units: int) -> tuple[str, ...]:
+def _changes(names: Sequence[str], known: Several, named: dict[str, Tree], units: int) -> tuple[str, ...]:
     """In words; of each other tree the smallest change."""
     least: dict[str, tuple[float, str]] = {}
     for stream, share, factor, other in ways_to_lose(known, named, units, FACTORS):
         size = max(factor, 1 / factor)
-        what = f"rows of {plan.names[stream]} came" if stream is not None else ""
+        what = f"rows of {names[stream]} came" if stream is not None else ""
         if share is not None:
-            streams = " and ".join(plan.names[one] for one in sorted(known.shares[share].streams))
+            streams = " and ".join(names[one] for one in sorted(known.shares[share].streams))
             what = f"conditions on {streams} held"
         times = f"{size:g} times as often" if factor > 1 else f"{size:g} times less often"
         if other not in least or size < least[other][0]:
             least[other] = (size, f"{other} would have the least work of trees if {what} {times}")
     return tuple(words for _, words in least.values())
-
-
-def _ordered(tree: Tree) -> Tree:
-    """The same with the side on the left that has the stream which FROM names first."""
-    if isinstance(tree, int):
-        return tree
-    left, right = _ordered(tree.left), _ordered(tree.right)
-    return Join(left, right) if min(streams_in(left)) < min(streams_in(right)) else Join(right, left)
-
-
-def _shape(tree: Tree, names: Sequence[str], brackets: str = "()") -> str:
-    if isinstance(tree, int):
-        return names[tree]
-    left, right = (_shape(part, names, brackets) for part in (tree.left, tree.right))
-    return f"{brackets[0]}{left}, {right}{brackets[1]}"

@@ -37,6 +37,7 @@ class SegmentInfo:
         rank_min, rank_max: ranks of its tuples, or 0, -1 where ranks are not kept.
         number_min, number_max: the lowest and the highest sequence number of its tuples, or 0, -1 where none are kept.
         members: how many of its tuples are in each query's index; empty where the rows themselves are sorted.
+        checksum: of the file's content, where it travels; empty where it stays on one machine.
     """
 
     file: str
@@ -50,6 +51,7 @@ class SegmentInfo:
     members: tuple[int, ...] = ()
     number_min: int = 0
     number_max: int = -1
+    checksum: str = ""
 
     def taken_over(self, giver: int, taker: int) -> SegmentInfo:
         """The segment as the unit `taker` names it, from how `giver` does: the file stays where it was written."""
@@ -59,7 +61,10 @@ class SegmentInfo:
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
-        return {name: getattr(self, name) for name in SegmentInfo.__slots__}  # four times as fast as `asdict`
+        found = {name: getattr(self, name) for name in SegmentInfo.__slots__}  # four times as fast as `asdict`
+        if not self.checksum:
+            del found["checksum"]  # manifests of a folder are as they were before there were any
+        return found
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> SegmentInfo:

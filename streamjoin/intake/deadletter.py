@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from streamjoin.durable import sync_folder
+from streamjoin.durable import have_folder, sync_folder
 
 RECORD_BYTES_MAX: Final = 64 * 1024
 LETTER_BYTES: Final = 512
@@ -94,7 +94,7 @@ def write_dead_letters(path: Path, letters: Sequence[DeadLetter], batch: int, at
     Raises:
         OSError: the disk is full or the folder cannot be written; `path` is as it was.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    have_folder(path.parent)
     # A name of its own for every writer: a retried task may still run beside its successor.
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
     try:

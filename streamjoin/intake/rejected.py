@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from streamjoin.durable import have_folder, put_durably
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
 from streamjoin.intake.deadletter import REASONS, line_start
@@ -152,7 +153,7 @@ def add(folder: Path, batch: int, counts: Counts, taken: Iterable[Taken], *, syn
         return
     head = read_head(folder)
     if head.batch is None or batch > head.batch:
-        folder.mkdir(parents=True, exist_ok=True)
+        have_folder(folder)
         for piece in taken:
             _append(folder, head, piece, sync)
         failpoint("rejected.before_head")
@@ -258,12 +259,12 @@ def _sweep(folder: Path, head: Head, batch: int) -> None:
 
 
 def _write(path: Path, head: Head, sync: bool) -> None:
+    content = json.dumps(asdict(head)).encode()
+    if sync:
+        put_durably(path, content)
+        return
     temporary = path.with_suffix(".tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(asdict(head), file)
-        file.flush()
-        if sync:
-            os.fsync(file.fileno())
+    temporary.write_bytes(content)
     os.replace(temporary, path)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from streamjoin.engine.operator import Operator
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
+from streamjoin.operators.costs.several import Cost, Several
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.stages import AnyPlan
 from streamjoin.settings.setting import Settings, setting
@@ -40,6 +41,8 @@ class OperatorKind:
         plans: settings, a plan of joins of two and slots -> the plan that its stages are of; None where they are these.
         joins: what it joins.
         predict: the operator, both streams' statistics, D in seconds, what steps take -> the paper's formulas.
+        several: the operator, what is known of three streams or more -> what it costs; of those that join all at once
+            and are there to be compared with.
     """
 
     name: str
@@ -50,6 +53,7 @@ class OperatorKind:
     predict: Predict | None = None
     plans: Callable[[Any, AnyPlan, int], AnyPlan] | None = None
     joins: Joins = Joins.STREAMS
+    several: Callable[[Any, Several], Cost] | None = None
 
     @property
     def knobs(self) -> tuple[str, ...]:

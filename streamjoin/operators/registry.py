@@ -10,9 +10,11 @@ from pydantic import ValidationError
 from streamjoin.engine.operator import Operator
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.operators.aggregate import Aggregate
+from streamjoin.operators.aligned.kind import ALIGNED
 from streamjoin.operators.asof.kind import ASOF
 from streamjoin.operators.biclique.kind import BICLIQUE
 from streamjoin.operators.choosing import Candidates, Choice, Given, choice
+from streamjoin.operators.coordinated.kind import COORDINATED
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.operators.handshake.kind import HANDSHAKE
 from streamjoin.operators.kind import CommonSettings, Joins, OperatorKind
@@ -23,9 +25,9 @@ from streamjoin.operators.ring.kind import RING
 from streamjoin.operators.splitjoin.kind import SPLITJOIN
 from streamjoin.operators.ssbj.kind import SSBJ
 from streamjoin.plan.aggregate import AggregatePlan
+from streamjoin.plan.in_rounds import tree_plan
 from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.ring import tree_plan
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.sharing import Plan
 from streamjoin.plan.stages import (
@@ -69,7 +71,7 @@ def _spark_refuses(plan: AnyPlan) -> str | None:
 
 
 SPARKS_OWN = OperatorKind(SPARK, "Spark's own stream-stream join", Settings, None, _spark_refuses)
-KINDS = (BICLIQUE, MATRIX, SPLITJOIN, HANDSHAKE, RING, ASOF, LOOKUP, SSBJ, MESHJOIN, SPARKS_OWN)
+KINDS = (BICLIQUE, MATRIX, SPLITJOIN, HANDSHAKE, RING, ALIGNED, COORDINATED, ASOF, LOOKUP, SSBJ, MESHJOIN, SPARKS_OWN)
 CANDIDATES = Candidates(streams=BICLIQUE, as_of=ASOF, sorts=LOOKUP, reads_in_parts=SSBJ)
 """What `auto` chooses from."""
 OF_RELATIONS = tuple(kind.name for kind in KINDS if kind.joins is Joins.RELATION)

@@ -266,6 +266,11 @@ class AggregatePlan(Lone):
         return bool(self.keys)
 
     @property
+    def key_name(self) -> str | None:
+        """See `JoinPlan`."""
+        return None if self.result_key is None else str(self.result_key)
+
+    @property
     def delivered(self) -> pa.Schema:
         """What leaves the units: the result columns, and if they are `keyed` their time and the key; their time is
         the last microsecond of the window, or the moment as of which a group is given."""

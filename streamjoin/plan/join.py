@@ -29,6 +29,21 @@ ARCHIVE_PERIODS_A_WINDOW = 10
 
 
 @dataclass(frozen=True, slots=True)
+class ResultKey:
+    """What results are looked up by, where the query says it and not the join that makes them.
+
+    Args:
+        value: None where results are looked up by nothing.
+        is_equality: an equality compares it.
+        name: what it is, for people.
+    """
+
+    value: Expression | None
+    is_equality: bool
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class JoinPlan:
     """A bound SELECT ONLINE over two streams.
 
@@ -71,7 +86,7 @@ class JoinPlan:
     filter: Expression = TRUE
     untils: tuple[Column | None, Column | None] = (None, None)
     asof: AsOf | None = None
-    looked_up_by: Expression | None = None
+    looked_up_by: ResultKey | None = None
 
     @property
     def queries(self) -> tuple[JoinPlan, ...]:
@@ -120,7 +135,7 @@ class JoinPlan:
     def key_of(self, side: int) -> Expression | None:
         """What an unmatched row of a side is looked up by: its own side of the main predicate, in the type of R's."""
         if self.looked_up_by is not None:
-            return self.looked_up_by
+            return self.looked_up_by.value
         if self.predicate.equalities:
             keys = self.predicate.equalities[0].keys
         elif self.predicate.ranges:
@@ -132,7 +147,16 @@ class JoinPlan:
     @property
     def has_equal_keys(self) -> bool:
         """Whether results are looked up by what an equality compares."""
+        if self.looked_up_by is not None:
+            return self.looked_up_by.is_equality
         return bool(self.predicate.equalities)
+
+    @property
+    def key_name(self) -> str | None:
+        """What results are looked up by, for people."""
+        if self.looked_up_by is not None:
+            return self.looked_up_by.name
+        return None if self.result_key is None else str(self.result_key)
 
     @property
     def emitted(self) -> pa.Schema:

@@ -1,8 +1,9 @@
-"""One round of a ring, as plain data (PSP, section 4.1): partial results meet the next stream of their order.
+"""One round of a join of many streams, as plain data (PSP, section 4.1): partial results meet their next stream.
 
 A join of M streams takes M - 1 rounds a batch. A new tuple is the first partial result of its *origin*, the stream that
 it came in with. In round k each partial result meets what is stored of the k-th stream of its origin's order; what they
 make goes on to round k + 1, and after the last one it is a result. All rounds look at one state, which the first keeps.
+Where a node has all that its partial results meet, it does all rounds itself, and they are one stage.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class RoundPlan(Lone):
         steps: by origin and round, the join of partial results, R, with the stream that they meet, S.
         reaches_us: of each stream; see `plan.stages`.
         given_orders: the orders were asked for.
+        operator: the name of the one that runs it.
+        at_once: the stage does all rounds, of which this is the first.
     """
 
     number: int
@@ -39,6 +42,8 @@ class RoundPlan(Lone):
     steps: tuple[tuple[JoinPlan, ...], ...]
     reaches_us: tuple[int, ...]
     given_orders: bool = False
+    operator: str = "ring"
+    at_once: bool = False
 
     @property
     def is_first(self) -> bool:
@@ -48,7 +53,12 @@ class RoundPlan(Lone):
     @property
     def is_last(self) -> bool:
         """Whether what it finds are results."""
-        return self.number == len(self.steps[0]) - 1
+        return self.at_once or self.number == len(self.steps[0]) - 1
+
+    @property
+    def each(self) -> tuple[RoundPlan, ...]:
+        """All rounds one by one, of a stage that does them at once."""
+        return tuple(replace(self, number=number, at_once=False) for number in range(len(self.steps[0])))
 
     @cached_property
     def streams(self) -> tuple[StreamSchema, ...]:
@@ -157,6 +167,11 @@ class RoundPlan(Lone):
     def has_equal_keys(self) -> bool:
         """See `JoinPlan`."""
         return self.answer.has_equal_keys
+
+    @property
+    def key_name(self) -> str | None:
+        """See `JoinPlan`."""
+        return self.answer.key_name
 
     @property
     def emitted(self) -> pa.Schema:

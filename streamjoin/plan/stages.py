@@ -22,7 +22,7 @@ from typing import Any
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.asof import AsOf
 from streamjoin.plan.expression import Expression
-from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.join import JoinPlan, ResultKey
 from streamjoin.plan.kinds import Tree
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.predicate import JoinPredicate
@@ -62,14 +62,14 @@ StagePlan = Plan | AggregatePlan | RoundPlan
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One join of a plan, a round of a ring, or what makes groups of its input.
+    """One join of a plan, a round of a join of many streams, or what makes groups of its input.
 
     Args:
         number: stages are numbered in the order in which data reaches them.
-        inputs: what R and S are; of groups the only input, of a ring's first round all streams, and of its others what
-            the round before found.
+        inputs: what R and S are; of groups the only input, of a first round all streams, and of the others what the
+            round before found.
         plan: the join of the two, the round, or the groups.
-        conditions: what it checks, in the names of the query; a round of a ring, for some of its origins.
+        conditions: what it checks, in the names of the query; a round, for some of its origins.
         keeps: the stage that keeps the tuples which this one looks at; None where it keeps its own.
     """
 
@@ -95,6 +95,11 @@ class Stage:
         """What it is, if it is an as-of join."""
         return self.plan.asof if isinstance(self.plan, JoinPlan) else None
 
+    @property
+    def keeper(self) -> int:
+        """The stage that keeps the tuples which it looks at."""
+        return self.number if self.keeps is None else self.keeps
+
     def side_of(self, read: Input) -> int | None:
         """The side on which an input enters; None where it does not."""
         return self.inputs.index(read) if read in self.inputs else None
@@ -113,7 +118,8 @@ class Cascade:
         tree: what is joined with what, and how; None where nothing is joined.
         where: what every result must fulfil, in the names of the query.
         inputs: what the query calls all that it reads, in the order of FROM, by which `tree` numbers it.
-        as_tree: of a ring, the same query as joins of two.
+        as_tree: where all streams are joined at once, the same query as joins of two.
+        key: what results are looked up by, in the names of the query.
     """
 
     streams: tuple[StreamSchema, ...]
@@ -128,6 +134,7 @@ class Cascade:
     relation_names: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     as_tree: JoinPlan | Cascade | None = None
+    key: ResultKey | None = None
 
     @cached_property
     def answering(self) -> Query:
@@ -146,8 +153,8 @@ class Cascade:
         return None
 
     @property
-    def ring(self) -> RoundPlan | None:
-        """The first round, of a ring."""
+    def rounds(self) -> RoundPlan | None:
+        """The first round, where all streams are joined at once."""
         first = self.stages[0].plan
         return first if isinstance(first, RoundPlan) else None
 

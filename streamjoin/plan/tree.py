@@ -13,7 +13,7 @@ from streamjoin.flow.block import TS
 from streamjoin.plan.asof import AsOf
 from streamjoin.plan.coercion import call
 from streamjoin.plan.expression import Call, Column, Expression, Literal, columns_of, conjunction, renamed, streams_of
-from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.join import JoinPlan, ResultKey
 from streamjoin.plan.kinds import Join, JoinKind, Tree, streams_in
 from streamjoin.plan.parted import in_order, parted, place_of, streams_first
 from streamjoin.plan.predicate import JoinPredicate, analyse
@@ -32,6 +32,7 @@ def cascade(
     common: Callable[..., JoinPlan],
     text: str = "",
     tree: Tree | None = None,
+    key: ResultKey | None = None,
 ) -> Cascade:
     """A query as a tree of joins.
 
@@ -41,13 +42,14 @@ def cascade(
         common: `JoinPlan` with what all stages share.
         tree: what is joined with what, all streams by their numbers; in the order in which they are written unless
             given.
+        key: what results are looked up by, in the names of the query, if not by what the last join compares.
     """
     reaches_us: Sequence[int] | None = None
     if isinstance(window, Reaches):
         reaches_us = window.spans_us
     elif isinstance(window, TimeWindow):
         reaches_us = [window.after_us] * len(streams)
-    building = _Building(streams, names, select, common, reaches_us)
+    building = _Building(streams, names, select, common, reaches_us, key)
     read = parted(streams, names)
     whole = streams_first(tree if tree is not None else in_order(streams, names, conditions), streams)
     assert isinstance(whole, Join)
@@ -55,7 +57,7 @@ def cascade(
     stages = tuple(building.stages)
     return Cascade(
         read.streams, read.names, stages, window, text, tuple(select), whole, tuple(conditions), read.relations,
-        read.relation_names, tuple(names),
+        read.relation_names, tuple(names), key=building.key,
     )  # fmt: skip
 
 
@@ -136,13 +138,18 @@ def _side(part: Expression, reads: tuple[frozenset[str], frozenset[str]]) -> int
 
 @dataclass(slots=True)
 class _Building:
-    """A cascade while it is built."""
+    """A cascade while it is built.
+
+    Args:
+        key: see `cascade`; of one that is built, what its results are looked up by.
+    """
 
     streams: Sequence[StreamSchema]
     names: Sequence[str]
     select: Sequence[tuple[str, Expression]]
     common: Callable[..., JoinPlan]
     reaches_us: Sequence[int] | None
+    key: ResultKey | None = None
     stages: list[Stage] = field(default_factory=list)
 
     def side(self, tree: Tree, where: list[Expression], wanted: Sequence[Expression]) -> _Side:
@@ -169,7 +176,7 @@ class _Building:
         # By identity: what sinks as a part of WHERE may be checked here as well, as a part of ON.
         sunk = {id(part) for branch, alone in below if isinstance(branch, Join) for part in alone}
         checked = [part for part in (*tree.on, *where) if id(part) not in sunk]
-        later = [expression for _, expression in self.select] if wanted is None else wanted
+        later = self._read_last() if wanted is None else wanted
         at = [] if tree.asof is None or tree.asof.at is None else [tree.asof.at]
         left, right = (
             self.side(part, parts.alone[side], [*later, *checked, *at])
@@ -192,6 +199,7 @@ class _Building:
         )  # fmt: skip
         if tree.asof is not None:
             plan = self._as_of(plan, tree.asof, left, right)
+        plan = self._looked_up(plan, columns) if wanted is None else plan
         number = len(self.stages)
         self.stages.append(Stage(number, (left.read, right.read), plan, tuple(checked)))
         if wanted is None:
@@ -200,6 +208,21 @@ class _Building:
         flow = _flow(given, Flow(number), plan, carried, self.names)
         # What came as of a row goes where that row goes, and when.
         return flow if tree.asof is None else replace(flow, timed_by=left.timed_by, reach_us=left.reach_us)
+
+    def _read_last(self) -> list[Expression]:
+        """What the stage that answers the query reads."""
+        chosen = [expression for _, expression in self.select]
+        return chosen if self.key is None or self.key.value is None else [*chosen, self.key.value]
+
+    def _looked_up(self, plan: JoinPlan, columns: Columns) -> JoinPlan:
+        """The last plan with the key of the query, or the key of the query from the last plan."""
+        key = self.key
+        if key is not None:
+            return replace(plan, looked_up_by=replace(key, value=key.value and renamed(key.value, columns)))
+        of_query = {(one.stream, one.name): Column(stream, name, one.type) for (stream, name), one in columns.items()}
+        own = plan.result_key
+        self.key = ResultKey(own and renamed(own, of_query), plan.has_equal_keys, plan.key_name)
+        return plan
 
     def _as_of(self, plan: JoinPlan, asof: AsOf, left: _Side, right: _Side) -> JoinPlan:
         """The plan of an as-of join, which has one way to run, and looks by the time of any part of its left rows."""

@@ -15,6 +15,16 @@ from streamjoin.query.tokens import Words
 _ORDER = "a stream has no end to sort by, so ORDER BY, LIMIT and OFFSET are not supported; sort the result"
 _SETS = "UNION, INTERSECT and EXCEPT are not supported yet; run one query for each part"
 _SUBQUERY = "subqueries and WITH are not supported yet; register the inner query as a stream of its own"
+_WHETHER = (
+    "subqueries and WITH are not supported; for IN and EXISTS write FROM a LEFT SEMI JOIN b ON ..., for NOT EXISTS a "
+    "LEFT ANTI JOIN"
+)
+_AS_OF = (
+    "FOR ... AS OF is not needed: a row of a stream meets the newest version of a relation, so leave it out; where it "
+    "is to meet what held at its own time, the changes are a stream: write ASOF JOIN"
+)
+_MOMENTS = {"SYSTEM_TIME", "TIMESTAMP", "VERSION"}
+_BROADCAST = "there is nothing to broadcast: all units of a machine share one copy of a relation; write its name alone"
 _POSITIONAL = "there is no POSITIONAL JOIN here: rows of streams have no common order; write FROM R JOIN S ON ..."
 _NATURAL = "NATURAL is not supported yet; name the columns, such as USING (k)"
 _WINDOW_FUNCTION = "window functions are not supported yet; the window of a join is its WITHIN clause"
@@ -73,6 +83,8 @@ def check_words(words: Words) -> None:
         if words.kind(place - 1) == TokenType.DOT:
             continue
         kind = words.kind(place)
+        if (reason := _elsewhere(words, place)) is not None:
+            raise words.source.unsupported(reason, words.range(place))
         if kind in KEYWORDS:
             raise words.source.unsupported(KEYWORDS[kind], words.range(place))
         if words.is_word(place, "POSITIONAL") and words.is_word(place + 1, "JOIN"):
@@ -81,6 +93,20 @@ def check_words(words: Words) -> None:
             _check_using(words, place)
         if words.is_word(place, "EXTRACT") and words.kind(place + 1) == TokenType.L_PAREN:
             _check_extract(words, place)
+
+
+def _elsewhere(words: Words, place: int) -> str | None:
+    """What other systems have for joins with relations, and what it is here."""
+    kind, before = words.kind(place), words.kind(place - 1)
+    if kind == TokenType.SELECT and before == TokenType.L_PAREN and place > 1:
+        return _WHETHER if words.kind(place - 2) in (TokenType.IN, TokenType.EXISTS) else None
+    written = words.text(words.tokens[place]).upper().split()  # some are one token, such as FOR TIMESTAMP
+    following = words.text(words.tokens[place + 1]).upper() if words.kind(place + 1) is not None else ""
+    if written[:1] == ["FOR"] and {*written[1:], following} & _MOMENTS:
+        return _AS_OF
+    opens = words.kind(place + 1) == TokenType.L_PAREN
+    named = before in (TokenType.FROM, TokenType.JOIN, TokenType.COMMA)
+    return _BROADCAST if words.is_word(place, "BROADCAST") and opens and named else None
 
 
 def _check_symbol(words: Words, place: int) -> None:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from streamjoin.errors import QueryError
 from streamjoin.plan.coercion import call
-from streamjoin.plan.expression import Call, Expression, Literal
+from streamjoin.plan.expression import Call, Column, Expression, Literal
 from streamjoin.plan.functions import texts, times
 from streamjoin.plan.functions.constants import PATTERN_ARGUMENTS
 from streamjoin.plan.schema import type_name
@@ -112,8 +112,8 @@ class Translator:
         left, right = self._constant_like(left, right, node), self._constant_like(right, left, node)
         if comparison_type(left.type, right.type) is None and (is_text_expression(left) or is_text_expression(right)):
             raise self.wrong(
-                f"{_SYMBOLS[function]}: cannot compare {type_name(left.type)} with {type_name(right.type)}; "
-                "write CAST(... AS ...) on one side",
+                f"{_SYMBOLS[function]}: cannot compare {type_name(left.type)} with {type_name(right.type)}"
+                f"{_of_columns(left, right)}; write CAST(... AS ...) on one side",
                 node,
             )
         if function == "same":  # of what = compares
@@ -160,3 +160,8 @@ def refuse(translator: Translator, node: exp.Expr) -> Expression:
     raise translator.words.source.wrong(
         f'"{translator.words.source.snippet(where)}" ({type(node).__name__}) is not part of the query language', where
     )
+
+
+def _of_columns(left: Expression, right: Expression) -> str:
+    """Which columns two types are of, where both are columns as they stand."""
+    return f" ({left} with {right})" if isinstance(left, Column) and isinstance(right, Column) else ""

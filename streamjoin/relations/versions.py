@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamjoin.durable import sync_folder, write_durably
+from streamjoin.durable import make_folder, sync_folder, write_durably
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
 from streamjoin.index.files import mapped_segment
@@ -143,6 +143,7 @@ class Versions:
         Cost: reads the relation once; memory of a run a stage, whatever its size.
         """
         self.sweep()
+        make_folder(self.folder)
         number = self.newest() + 1
         making = self.folder / f".{number}.{os.getpid()}"
         try:

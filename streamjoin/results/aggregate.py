@@ -15,6 +15,7 @@ from streamjoin.errors import InputError
 from streamjoin.plan.schema import type_name
 from streamjoin.results.answer import ask
 from streamjoin.results.finding import Answer
+from streamjoin.results.latest import Holds
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 
@@ -75,11 +76,17 @@ def aggregate(
     aggregates: tuple[Aggregate, ...],
     by: tuple[str, ...] = (),
     recent: Reader | None = None,
+    holds: Holds | None = None,
+    memory_bytes: int | None = None,
 ) -> tuple[pa.Table, Answer]:
     """The aggregates over all rows that answer `question`, one row a group, ordered by the groups' columns.
 
+    Args:
+        holds: told how much is held, as `ask` does.
+        memory_bytes: DuckDB may take so much; None for what it takes by itself.
     Raises:
-        InputError: a column does not exist or has no sum, two outputs have one name, or the question has a limit.
+        InputError: a column does not exist or has no sum, two outputs have one name, the question has a limit, or its
+            groups need more memory.
     Cost: reads what the question reads; memory grows with the number of groups only.
     """
     if question.limit is not None or question.cursor is not None or question.select is not None:
@@ -99,11 +106,16 @@ def aggregate(
     if twice := next((name for name in outputs if outputs.count(name) > 1), None):
         raise InputError(f'two output columns would be called "{twice}"; ask for it once')
     used = tuple(dict.fromkeys([*by, *(item.column for item in aggregates if item.column is not None)]))
-    answer = ask(reader, replace(question, select=used or (visible[0],)), recent)
-    return _compute(answer, aggregates, by), answer
+    answer = ask(reader, replace(question, select=used or (visible[0],)), recent, holds)
+    table = _compute(answer, aggregates, by, memory_bytes)
+    if holds is not None:
+        holds(table.nbytes)
+    return table, answer
 
 
-def _compute(answer: Answer, aggregates: tuple[Aggregate, ...], by: tuple[str, ...]) -> pa.Table:
+def _compute(
+    answer: Answer, aggregates: tuple[Aggregate, ...], by: tuple[str, ...], memory_bytes: int | None
+) -> pa.Table:
     items = [
         *(_quoted(name) for name in by),
         *(f"{FUNCTIONS[item.function].format(_quoted(item.column))} AS {_quoted(item.name)}" for item in aggregates),
@@ -112,10 +124,20 @@ def _compute(answer: Answer, aggregates: tuple[Aggregate, ...], by: tuple[str, .
     text = f"SELECT {', '.join(items)} FROM answer" + (f" GROUP BY {groups} ORDER BY {groups}" if by else "")
     import duckdb  # here, since most processes answer nothing that needs it
 
-    with duckdb.connect(config={"enable_external_access": "false"}) as connection:
+    config: dict[str, str | bool | int | float | list[str]] = {"enable_external_access": "false"}
+    if memory_bytes is not None:  # and what does not fit is not written to the disk either
+        config |= {"memory_limit": f"{memory_bytes // 1024}KiB", "temp_directory": ""}
+    with duckdb.connect(config=config) as connection:
         connection.execute("SET lock_configuration = true")
         connection.register("answer", pa.RecordBatchReader.from_batches(answer.schema, answer))
-        table = connection.sql(text).to_arrow_table()
+        try:
+            table = connection.sql(text).to_arrow_table()
+        except duckdb.OutOfMemoryException:
+            most = "memory" if memory_bytes is None else f"the {memory_bytes >> 20} MiB that an answer may take"
+            raise InputError(
+                f"the groups of this aggregate do not fit into {most}; ask by fewer columns, for a shorter range, or "
+                "without count_distinct"
+            ) from None
     for place, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):  # in UTC, whatever the machine's zone is
             table = table.set_column(place, column.name, table[place].cast(pa.timestamp("us", "UTC")))

@@ -13,19 +13,21 @@ from streamjoin.errors import InputError
 from streamjoin.results.cursor import Cursor
 from streamjoin.results.finding import Answer, Found, find
 from streamjoin.results.groups import ask_latest
+from streamjoin.results.latest import Holds
 from streamjoin.results.question import Question, check
 from streamjoin.results.reader import Reader
 from streamjoin.results.rows import Rows
 from streamjoin.results.snapshot import FIRST, SnapshotId
 
 
-def ask(reader: Reader, question: Question, recent: Reader | None = None) -> Answer:
+def ask(reader: Reader, question: Question, recent: Reader | None = None, holds: Holds | None = None) -> Answer:
     """Answer a question as of now. Nothing is read before the answer is iterated, and stopping early stops reading.
 
     Args:
         reader: of the durable store.
         recent: of the newest snapshots in memory. What it has is read there; where a time range lies wholly in it, the
             durable store is not asked at all. Questions by key read both.
+        holds: of groups that change, the last values are in memory until the answer has been read; None for any number.
     Raises:
         InputError: the question does not fit the job's results.
     """
@@ -36,7 +38,7 @@ def ask(reader: Reader, question: Question, recent: Reader | None = None) -> Ans
     begun = Cursor.read(question)
     if description.identity:
         if not question.history and question.after is None:
-            return ask_latest(reader, question, rows, begun)
+            return ask_latest(reader, question, rows, begun, holds)
     elif question.history or question.as_of is not None:
         raise InputError("the results of this query are final; only groups that change have a history")
     if rows.keyed and (question.limit is not None or begun):

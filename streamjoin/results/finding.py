@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.results.block import BlockRef
+from streamjoin.results.block import BlockRef, KeyCode
 from streamjoin.results.question import Question
-from streamjoin.results.reader import BlockIndex, Reader
+from streamjoin.results.reader import BlockIndex, Reader, block_numbers
 from streamjoin.results.rows import Rows
-from streamjoin.results.snapshot import SnapshotId
+from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
 
 Place = tuple[SnapshotId, BlockRef]
 
@@ -83,8 +83,17 @@ class Found:
 
 def find(reader: Reader, question: Question, rows: Rows, after: SnapshotId, upto: SnapshotId) -> Found:
     """The blocks of snapshots with after < id <= upto that may have an answer."""
-    code = reader.description.code
-    index = reader.index()
+    return _find(reader.index(), reader.description.code, question, rows, after, upto)
+
+
+def find_in(base: Snapshot, code: KeyCode, question: Question, rows: Rows) -> Found:
+    """The blocks of a base that may have an answer."""
+    return _find(BlockIndex.of([base], [block_numbers(base)]), code, question, rows, FIRST, base.id)
+
+
+def _find(
+    index: BlockIndex, code: KeyCode, question: Question, rows: Rows, after: SnapshotId, upto: SnapshotId
+) -> Found:
     ids = index.ids
     first, end = bisect_right(ids, after), bisect_right(ids, upto)  # ids rise
     keep = np.ones(len(index.refs), np.bool_)

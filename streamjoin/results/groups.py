@@ -12,25 +12,32 @@ from dataclasses import replace
 import pyarrow as pa
 
 from streamjoin.errors import InputError
+from streamjoin.plan.changing import OPERATION
+from streamjoin.plan.expression import columns_of
+from streamjoin.plan.join import RESULT_TIME
 from streamjoin.results.cursor import Cursor
-from streamjoin.results.finding import Answer, Place, find
-from streamjoin.results.latest import latest, living
+from streamjoin.results.finding import Answer, Place, find, find_in
+from streamjoin.results.latest import Holds, latest, living
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.rows import Rows
 from streamjoin.results.snapshot import FIRST, SnapshotId
 
 
-def ask_latest(reader: Reader, question: Question, rows: Rows, begun: Cursor | None) -> Answer:
+def ask_latest(
+    reader: Reader, question: Question, rows: Rows, begun: Cursor | None, holds: Holds | None = None
+) -> Answer:
     """Answer a question about the last row of each group; rows come ordered by their groups.
 
+    Args:
+        holds: the last values of all groups are in memory until the answer has been read.
     Raises:
         InputError: what is asked for has been removed, or was not yet.
     """
-    head = reader.refresh()
     upto, until_us = _moment(question)
     if begun is not None:
         upto = begun.upto
+    head = reader.refresh(after_base=upto is None and until_us is None)
     upto = min(upto or head.state.last, head.state.last)
     if upto < head.floor:
         raise InputError(
@@ -42,15 +49,16 @@ def ask_latest(reader: Reader, question: Question, rows: Rows, begun: Cursor | N
             f"what groups were at {until_us} us is not known any more: retention has kept the last values up to "
             f"{head.below_time_max_us} us; ask as of that time or later"
         )
-    base = reader.base(head)
+    base = reader.base(head, upto, until_us)
     # By time nothing is ruled out but what is later than the moment.
-    found = find(reader, replace(question, from_us=None, to_us=until_us), rows, head.floor, upto)
-    blocks = [] if base is None else base.blocks
-    answer = Answer(
-        rows.schema, upto, found.snapshots, found.stored + len(blocks), len(found.places) + len(blocks)
-    )  # fmt: skip
-    places = [*((FIRST, ref) for ref in blocks), *found.places]
-    answer.give(_rows(reader, places, question, rows, until_us, begun.skip if begun else 0, answer))
+    asked = replace(question, from_us=None, to_us=until_us)
+    found = find(reader, asked, rows, head.floor if base is None else base.id, upto)
+    places, stored = [*found.places], found.stored
+    if base is not None:
+        places = [*find_in(base, reader.description.code, asked, rows).places, *places]
+        stored += len(base.blocks)
+    answer = Answer(rows.schema, upto, found.snapshots, stored, len(places))
+    answer.give(_rows(reader, places, question, rows, until_us, begun.skip if begun else 0, answer, holds))
     return answer
 
 
@@ -63,19 +71,26 @@ def _moment(question: Question) -> tuple[SnapshotId | None, int | None]:
 
 
 def _rows(
-    reader: Reader, places: list[Place], question: Question, rows: Rows, until_us: int | None, skip: int, answer: Answer
-) -> Iterator[pa.RecordBatch]:
+    reader: Reader, places: list[Place], question: Question, rows: Rows, until_us: int | None, skip: int,
+    answer: Answer, holds: Holds | None,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    identity = reader.description.identity
+    needed = {*identity, RESULT_TIME, OPERATION, *rows.names}
+    if rows.where is not None:
+        needed |= {name for _, name in columns_of(rows.where)}
+    names = [name for name in reader.description.schema.names if name in needed]  # what nobody looks at is not held
+
     def read() -> Iterator[pa.RecordBatch]:
         for ref, batch in reader.rows((ref for _, ref in places), None, rows.wanted):
             answer.blocks_read += 1
             answer.rows_read += ref.rows if batch.num_rows else 0
-            yield batch
+            yield batch.select(names)
 
-    found = latest(read(), reader.description.identity, until_us)
+    found = latest(read(), identity, until_us, holds)
     if found is None:
         return
-    given = skip
-    for batch in living(found).to_batches():
+    given, found = skip, living(found)
+    for batch in found.to_batches():
         some = rows.of(batch, by_key=False)
         some, skip = some.slice(skip), max(skip - some.num_rows, 0)
         left = None if question.limit is None else question.limit - answer.rows

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, field, replace
 from streamjoin.errors import StateError
 from streamjoin.results.description import FORMAT
 from streamjoin.results.policy import Open
-from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
+from streamjoin.results.snapshot import FIRST, BaseId, Snapshot, SnapshotId
 from streamjoin.results.stores.store import BlockKey
 
 
@@ -28,6 +28,8 @@ class Head:
         below_time_max_us: the latest result time among the snapshots up to `floor`; kept in memory stores, and where
             they have a base.
         base: the generation that wrote the base of the snapshots up to `floor`; 0 where there is none.
+        newest_base: of groups that change, the base that the newest snapshots name; None before the first.
+        tail: what reading the snapshots after it costs, in rows.
         split_since: the first batch whose results may be in parts of blocks that wait; None where none do.
         replaced: blocks that the last batch split, which nobody needs any more.
         rows, snapshots: in all committed snapshots, removed ones included.
@@ -56,6 +58,8 @@ class Head:
     base: int = 0
     split_since: int | None = None
     replaced: tuple[BlockKey, ...] = ()
+    newest_base: BaseId | None = None
+    tail: int = 0
 
     def to_bytes(self) -> bytes:
         """The stored text; `from_bytes` reads it back."""
@@ -68,7 +72,8 @@ class Head:
                 "waiting_since": self.waiting_since, "floor": [self.floor.epoch, self.floor.part], "rows": self.rows,
                 "snapshots": self.snapshots, "marks_us": list(self.marks_us), "clock_us": self.clock_us,
                 "below_time_max_us": self.below_time_max_us, "writer": self.writer, "shed": self.shed,
-                "lease": self.lease, "base": self.base,
+                "lease": self.lease, "base": self.base, "tail": self.tail,
+                **({"newest_base": self.newest_base.to_json()} if self.newest_base is not None else {}),
                 **({"split_since": self.split_since} if self.split_since is not None else {}),
                 **({"replaced": [astuple(key) for key in self.replaced]} if self.replaced else {}),
             },
@@ -90,6 +95,8 @@ class Head:
                 tuple(value["marks_us"]), value["clock_us"], value["below_time_max_us"],
                 value["writer"], value.get("shed", 0), value.get("lease", 0), value.get("base", 0),
                 value.get("split_since"), tuple(BlockKey(*key) for key in value.get("replaced", ())),
+                BaseId.from_json(value.get("newest_base")),
+                value.get("tail", value["rows"]),  # a store from before there were several bases has one long tail
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, IndexError) as cause:
             raise StateError(f"the head of a job's results is damaged: {cause}") from None
@@ -108,6 +115,23 @@ class Head:
     def based(self, generation: int, time_max_us: int) -> Head:
         """The head once a generation has written a base of results up to a time."""
         return replace(self, base=generation, below_time_max_us=max(time_max_us, self.below_time_max_us or time_max_us))
+
+    @property
+    def floor_base(self) -> BaseId | None:
+        """The base of the snapshots up to `floor`."""
+        return BaseId(self.floor, self.base) if self.base else None
+
+    def has_base(self, base: BaseId) -> bool:
+        """Whether readers may come to a base; if in doubt, yes.
+
+        Snapshots that follow name it, so it is of the generation that wrote what follows, and none is newer than the
+        newest that is named.
+        """
+        if base.upto <= self.floor:
+            return base == self.floor_base
+        if self.newest_base is None or base > self.newest_base:
+            return False
+        return base.generation == next((owner for owner, at in reversed(self.id_owners) if at <= base.upto), None)
 
     def owner_of_batch(self, batch: int) -> int | None:
         """The generation whose blocks of `batch` count."""

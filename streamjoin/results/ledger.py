@@ -70,7 +70,8 @@ class Ledger:
         self._stored: bytes | None = None
         self._waiting: list[BlockRef] = []
         self.bases = Bases(store, job, description, self.patience) if description.identity else None
-        self._closed: deque[tuple[int, SnapshotId]] | None = None  # when each snapshot was closed, oldest first
+        # When each snapshot was closed, and how many rows it has, oldest first.
+        self._closed: deque[tuple[int, SnapshotId, int]] | None = None
 
     @property
     def head(self) -> Head:
@@ -119,6 +120,8 @@ class Ledger:
             if self._swap(stored, after):
                 break
         self._waiting, self._closed = self._load_waiting(), None
+        if self.bases is not None:
+            self.bases.begin(self._head)
         self.sweep()
         return self._head.generation
 
@@ -190,8 +193,10 @@ class Ledger:
         since = self._head.waiting_since
         first = batch if since is None else since
         oldest = self._oldest(batch)
+        base = self.bases.named if self.bases and out.cuts else self._head.newest_base
         snapshots = [
-            Snapshot.of(cut.id, generation, cut.blocks, marks_us, clock_us, (oldest, batch), shed) for cut in out.cuts
+            Snapshot.of(cut.id, generation, cut.blocks, marks_us, clock_us, (oldest, batch), shed, base)
+            for cut in out.cuts
         ]
         records = [(snapshot_name(found.id, generation), found.to_bytes()) for found in snapshots]
         # While nothing closes a record has what came new; once something closed, all that is left.
@@ -214,22 +219,30 @@ class Ledger:
             clock_us=clock_us,
             split_since=oldest if any(block.key.unit == SPLIT_UNIT for block in out.waiting) else None,
             replaced=replaced,
+            newest_base=base,
         )
-        if not self._swap(self._stored, after):
-            raise FencedError(f"another driver has taken over job {self.job}; this one stops")
+        if self.bases is not None:
+            after = self.bases.with_tail(self._head, after, snapshots)
+        self._replace_head(after)
         failpoint("ledger.after_head")
         self._waiting = out.waiting
         self._remove_replaced()
         if self._closed is not None:
-            self._closed.extend((found.closed_us, found.id) for found in snapshots)
+            self._closed.extend((found.closed_us, found.id, found.rows) for found in snapshots)
         for found in snapshots:
             if self.publish:
                 self.publish(found)
         if since is not None and out.cuts:
             self._forget_batches(batch if out.waiting else batch + 1)
+        if snapshots and self.bases is not None:
+            self.bases.write_due(self._head, self._owned)
         if snapshots and self.retain_us is not None:
             self.expire(clock_us - self.retain_us)
         return snapshots
+
+    def _replace_head(self, after: Head) -> None:
+        if not self._swap(self._stored, after):
+            raise FencedError(f"another driver has taken over job {self.job}; this one stops")
 
     def _oldest(self, batch: int) -> int:
         """The first batch whose results may wait, or be of `batch`."""
@@ -274,34 +287,34 @@ class Ledger:
         """Remove the snapshots that were closed before a time; how many there were.
 
         The head goes first: from then on nobody begins to read them. Then blocks, then the manifests that name them.
+        Groups that change may keep them a little longer, see `Bases.pays`.
         """
         if self._closed is None:
             self._closed = deque(self._load_closed())
-        old = 0
+        old = rows = 0
         before = floor = self._head.floor
-        for closed_us, id in self._closed:
+        for closed_us, id, count in self._closed:
             if closed_us >= before_us:
                 break
-            old, floor = old + 1, id
+            old, floor, rows = old + 1, id, rows + count
         if not old:
             return 0
         after = self._head
-        base = None if self.bases is None else self.bases.read(after)
         if self.bases is not None:
-            after = self.bases.write(after, self._owned(before, floor), floor)
-            failpoint("ledger.after_base")
-        if not self._swap(self._stored, replace(after, floor=floor)):
-            raise FencedError(f"another driver has taken over job {self.job}; this one stops")
+            if not self.bases.pays(rows, before_us - self._closed[0][0], self.retain_us):
+                return 0
+            after = self.bases.replaced(after, self._owned(before, floor), floor)
+        self._replace_head(replace(after, floor=floor))
         for _ in range(old):
             self._closed.popleft()
         failpoint("ledger.mid_expire")
         self._remove_expired(before)
         if self.bases is not None:
-            self.bases.replace(base, self._head)
+            self.bases.remove_old(self._head)
         return old
 
-    def _load_closed(self) -> list[tuple[int, SnapshotId]]:
-        return [(one.closed_us, one.id) for one in self._owned(self._head.floor, self._head.state.last)]
+    def _load_closed(self) -> list[tuple[int, SnapshotId, int]]:
+        return [(one.closed_us, one.id, one.rows) for one in self._owned(self._head.floor, self._head.state.last)]
 
     def _owned(self, after: SnapshotId, upto: SnapshotId) -> list[Snapshot]:
         """The snapshots with after < id <= upto, oldest first."""

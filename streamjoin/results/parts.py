@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamjoin.durable import make_folder, put_durably, sync_folder
+from streamjoin.errors import InputError
 from streamjoin.failpoints import failpoint
 from streamjoin.flow.periods import Ended
 from streamjoin.plan.decimals import to_text
@@ -174,6 +176,11 @@ class ParquetSink(_Ready):
         """Where parts wait for their commit."""
         return self.folder / ".staged"
 
+    def begin(self, origin: str) -> PartWriter:
+        """See `Sink`."""
+        _make_lasting(self.folder)
+        return self
+
     def part(self, batch: int, slot: int, schema: pa.Schema) -> Part:
         """A staged file."""
         return ParquetPart(path=self.staging / f"batch-{batch:09d}-{slot:04d}.parquet", schema=schema)
@@ -181,7 +188,8 @@ class ParquetSink(_Ready):
     def commit(self, batch: BatchDone, parts: Sequence[dict[str, Any]]) -> None:
         """Give the batch's files their names, and remove what an earlier attempt with other slots left of it."""
         number = batch.number
-        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self.folder.is_dir():
+            self.begin("")
         named = {part["file"] for part in parts if part["file"]}
         for stale in self.folder.glob(f"batch-{number:09d}-*.parquet"):
             if stale.name not in named:
@@ -190,7 +198,27 @@ class ParquetSink(_Ready):
             if (self.staging / name).exists():
                 os.replace(self.staging / name, self.folder / name)
             failpoint("batch.mid_commit")
+        sync_folder(self.folder)  # before the next batch is planned, which does not do this one again
         _remove_staged(self.staging, number)
+
+
+def _make_lasting(folder: Path, file: Path | None = None) -> None:
+    """Make a folder for results, and a file in it.
+
+    Raises:
+        InputError: it cannot be made, or nothing in it would outlast a power loss.
+    """
+    try:
+        make_folder(folder)
+        if file is not None:
+            file.touch()
+        sync_folder(folder)
+    except OSError as cause:
+        raise InputError(
+            f"{folder} cannot be made so that results in it outlast a power loss: {cause.strerror}; name a folder that "
+            "may be written, on a file system whose folders can be synced",
+            field="results",
+        ) from None
 
 
 def _remove_staged(staging: Path, batch: int) -> None:
@@ -227,6 +255,13 @@ class JsonLinesSink(_Ready):
     target: str
     staging: Path
 
+    def begin(self, origin: str) -> PartWriter:
+        """See `Sink`."""
+        _make_lasting(self.staging)
+        if self.target != "-":
+            _make_lasting(Path(self.target).parent, Path(self.target))
+        return self
+
     def part(self, batch: int, slot: int, schema: pa.Schema) -> Part:
         """A staged file."""
         return ArrowPart(path=self.staging / f"batch-{batch:09d}-{slot:04d}.arrows", schema=schema)
@@ -246,8 +281,8 @@ class JsonLinesSink(_Ready):
 
     def _append(self, batch: int, files: Sequence[Path]) -> None:
         target = Path(self.target)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.touch()
+        if not (target.exists() and self.staging.is_dir()):
+            self.begin("")
         begun = self._begin(batch, target)
         if not files and target.stat().st_size == begun:
             return
@@ -265,13 +300,10 @@ class JsonLinesSink(_Ready):
     def _begin(self, batch: int, target: Path) -> int:
         """Where the batch begins in the file, remembered before anything of it is written."""
         journal = self.staging / "journal.json"
-        journal.parent.mkdir(parents=True, exist_ok=True)
         if journal.exists() and (known := json.loads(journal.read_text()))["batch"] == batch:
             return int(known["begun"])
         begun = target.stat().st_size
-        temporary = journal.with_suffix(".tmp")
-        temporary.write_text(json.dumps({"batch": batch, "begun": begun}))
-        os.replace(temporary, journal)
+        put_durably(journal, json.dumps({"batch": batch, "begun": begun}).encode())
         return begun
 
     @staticmethod

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streamjoin.engine.arranging import in_order
 from streamjoin.errors import InputError, StateError
+from streamjoin.index.keys import INT64_MAX, INT64_MIN
 from streamjoin.plan.join import RESULT_KEY
 from streamjoin.plan.ordering import NEWER, Ordering
 from streamjoin.results.base import read_base
@@ -19,9 +20,10 @@ from streamjoin.results.block import BlockRef, KeyCode, check, decode_all, one_c
 from streamjoin.results.description import DESCRIPTION, Description
 from streamjoin.results.head import Head
 from streamjoin.results.names import LAST_GENERATION, snapshot_name
-from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
+from streamjoin.results.snapshot import FIRST, BaseId, Snapshot, SnapshotId
 from streamjoin.results.stores.store import BlockKey, Store
 
+LOOKS_MAX = 5
 BLOCKS_FIRST = 4
 BLOCKS_A_FETCH = 128
 BYTES_A_FETCH = 16 << 20
@@ -112,6 +114,35 @@ def _chosen(rows: pa.RecordBatch, chosen: np.ndarray) -> pa.RecordBatch:
 
 
 @dataclass
+class _Bases:
+    """The bases that snapshots name, rising, with the latest time of what each stands for."""
+
+    bases: list[BaseId] = field(default_factory=list)
+    times_us: list[int] = field(default_factory=list)
+    _latest: list[tuple[SnapshotId, int]] = field(default_factory=list)
+
+    def add(self, snapshot: Snapshot) -> None:
+        """The next snapshot."""
+        named = snapshot.base
+        if named is not None and (not self.bases or named > self.bases[-1]):
+            at = bisect_right(self._latest, (named.upto, INT64_MAX))
+            self.bases.append(named)
+            # One of removed snapshots only is not asked for a time: that of the head stands for it.
+            self.times_us.append(self._latest[at - 1][1] if at else INT64_MIN)
+            del self._latest[: max(at - 1, 0)]
+        before = self._latest[-1][1] if self._latest else INT64_MIN
+        self._latest.append(
+            (snapshot.id, max(before, before if snapshot.time_max_us is None else snapshot.time_max_us))
+        )
+
+    def newest(self, upto: SnapshotId, until_us: int | None) -> BaseId | None:
+        """The newest base that is not later than either."""
+        at = bisect_right(self.bases, BaseId(upto, LAST_GENERATION))
+        at = at if until_us is None else min(at, bisect_right(self.times_us, until_us))
+        return self.bases[at - 1] if at else None
+
+
+@dataclass
 class Reader:
     """One job's results in one store. Manifests never change, so they are read once and kept.
 
@@ -125,8 +156,10 @@ class Reader:
     _description: Description | None = None
     _head: Head | None = None
     _stored: bytes = b""
+    _begins: SnapshotId = FIRST
     _snapshots: list[Snapshot] = field(default_factory=list)
     _numbers: list[np.ndarray] = field(default_factory=list)
+    _times: _Bases = field(default_factory=lambda: _Bases())
     _index: BlockIndex | None = None
 
     @property
@@ -150,32 +183,53 @@ class Reader:
             self._description = Description.from_bytes(found[0][1])
         return self._description
 
-    def refresh(self) -> Head:
-        """Look for what was committed since the last look. Snapshots never disappear but by retention."""
+    def refresh(self, *, after_base: bool = False) -> Head:
+        """Look for what was committed since the last look. Snapshots never disappear but by retention.
+
+        Args:
+            after_base: those after the newest base are enough; the first look reads no others.
+        """
+        for _ in range(LOOKS_MAX):
+            if (head := self._look(after_base)) is not None:
+                return head
+            self._forget()
+        raise ExpiredError("results were removed faster than they could be looked at; ask again")
+
+    def _look(self, after_base: bool) -> Head | None:
+        """None where retention has removed meanwhile all that the head spoke of."""
         stored = self.store.head(self.job)
         if stored is None:
             self.description  # noqa: B018  # says that there is no such job
             self._forget()
             raise InputError(f"the results of job {self.job} were dropped")
-        if self._head is not None and stored == self._stored:
+        is_whole = after_base or self._head is None or self._begins <= self._head.floor
+        if self._head is not None and stored == self._stored and is_whole:
             return self._head
         head = Head.from_bytes(stored)
-        if self._head is not None and _is_anew(self._head, head):
+        if self._head is not None and (_is_anew(self._head, head) or not is_whole):
             self._forget()
+        if self._head is None:
+            self._begins = head.newest_base.upto if after_base and head.newest_base else head.floor
         if self._head is not None and (self._head.state.last, self._head.floor) == (head.state.last, head.floor):
             self._head, self._stored = head, stored
             return head
-        newest = self._snapshots[-1].id if self._snapshots else head.floor
+        newest = self._snapshots[-1].id if self._snapshots else max(head.floor, self._begins)
         names = snapshot_name(newest), snapshot_name(head.state.last, LAST_GENERATION)
-        known = self._snapshots[-1].id if self._snapshots else None
+        known = self._snapshots[-1].id if self._snapshots else self._begins
         for _, content in self.store.get_records(self.job, *names):
             found = Snapshot.from_bytes(content)
-            if head.owns(found) and (known is None or found.id > known):
+            if head.owns(found) and found.id > known:
                 self._snapshots.append(found)
                 self._numbers.append(block_numbers(found))
+                self._times.add(found)
         # Manifests may have been removed after the look at the head; the floor rose before the first of them went.
-        if self._snapshots and (again := self.store.head(self.job)) is not None:
-            head = replace(head, floor=max(head.floor, Head.from_bytes(again).floor))
+        if (again := self.store.head(self.job)) is not None and again != stored:
+            now = Head.from_bytes(again)
+            if now.floor > head.floor:
+                if now.floor >= head.state.last or _is_anew(head, now):
+                    return None
+                # What was removed, and the base that stands for it, are of one head.
+                head = replace(head, floor=now.floor, base=now.base, below_time_max_us=now.below_time_max_us)
         removed = bisect_right([found.id for found in self._snapshots], head.floor)
         del self._snapshots[:removed], self._numbers[:removed]
         self._head, self._stored, self._index = head, stored, None
@@ -183,7 +237,7 @@ class Reader:
 
     def _forget(self) -> None:
         self._description = self._head = self._index = None
-        self._snapshots, self._numbers = [], []
+        self._snapshots, self._numbers, self._times = [], [], _Bases()
 
     def snapshots(self, after: SnapshotId = FIRST, upto: SnapshotId | None = None) -> list[Snapshot]:
         """Committed snapshots with after < id <= upto, oldest first, as of the last `refresh`."""
@@ -191,14 +245,21 @@ class Reader:
         stop = len(ids) if upto is None else bisect_right(ids, upto)
         return self._snapshots[bisect_right(ids, after) : stop]
 
-    def base(self, head: Head) -> Snapshot | None:
-        """The last row of each group of the snapshots that have been removed; None where there is none.
+    def base(self, head: Head, upto: SnapshotId | None = None, until_us: int | None = None) -> Snapshot | None:
+        """The newest base that is not later than a snapshot and has nothing later than a moment; None if there is none.
+
+        That of removed snapshots is taken whatever it has.
 
         Raises:
             ExpiredError: retention has replaced it meanwhile.
         """
-        found = read_base(self.store, self.job, head)
-        if head.base and found is None:
+        named = self._times.newest(upto or head.state.last, until_us)
+        if named is None or named.upto <= head.floor:
+            named = head.floor_base
+        if named is None:
+            return None
+        found = read_base(self.store, self.job, named)
+        if found is None:
             raise ExpiredError("groups were removed while they were read; ask again")
         return found
 

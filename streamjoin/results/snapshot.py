@@ -50,6 +50,23 @@ FIRST = SnapshotId(0, -1)
 """Before every snapshot."""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class BaseId:
+    """Names a base: the newest snapshot that it stands for, and the generation that wrote it."""
+
+    upto: SnapshotId
+    generation: int
+
+    def to_json(self) -> list[int]:
+        """Numbers; `from_json` reads them back."""
+        return [self.upto.epoch, self.upto.part, self.generation]
+
+    @staticmethod
+    def from_json(value: list[int] | None) -> BaseId | None:
+        """The inverse of `to_json`; None of None."""
+        return None if value is None else BaseId(SnapshotId(value[0], value[1]), value[2])
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A committed snapshot.
@@ -62,6 +79,7 @@ class Snapshot:
         closed_us: the logged start of the batch that closed it.
         batches: first and last batch whose results may be in it.
         shed: tuples that load shedding dropped while it was collected: since the last batch that closed a snapshot.
+        base: of groups that change, the newest base that there was; None before the first.
     """
 
     id: SnapshotId
@@ -76,6 +94,7 @@ class Snapshot:
     batches: tuple[int, int]
     blocks: tuple[BlockRef, ...]
     shed: int = 0
+    base: BaseId | None = None
 
     @staticmethod
     def of(
@@ -86,6 +105,7 @@ class Snapshot:
         closed_us: int,
         batches: tuple[int, int],
         shed: int = 0,
+        base: BaseId | None = None,
     ) -> Snapshot:
         """A snapshot of these blocks."""
         return Snapshot(
@@ -101,6 +121,7 @@ class Snapshot:
             batches,
             tuple(blocks),
             shed,
+            base,
         )
 
     def summary(self) -> dict[str, Any]:
@@ -115,6 +136,8 @@ class Snapshot:
     def to_bytes(self) -> bytes:
         """The manifest: its blocks as an Arrow IPC stream, the rest as the schema's metadata."""
         meta = {**self.summary(), "generation": self.generation, "epoch": self.id.epoch, "part": self.id.part}
+        if self.base is not None:
+            meta["base"] = self.base.to_json()
         return with_meta(refs_to_batch(self.blocks), meta)
 
     @staticmethod
@@ -130,6 +153,7 @@ class Snapshot:
                 SnapshotId(meta["epoch"], meta["part"]), meta["generation"], refs_from_batch(refs),
                 tuple(meta["marks_us"]), meta["closed_us"], (meta["batches"][0], meta["batches"][1]),
                 meta.get("shed", 0),  # a snapshot from before there was load shedding says nothing of it
+                BaseId.from_json(meta.get("base")),
             )  # fmt: skip
             whole = found.rows == meta["rows"] and f"{found.hash_sum:016x}" == meta["hash"]
         except (KeyError, IndexError, TypeError, ValueError) as cause:

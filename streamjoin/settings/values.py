@@ -26,6 +26,8 @@ _SPAN_US_MAX = 100 * 366 * 86_400_000_000
 _RATE = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*/\s*(s|min|h)")
 _RATE_S = {"s": 1, "min": 60, "h": 3600}
 RATE_MAX = 1e12
+_SIZE = re.compile(r"([0-9]{1,15})\s*([mgt])(?:i?b)?")
+_SIZE_SHIFTS = {"m": 20, "g": 30, "t": 40}
 
 
 def parse_span(value: object) -> int:
@@ -40,6 +42,18 @@ def parse_span(value: object) -> int:
     if exact != int(exact) or exact > _SPAN_US_MAX:
         raise ValueError(f"{given} is not a whole number of microseconds below 100 years")
     return int(exact)
+
+
+def parse_size(value: object) -> int:
+    """A size such as `200g` or `512 MiB`, in bytes; letters stand for powers of 1024."""
+    given = shown(value)
+    match = _SIZE.fullmatch(str(value).strip().lower())
+    if match is None:
+        raise ValueError(f"{given} is not a size; write a whole number and m, g or t, such as 200g")
+    size = int(match[1]) << _SIZE_SHIFTS[match[2]]
+    if not 1 << 20 <= size <= _COUNT_MAX:
+        raise ValueError(f"{given} is no size that holds anything; write 1m or more")
+    return size
 
 
 def parse_rate(value: object) -> float:
@@ -137,6 +151,7 @@ def cut(text: str) -> str:
     return printable if len(text) <= 100 else f"{printable[:97]}..."
 
 
+Size = Annotated[int, BeforeValidator(parse_size), WithJsonSchema({"type": "string", "description": "Such as 200g."})]
 Span = Annotated[int, BeforeValidator(parse_span), WithJsonSchema({"type": "string", "format": "span"})]
 Rate = Annotated[
     float, BeforeValidator(parse_rate), WithJsonSchema({"type": ["number", "string"], "description": "Such as 1000/s."})

@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from streamjoin.sources.nesting import DEPTH_MAX, depth_of
+
 _INT64_MAX = 2**63 - 1
 
 
 def agreeing(lines: bytes) -> bytes:
     """The lines that are objects whose values are of the kind that most lines have there.
 
-    The others become bad records when they are read, so that one of them is no reason to refuse its file.
+    The others become bad records when they are read, so that one of them is no reason to refuse its file. Lines that
+    are nested too deeply for a guess are left out, too.
 
     Args:
         lines: a beginning of a file; of a megabyte at most, since Python reads it.
@@ -24,7 +27,7 @@ def agreeing(lines: bytes) -> bytes:
     for line in lines.split(b"\n"):
         try:
             found = json.loads(line, object_pairs_hook=_without_twins)
-            if isinstance(found, dict):
+            if isinstance(found, dict) and depth_of(line) <= DEPTH_MAX:
                 kinds.append((line, list(_kinds(found))))
         except (ValueError, RecursionError):
             continue

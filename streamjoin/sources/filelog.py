@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamjoin.durable import make_folder, sync_folder
 from streamjoin.errors import InputError, RunError
 
 
@@ -49,7 +50,9 @@ class FileLog:
         if not self.log.exists():
             return []
         text = self.log.read_bytes()
-        whole, _, torn = text.rpartition(b"\n")
+        # After a power cut there may be zeros in place of what was not synced, and lines behind them.
+        whole, _, torn = text.partition(b"\0")[0].rpartition(b"\n")
+        torn = text[len(whole) + 1 :] if whole else text
         if torn:  # a crash while appending: no offset can name a line that was not finished
             with open(self.log, "rb+") as file:
                 file.truncate(len(text) - len(torn))
@@ -80,11 +83,15 @@ class FileLog:
         for path in new:
             with contextlib.suppress(FileNotFoundError):  # gone since it was listed
                 added.append(LoggedFile(len(self.files) + len(added), str(path), path.stat().st_size))
-        self.log.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not self.log.exists()
+        if is_new:
+            make_folder(self.log.parent)
         with open(self.log, "a", encoding="utf-8") as file:
             file.writelines(json.dumps([entry.path, entry.bytes]) + "\n" for entry in added)
             file.flush()
             os.fsync(file.fileno())
+        if is_new:
+            sync_folder(self.log.parent)
         self.files += added
 
     def between(self, start: int, stop: int) -> list[LoggedFile]:

@@ -26,6 +26,7 @@ from streamjoin.plan.functions.times import cut_fractions
 from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
 from streamjoin.sources.agreeing import agreeing
 from streamjoin.sources.columns import widened
+from streamjoin.sources.nesting import DEPTH_MAX, depth_of
 from streamjoin.sources.texts import head_of, is_plain, opened
 
 CHUNK_BYTES = 16 << 20
@@ -314,6 +315,8 @@ def _exact(kind: pa.DataType, values: list[Any]) -> pa.DataType:
 
 def _read_json(head: bytes) -> pa.Table:
     try:
+        if depth_of(head) > DEPTH_MAX:
+            raise pa.ArrowInvalid(f"values are nested more than {DEPTH_MAX} deep")
         return pyarrow.json.read_json(io.BytesIO(head))
     except pa.ArrowInvalid:
         if not (lines := agreeing(head)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ class BatchReport:
         seconds: `units`, in the slowest slot; `receive`, until a slot had all its tuples; `gather`, in the slowest
             partition that gathers results, absent where none does; and from the batch's begin, as logged, `met` until
             all units and gatherers were through, and `committed` until the results were visible.
+        traffic: with the store of its state, as `Traffic` counts it; empty where the state is in a folder.
     """
 
     batch: int
@@ -32,6 +34,7 @@ class BatchReport:
     intake: dict[int, dict[str, int]]
     seconds: dict[str, float]
     latest_us: dict[int, int] = field(default_factory=dict)
+    traffic: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,9 @@ def batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gath
     """What one batch did; `gather_s` are the seconds of the partitions that gathered results, if any did."""
     intake: dict[int, dict[str, int]] = {}
     latest: dict[int, int] = {}
+    traffic = Counter[str]()
     for slot in slots:
+        traffic.update(slot.get("traffic", {}))
         for item in slot["intake"]:
             counts = intake.setdefault(item["side"], {})
             for name, value in item["counts"].items():
@@ -84,6 +89,7 @@ def batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gath
             **({"gather": max(gather_s)} if gather_s else {}),
         },
         latest,
+        dict(traffic),
     )
 
 

@@ -12,32 +12,39 @@ runs.json      which batches begin a run
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from streamjoin.durable import make_folder
 from streamjoin.engine.coverage import all_stored, check_starts
 from streamjoin.engine.operator import Operator, RoutesBy
 from streamjoin.engine.requery import Requery
 from streamjoin.engine.state import UnitState
-from streamjoin.errors import InputError, StateError
+from streamjoin.errors import InputError, StateError, UnsupportedError
 from streamjoin.index.keys import WideSpace, key_space
-from streamjoin.intake.shedding import Rules, Shedding
 from streamjoin.lockfile import locked
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.sharing import Lasting, SharedPlan, key_text
 from streamjoin.plan.stages import Cascade, Query, stages_of
 from streamjoin.plan.window import S
+from streamjoin.spark.started import lasting_version, settle, version_of, write_json
 from streamjoin.spec.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
+from streamjoin.spec.joinfile import JoinFile
 from streamjoin.state import rewrite
+from streamjoin.state.generation import Generation
 from streamjoin.state.manifest import FORMAT, WAY_OUT
+from streamjoin.state.objectstore import ObjectStates
+from streamjoin.state.places import AnyStates, open_states
+from streamjoin.state.restored import checked_local, restore
+from streamjoin.state.root import ObjectRoot, Root
 from streamjoin.state.store import StateStore
 
 KEYS = 2
@@ -89,6 +96,7 @@ class Held:
         resizes: how often that has changed.
         queries: of which queries its state is.
         requeries: how often these have changed.
+        generation: what it is at a place of objects, where its state is at one.
     """
 
     id: str
@@ -96,6 +104,7 @@ class Held:
     queries: Recorded
     resizes: int = 0
     requeries: int = 0
+    generation: Generation | None = None
 
     def resizes_for(self, job: Job) -> bool:
         """Whether the state is of another number of units than the job's operator has."""
@@ -118,11 +127,11 @@ class Held:
         Raises:
             StateError: the state is not all there.
         """
-        version, wanted = _version(job), _units(job.operators)
+        version, wanted = version_of(job), _units(job.operators)
         for stage, operator in enumerate(job.operators):
             if self.units[stage] == wanted[stage]:
                 continue
-            store = StateStore(job.state, stage)
+            store = open_states(self.place(job), stage)
             after = rewrite.resized(store, version, self.units[stage], operator)
             units = [*self.units[:stage], wanted[stage], *self.units[stage + 1 :]]
             self._change(job, stage, operator, after, {"units": units, "resizes": self.resizes + 1})
@@ -137,47 +146,83 @@ class Held:
             StateError: the state is not all there.
         """
         assert job.earlier is not None and isinstance(job.plan, SharedPlan)
-        store, version, (operator,) = StateStore(job.state), _version(job), self.operators(job)
-        before = {unit.number: store.load(unit.number, version) for unit in operator.units}
+        version, (operator,) = version_of(job), self.operators(job)
+        store: AnyStates
+        if self.generation is not None:
+            store = ObjectStates(self.generation.begun({0: version}))
+        else:
+            store = open_states(job.state)
+        known = open_states(self.place(job))
+        operator = operator.in_batch(partial(known.load, version=version))
+        # Those that begin with the next batch have nothing stored.
+        units = [unit.number for unit in operator.units if not unit.begins_at(version)]
+        before = {unit: known.load(unit, version) for unit in units}
         check_starts(job.plan, job.earlier, operator, all_stored(self.queries.kept, before[0].clocks))
         change = Requery(operator, job.earlier, job.plan)
         after: dict[int, UnitState] = {}
         for unit, state in rewrite.requeried(store, version, self.requeries, change, before):
             after[unit] = state
             if on_unit:
-                on_unit(len(after), len(operator.units))
+                on_unit(len(after), len(units))
         now = _recorded_of(job)
         ended = {query.name: query for query in (*self.queries.ended, *queries_of(job.earlier))}
         for query in now.queries:
             ended.pop(query.name, None)
         now = replace(now, kept=_kept(self.queries.kept, before, after), ended=tuple(ended.values()))
-        self._change(job, 0, operator, after, {"queries": now.to_json(), "requeries": self.requeries + 1})
+        noted = {"queries": now.to_json(), "requeries": self.requeries + 1}
+        self._change(job, 0, operator, after, noted, store)
+
+    def place(self, job: Job) -> Root:
+        """Where a job's states are, as who holds it knows it."""
+        return self.generation.root if self.generation else job.state
 
     def _change(
-        self, job: Job, stage: int, operator: Operator, after: Mapping[int, UnitState], noted: Mapping[str, Any]
+        self,
+        job: Job,
+        stage: int,
+        operator: Operator,
+        after: Mapping[int, UnitState],
+        noted: Mapping[str, Any],
+        written: AnyStates | None = None,
     ) -> None:
-        assert not pending(job)
-        store = StateStore(job.state, stage)
-        rewrite.begin(store, _version(job), operator.units, after, noted)
-        self.complete(job)
-        store.sweep()
+        version = lasting_version(job)
+        if self.generation is None:
+            assert isinstance(job.state, Path)
+            local = StateStore(job.state, stage)
+            rewrite.begin(local, version, operator.units, after, noted)
+            self.complete(job)
+            local.sweep()
+            return
+        # One generation more: its states take the place of those of before in one step, as it becomes the owner.
+        firsts = {number: version + (number != stage) for number in range(len(job.operators))}
+        store = written if isinstance(written, ObjectStates) else ObjectStates(self.generation.begun(firsts), stage)
+        rewrite.put(store, version, operator.units, after)
+        identity_ = {**json.loads((job.checkpoint / IDENTITY_FILE).read_text()), **noted}
+        self.generation.become(firsts, version, store.root, {IDENTITY_FILE: json.dumps(identity_, indent=1)})
+        self._noted(job, noted)
+
+    def _noted(self, job: Job, noted: Mapping[str, Any]) -> None:
+        self.units = _recorded_units(noted.get("units", self.units))
+        self.resizes = noted.get("resizes", self.resizes)
+        self.requeries = noted.get("requeries", self.requeries)
+        self.queries = _recorded_in(job.checkpoint)
 
     def complete(self, job: Job) -> None:
         """Finish a change of the state that was begun, now or by a start that was killed."""
+        if not isinstance(job.state, Path):
+            return
         store = StateStore(job.state)
         if (noted := rewrite.complete(store)) is not None:
             path = job.checkpoint / IDENTITY_FILE
-            _write(path, {**json.loads(path.read_text()), **noted})
+            write_json(path, {**json.loads(path.read_text()), **noted})
             rewrite.forget(store)
-            self.units = _recorded_units(noted.get("units", self.units))
-            self.resizes = noted.get("resizes", self.resizes)
-            self.requeries = noted.get("requeries", self.requeries)
-            self.queries = _recorded_in(job.checkpoint)
+            self._noted(job, noted)
 
 
-def pending(job: Job) -> bool:
-    """Whether a batch was planned that is not done. Sinks may have its results already."""
-    return _last(job, "offsets") > _last(job, "commits")
+def _locked(checkpoint: Path) -> AbstractContextManager[None]:
+    make_folder(checkpoint)
+    way_out = "stop that job first, or give this one another run.checkpoint"
+    return locked(checkpoint / "lock", lambda pid: f"checkpoint {checkpoint} is in use by process {pid}; {way_out}")
 
 
 @contextmanager
@@ -188,57 +233,53 @@ def opened(job: Job) -> Iterator[Held]:
         InputError: another driver holds it.
         StateError: it belongs to another join.
     """
-    job.checkpoint.mkdir(parents=True, exist_ok=True)
-    way_out = "stop that job first, or give this one another run.checkpoint"
-    with locked(
-        job.checkpoint / "lock", lambda pid: f"checkpoint {job.checkpoint} is in use by process {pid}; {way_out}"
-    ):
+    with _locked(job.checkpoint):
+        settle(job)
+        if isinstance(job.state, ObjectRoot):
+            _check_fixed(job)
+            restore(job.state, job.checkpoint)
+        else:
+            checked_local(job.checkpoint)
         held = _check_identity(job)
         held.complete(job)
         _check_queries(job, held)
-        for stage in range(len(job.operators)):
-            StateStore(job.state, stage).sweep()
+        if isinstance(job.state, ObjectRoot):
+            held.generation = Generation(job.state, job.checkpoint, len(job.operators), version_of(job))
+            held.generation.sweep(held.units, version_of(job))
+        else:
+            for stage in range(len(job.operators)):
+                StateStore(job.state, stage).sweep()
         yield held
 
 
-def shedding(job: Job, rules: Rules) -> Shedding:
-    """What this start sheds by, remembered for the next: a batch that is repeated sheds as it did before.
+def _check_fixed(job: Job) -> None:
+    """What is swept and looked at in a store goes by how many units there are, so these must not come and go."""
+    if any(operator.capabilities.adapts for operator in job.operators):
+        raise UnsupportedError(
+            "units that come and go keep their state in a folder; leave run.state out, or write adaptive: false",
+            field="operator.adaptive",
+        )
+
+
+def brought(file: JoinFile) -> None:
+    """Before a join file is bound: what its checkpoint says, where its state is in a store and was last used elsewhere.
 
     Raises:
-        StateError: what an earlier start left is damaged.
+        InputError: the store cannot be used, the checkpoint is in use, or its state is elsewhere.
     """
-    path = job.checkpoint / "shedding.json"
-    try:
-        known = Shedding.from_json(json.loads(path.read_text()))
-    except FileNotFoundError:
-        known = Shedding()
-    except (ValueError, KeyError, TypeError, InputError):
-        raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one") from None
-    now = known.changed(rules, _last(job, "offsets"))
-    if now != known:
-        _write(path, now.to_json())
-    return now
+    if isinstance(root := file.states, ObjectRoot):
+        with _locked(file.checkpoint):
+            restore(root, file.checkpoint, _staying(file))
 
 
-def begins(job: Job) -> frozenset[int]:
-    """The first batch that this start plans, and that of an earlier one if it has to be repeated.
-
-    Remembered for the next start, so that a batch knows in every attempt whether a stop was before it.
-
-    Raises:
-        StateError: what an earlier start left is damaged.
-    """
-    path, planned = job.checkpoint / "runs.json", _last(job, "offsets")
-    try:
-        known = frozenset(int(batch) for batch in json.loads(path.read_text())["begins"])
-    except FileNotFoundError:
-        known = frozenset()
-    except (ValueError, KeyError, TypeError):
-        raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one") from None
-    now = known & {planned} | {planned + 1}
-    if now != known:
-        _write(path, {"begins": sorted(now)})
-    return now
+def _staying(file: JoinFile) -> str | None:
+    """What of a job is in its checkpoint alone, without which it would not go on exactly."""
+    if file.relations:
+        return "the versions of its relations"
+    results = (file.results, *(query.results for query in (file.queries or {}).values()))
+    if any(one.jsonl not in (None, "-") for one in results):
+        return "the records of what is in its file of JSON lines"
+    return None
 
 
 def _check_identity(job: Job) -> Held:
@@ -258,9 +299,10 @@ def _check_identity(job: Job) -> Held:
                 field="run.checkpoint",
             )
         if changed := [name for name in mine if theirs.get(name) != mine[name]]:
+            was = f" ({theirs.get('operator')} and not {mine['operator']})" if "operator" in changed else ""
             raise InputError(
-                f"checkpoint {job.checkpoint} belongs to another join, with other {' and '.join(changed)}; use another "
-                "run.checkpoint, or remove that one to start anew",
+                f"checkpoint {job.checkpoint} belongs to another join, with other {' and '.join(changed)}{was}; use "
+                "another run.checkpoint, or remove that one to start anew",
                 field="run.checkpoint",
             )
         if theirs.get("keys", 1) != KEYS and any(map(_keys_changed, job.plan.queries)):
@@ -272,10 +314,12 @@ def _check_identity(job: Job) -> Held:
         units = _recorded_units(theirs.get("units", _units(job.operators)))
         queries = _recorded_in(job.checkpoint) if "query" not in theirs else _recorded_before(job, theirs)
         return Held(str(theirs["id"]), units, queries, theirs.get("resizes", 0), theirs.get("requeries", 0))
-    if job.offsets.exists() or job.state.exists():
+    if job.offsets.exists() or (isinstance(job.state, Path) and job.state.exists()):
         raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
     held = Held(uuid.uuid4().hex, _units(job.operators), _recorded_of(job))
-    _write(path, {**mine, "keys": KEYS, "slots": job.slots, **asdict(held)})
+    own = {name: value for name, value in asdict(held).items() if name != "generation"}
+    order = None if job.order is None else job.order.to_json()
+    write_json(path, {**mine, "keys": KEYS, "slots": job.slots, "order": order, **own})
     return held
 
 
@@ -354,19 +398,3 @@ def _kept(
 
 def _rows(states: Mapping[int, UnitState], side: int) -> int:
     return sum(info.rows for state in states.values() for info in state.tuples(side))
-
-
-def _version(job: Job) -> int:
-    """The state's version after the last batch that is done."""
-    return _last(job, "commits") + 1
-
-
-def _last(job: Job, log: str) -> int:
-    """The last batch in a log of Spark's; -1 for none."""
-    return max((int(path.name) for path in (job.offsets / log).glob("[0-9]*")), default=-1)
-
-
-def _write(path: Path, value: Mapping[str, Any]) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(value, indent=1))
-    os.replace(temporary, path)

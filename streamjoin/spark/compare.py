@@ -23,9 +23,11 @@ from streamjoin.spark.memory import MemorySampler
 from streamjoin.spark.progress import Progress
 from streamjoin.spark.run import report, run_job
 from streamjoin.spark.session import open_session
+from streamjoin.spec.changed import with_operator
 from streamjoin.spec.joinfile import JoinFile
-from streamjoin.spec.prepare import SHEDS_NOTHING, Bound, bind, shed_rules, with_operator
+from streamjoin.spec.prepare import Bound, bind
 from streamjoin.spec.sections import ResultsFile
+from streamjoin.spec.shed import SHEDS_NOTHING, shed_rules
 
 
 def compare_file(
@@ -65,11 +67,13 @@ def compare_file(
 
 
 def _discarding(file: JoinFile) -> JoinFile:
+    """The same with its results dropped, and its state beside its checkpoint, as comparisons have theirs."""
     nothing = ResultsFile(discard=True)
+    own: dict[str, Any] = {"run": file.run.model_copy(update={"state": None})}
     if file.queries is None:
-        return file.model_copy(update={"results": nothing})
+        return file.model_copy(update={**own, "results": nothing})
     queries = {name: query.model_copy(update={"results": nothing}) for name, query in file.queries.items()}
-    return file.model_copy(update={"queries": queries})
+    return file.model_copy(update={**own, "queries": queries})
 
 
 def _whole_windows(bound: Bound) -> Sample | None:
@@ -114,7 +118,11 @@ def _run(
     session: SparkSession, bound: Bound, sample: Sample | None, show: Callable[[str], None], stop: threading.Event
 ) -> dict[str, Any]:
     """One operator's report, and what the formulas say."""
-    with tempfile.TemporaryDirectory(prefix="streamjoin-compare-") as folder, MemorySampler() as memory:
+    beside = None  # of what executors reach, where they are elsewhere
+    if bound.file.cluster is not None:
+        beside = bound.file.checkpoint.parent
+        beside.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="streamjoin-compare-", dir=beside) as folder, MemorySampler() as memory:
         begun = time.monotonic()
         if bound.operator == registry.SPARK:
             registry.check(bound.operator, bound.plan)

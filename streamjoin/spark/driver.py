@@ -11,25 +11,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streamjoin.errors import RunError, UnsupportedError
 from streamjoin.failpoints import failpoint
-from streamjoin.intake import rejected
 from streamjoin.plan.sharing import SharedPlan
 from streamjoin.results.parts import Sink
-from streamjoin.spark import checkpoint
+from streamjoin.spark import checkpoint, started
+from streamjoin.spark.aside import take_aside
 from streamjoin.spark.batchreport import BatchReport, batch_done, batch_report, missing
 from streamjoin.spark.failures import NOT_CONNECTED, first_cause
 from streamjoin.spark.join import fed, gather, own_sources, routed_dataframe, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
+from streamjoin.spark.offsetlog import sync_log
 from streamjoin.spark.progress import Progress
 from streamjoin.spark.refresh import refreshing
 from streamjoin.spark.relations import keep_versions, note_use, told
 from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
 from streamjoin.spec.job import Job
 from streamjoin.spec.relations import OnRelation, read_relations
+from streamjoin.state.generation import Generation
 
 _log = logging.getLogger("streamjoin.driver")
 POLL_S = 0.25
@@ -78,6 +81,7 @@ class Driver:
         self._failure: BaseException | None = None
         self._begun: dict[int, float] = {}
         self._is_ending = False
+        self._generation: Generation | None = None
 
     def run(self, *, until_end: bool, stop: threading.Event | None = None) -> Progress:
         """Join until the end of what is there, or until `stop`; holds the job's checkpoint meanwhile.
@@ -92,10 +96,12 @@ class Driver:
             self.job = replace(
                 self.job,
                 resizes=held.resizes,
-                shedding=checkpoint.shedding(self.job, self.job.shedding.rules),
+                shedding=started.shedding(self.job, self.job.shedding.rules),
                 topics={side: topic.topic for side, topic in self.topics.items()},
-                begins=checkpoint.begins(self.job),
+                begins=started.begins(self.job),
+                states=held.place(self.job),
             )
+            self._generation = held.generation
             for name, version in read_relations(self.job, self.on_relation).items():
                 self.progress.relations[name] = told(version)
             if not held.requeries_for(self.job):
@@ -126,7 +132,7 @@ class Driver:
 
         Sinks may have taken its results.
         """
-        if checkpoint.pending(self.job):
+        if started.pending(self.job):
             asked, sinks, earlier = self.job, self.sinks, self.job.earlier
             self.job = replace(asked, operators=held.operators(asked), plan=earlier or asked.plan)
             if earlier is not None:
@@ -136,7 +142,7 @@ class Driver:
             self.job, self.sinks = asked, sinks
             if earlier is not None:
                 self.progress.rename(earlier.names_of_queries, _names(asked))
-        return not checkpoint.pending(self.job)
+        return not started.pending(self.job)
 
     def _change(self, held: checkpoint.Held) -> None:
         """Give the state the job's queries and units."""
@@ -147,7 +153,7 @@ class Driver:
             held.requery(self.job, self.on_unit)
         if held.resizes_for(self.job):
             held.resize(self.job)
-        self.job = replace(self.job, resizes=held.resizes, earlier=None)
+        self.job = replace(self.job, resizes=held.resizes, earlier=None, states=held.place(self.job))
 
     def _join(self, held: checkpoint.Held, stop: threading.Event, **trigger: bool) -> bool:
         """Run the query until it ends, or until `stop`; whether it ended.
@@ -201,18 +207,24 @@ class Driver:
     def _start(self, origin: str, **trigger: bool) -> StreamingQuery:
         stage, work = (gather, gathered_reports) if self.job.plan.gathered else (units, unit_reports)
         run = functools.partial(work, self.job, [sink.begin(origin) for sink in self.sinks])
-        reports = stage(self.job, self._routed(), run, REPORT_SCHEMA)
-        writer = reports.writeStream.option("checkpointLocation", str(self.job.offsets)).foreachBatch(self._commit)
-        return (writer.trigger(**trigger) if trigger else writer).start()
+        try:
+            reports = stage(self.job, self._routed(), run, REPORT_SCHEMA)
+            writer = reports.writeStream.option("checkpointLocation", str(self.job.offsets)).foreachBatch(self._commit)
+            return (writer.trigger(**trigger) if trigger else writer).start()
+        except Py4JJavaError as failure:  # as where Python cannot start what plans the batches
+            raise first_cause(failure) from None
 
     def _commit(self, frame: DataFrame, batch: int) -> None:
         try:
+            self._plan_lasts(batch)
             # A slot tells of its units, and of its parts of the results unless gather partitions do.
             reports = [json.loads(row.report) for row in frame.collect()]
             met_s = time.time()
             slots = [report for report in reports if "slot" in report]
             parts = [report["parts"] for report in reports if "parts" in report]
             failpoint("batch.before_commit")
+            if self._generation is not None:
+                self._generation.check()
             # A batch that some of the sinks have taken when the driver dies is repeated for all: they know it again.
             for query, sink in enumerate(self.sinks):
                 sink.commit(batch_done(batch, slots), [part[query] for part in parts])
@@ -220,7 +232,7 @@ class Driver:
             failpoint("batch.after_commit")
             note_use(self.job, batch, self.progress.relations)
             keep_versions(self.job, batch)
-            rejected.add(self.job.dead_letters, batch, *missing(self.job, batch, slots), sync=self.job.sync)
+            take_aside(self.job, batch, *missing(self.job, batch, slots))
             gather_s = [report["gather_s"] for report in reports if "gather_s" in report]
             report = batch_report(batch, slots, sum(one["rows"] for part in parts for one in part), gather_s)
             begun_s = max((slot["clock_us"] for slot in slots), default=0) / 1e6
@@ -233,6 +245,14 @@ class Driver:
             if self._is_ending:
                 raise RunError(_INTERRUPTED) from None
             raise
+
+    def _plan_lasts(self, batch: int) -> None:
+        """Before a batch's job begins: what it reads outlasts a power cut, and is where another host finds it."""
+        if self.job.sync:
+            sync_log(self.job.offsets, batch, first=batch in self.job.begins)
+        if self._generation is not None:
+            self._generation.put_checked(batch)
+            failpoint("generation.after_put")
 
     def _wait(self, query: StreamingQuery, stop: threading.Event) -> bool:
         """Until the end, or until the batch that runs when `stop` is set has been committed; whether it is the end."""

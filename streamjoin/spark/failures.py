@@ -9,6 +9,16 @@ from streamjoin.errors import RunError, StreamJoinError
 _OF_SPARK = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _TRACEBACK = "Traceback (most recent call last):"
 _PYTHON_NAME = re.compile(r"(?!org\.|java\.|py4j\.)[A-Za-z_][\w.]*(:|$)")
+_NO_WORKER = re.compile(r"Error from python worker:\s*\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]*)"')
+_OTHER_PYTHON = re.compile(
+    r"\[PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than that in driver: ([0-9.]+)"
+)
+_PYTHON_NEEDED = (
+    "executors need a Python of the driver's minor version with StreamJoin's packages: in one image, or packed and "
+    "named by spark.pyspark.python in run.spark"
+)
+_OTHER_SPARK = re.compile(r"InvalidClassException: (?:org\.apache\.spark|scala)\S*; local class incompatible")
 _WORKER_DIED = "Python worker exited unexpectedly"
 NOT_CONNECTED = "to connect back"
 """Spark gives the process that keeps a source's offsets ten seconds from its start until it connects, after Python has
@@ -25,6 +35,10 @@ def first_cause(failure: BaseException) -> StreamJoinError:
             marker = f"streamjoin.errors.{kind}: "
             if marker in line:
                 return RunError(line.split(marker, 1)[1].strip())
+    if _OTHER_SPARK.search(text):
+        return RunError(other_spark("executors run another version of Spark", driver_spark()))
+    if (found := _of_python(text)) is not None:
+        return RunError(found)
     if (raised := _raised_in_worker(text)) is not None:
         return RunError(raised[:500])
     if _WORKER_DIED in text:
@@ -37,6 +51,38 @@ def first_cause(failure: BaseException) -> StreamJoinError:
             return RunError(line.strip().removeprefix("Caused by:").strip()[:500])
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(failure).__name__)
     return RunError(_OF_SPARK.sub("", first)[:500])
+
+
+def other_spark(said: str, drivers: str) -> str:
+    """A sentence on executors of another version of Spark.
+
+    Args:
+        said: what they run.
+        drivers: the driver's version.
+    """
+    return (
+        f"{said} and the driver {drivers}; start the cluster's masters and workers from Spark {drivers}, or install "
+        "the PySpark of the cluster's version where the driver runs"
+    )
+
+
+def driver_spark() -> str:
+    """The version of Spark that this Python has."""
+    from importlib.metadata import version
+
+    return version("pyspark")
+
+
+def _of_python(text: str) -> str | None:
+    """What is wrong with the Python that was to run a worker; None where that is not what failed."""
+    if match := _OTHER_PYTHON.search(text):
+        return f"executors run Python {match[1]} and the driver {match[2]}; {_PYTHON_NEEDED}"
+    if match := _NO_WORKER.search(text):
+        lines = [line.strip() for line in match[1].splitlines() if line.strip()]
+        return f"Python cannot start a worker ({lines[-1][:300]}); {_PYTHON_NEEDED}" if lines else None
+    if match := _NO_PROGRAM.search(text):
+        return f"Python cannot start a worker (there is no program {match[1][:200]}); {_PYTHON_NEEDED}"
+    return None
 
 
 def _raised_in_worker(text: str) -> str | None:

@@ -1,19 +1,15 @@
-"""How much memory a job's processes hold, driver, Java and Python workers, and how much there may be."""
+"""How much memory a job's processes hold, driver, Java and Python workers."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 JOB_MIB = 700
 """What a job takes beside its Java heap: Python workers and Java's own."""
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-_TAKEN = ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes")
 
 
 class MemorySampler:
@@ -59,22 +55,3 @@ def _pss_bytes(pid: int) -> int:
     except OSError:
         pass  # it ended meanwhile
     return 0
-
-
-def memory_limit_bytes() -> int | None:
-    """What a container may take; None where there is no limit."""
-    return _number(_LIMITS)
-
-
-def free_bytes() -> int:
-    """What processes may still take: of the machine, or of the container where that has less."""
-    free: int = psutil.virtual_memory().available
-    limit, taken = memory_limit_bytes(), _number(_TAKEN)
-    return free if limit is None or taken is None else min(free, limit - taken)
-
-
-def _number(places: Iterable[str]) -> int | None:
-    for place in places:
-        with suppress(OSError, ValueError):
-            return int(Path(place).read_text())
-    return None

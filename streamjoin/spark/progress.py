@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamjoin.operators.reading import counted
+from streamjoin.spark.adapting import Adapting
 from streamjoin.spark.batchreport import BatchReport, BatchTimes
+from streamjoin.spark.rates import Rates
 
-_COUNTED = ("forwarded", "folded", "reading", "holding")
+_COUNTED = ("forwarded", "folded", "holding")
 """What units count by names; what they hold is what they hold now."""
 TIMES_KEPT = 10_000
 """Batches whose times a job remembers: it may run for months."""
@@ -22,6 +25,8 @@ class Progress:
     Lists are by stream; `stored_rows` are the tuples that units store, and `flow_rows` what they store of other stages.
     `open_rows` wait now until it is known whether they are matched; see `UnitReport`.
     `relations` has what is known of the version that each relation was joined in last.
+    `readers` are the units that join relations, and `predicted` is what was predicted of them before the start.
+    `traffic` is with the store of its state, and empty where that is in a folder.
     `reconnects` counts how often its query was started again because a Python worker did not connect to Spark in time.
     """
 
@@ -37,6 +42,8 @@ class Progress:
     folded: dict[str, int] = field(default_factory=dict)
     reading: dict[str, int] = field(default_factory=dict)
     holding: dict[str, int] = field(default_factory=dict)
+    readers: int = 0
+    predicted: dict[str, Any] | None = None
     late: list[int] = field(default_factory=list)
     expired_rows: int = 0
     stored_rows: tuple[int, ...] = ()
@@ -52,11 +59,14 @@ class Progress:
     units: dict[int, dict[str, Any]] = field(default_factory=dict)
     queries: list[dict[str, int]] = field(default_factory=list)
     reconnects: int = 0
+    adapting: Adapting = field(default_factory=Adapting)
     relations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    traffic: dict[str, int] = field(default_factory=dict)
     batch_ms: list[int] = field(default_factory=list)
     times: deque[BatchTimes] = field(default_factory=lambda: deque(maxlen=TIMES_KEPT))
     first_begun_s: float | None = None
     last_done_s: float | None = None
+    rates: Rates = field(default_factory=Rates)
 
     def __post_init__(self) -> None:
         self.tuples_in, self.late = [0] * self.streams, [0] * self.streams
@@ -65,12 +75,13 @@ class Progress:
     def add(self, report: BatchReport) -> None:
         """Count a batch."""
         self.batches += 1
+        self.rates.add(report)
         self.results += report.results
         for side, counts in report.intake.items():
             self.tuples_in[side] += counts.get("rows", 0)
             for name, value in counts.items():
                 self.counts[side][name] = self.counts[side].get(name, 0) + value
-        stored, waiting, self.holding = [0] * self.streams, 0, {}
+        stored, waiting, self.holding, self.readers = [0] * self.streams, 0, {}, 0
         self.state_bytes = self.segments = self.flow_rows = self.open_rows = 0
         for unit in report.units:
             self.comparisons += unit["comparisons"]
@@ -91,8 +102,12 @@ class Progress:
                 self.received_bytes[role] = self.received_bytes.get(role, 0) + size
             for name in _COUNTED:
                 _add(getattr(self, name), unit.get(name, {}))
+            _add(self.reading, counted(unit))
+            self.readers += "reading" in unit and bool(unit["reading"])
             self._add_unit(unit)
             self._add_queries(unit["queries"])
+        self.adapting.add(report.batch, report.units)
+        _add(self.traffic, report.traffic)
         self.stored_rows = tuple(stored)
         self.state_bytes_max = max(self.state_bytes_max, self.state_bytes)
         self.stored_rows_max = max(self.stored_rows_max, sum(stored) + self.flow_rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 from streamjoin.relations.history import History
 from streamjoin.relations.versions import Version, Versions
-from streamjoin.spark.offsetlog import versions_joined
+from streamjoin.spark.offsetlog import logged_in, versions_joined
 from streamjoin.spec.job import Job
 from streamjoin.state.store import KEPT_VERSIONS
 
@@ -26,7 +26,7 @@ def keep_versions(job: Job, batch: int) -> None:
         needed: set[int] = set()
         for kept in range(max(batch - KEPT_VERSIONS + 1, 0), batch + 2):
             with contextlib.suppress(FileNotFoundError):  # not planned yet
-                needed.add(versions_joined(job.offsets, kept).get(name, 0))
+                needed.add(versions_joined(logged_in(job.offsets), kept).get(name, 0))
         versions.keep(needed)
 
 
@@ -39,7 +39,7 @@ def note_use(job: Job, batch: int, known: Mapping[str, dict[str, Any]]) -> None:
     """
     if not job.relations:
         return
-    for name, number in versions_joined(job.offsets, batch).items():
+    for name, number in versions_joined(logged_in(job.offsets), batch).items():
         if known[name].get("joined") != number:
             version = Versions(job.tables, name).load(number)
             History(job.tables, name).used(version, batch, time.time_ns() // 1_000)

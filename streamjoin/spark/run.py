@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -10,13 +11,19 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamjoin.errors import InputError
+from streamjoin.explain.drift import drift
+from streamjoin.explain.order import ordered
+from streamjoin.explain.reading import predicted
 from streamjoin.operators import registry
 from streamjoin.operators.aggregate.keeping import FOLDED, LATE
+from streamjoin.operators.reading import measured
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.stages import decided_stages
 from streamjoin.results.parts import Sink
 from streamjoin.sources.kafka_kind import KafkaSettings
+from streamjoin.spark import checkpoint
 from streamjoin.spark.batchreport import BatchReport
+from streamjoin.spark.cluster import watched
 from streamjoin.spark.driver import Driver
 from streamjoin.spark.figures import quantiles, rho, weighted
 from streamjoin.spark.kafka import Topic
@@ -26,9 +33,10 @@ from streamjoin.spark.session import open_session
 from streamjoin.spec.job import Job
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.prepare import Bound, bind
-from streamjoin.state.store import read_manifests, stages_in
+from streamjoin.state.places import newest_states
 
 Show = Callable[[str], None]
+_log = logging.getLogger("streamjoin")
 
 
 def run_file(
@@ -41,7 +49,8 @@ def run_file(
         RunError: the job failed while it was running.
     """
     begun = time.monotonic()
-    bound = bind(file)
+    checkpoint.brought(file)
+    bound = ordered(bind(file))
     if bound.operator == registry.SPARK:
         from streamjoin.spark.baseline import run_baseline
 
@@ -50,9 +59,10 @@ def run_file(
     if show:
         show("starting Spark")
     with MemorySampler() as memory:
-        session = open_session(file)
+        session = open_session(file, show)
         try:
-            progress = run_job(session, bound, job, bound.sinks(), until_end=until_end, stop=stop, show=show)
+            with watched(session, file.cluster, show):
+                progress = run_job(session, bound, job, bound.sinks(), until_end=until_end, stop=stop, show=show)
         finally:
             session.stop()
     return report(bound, job, progress, time.monotonic() - begun, memory.peak_bytes)
@@ -95,7 +105,16 @@ def run_job(
     on_unit = change_text(show) if show else None
     on_relation = relation_text(show) if show else None
     driver = Driver(session, job, sinks, topics_of(bound), on_batch, bound.ending(), on_unit, on_relation)
+    driver.progress.predicted = foretold(bound)
     return driver.run(until_end=until_end, stop=stop)
+
+
+def foretold(bound: Bound) -> dict[str, Any] | None:
+    """What is predicted of a job that joins a relation, for its reports; warns of what a start should not surprise."""
+    reading = predicted(bound)
+    if reading is not None and reading.problem:
+        _log.warning("%s", reading.problem)
+    return None if reading is None else reading.to_json()
 
 
 def change_text(show: Show) -> Callable[[int, int], None]:
@@ -142,8 +161,7 @@ def _shed_text(progress: Progress, batch: BatchReport) -> str:
 
 def was_shed(job: Job) -> bool:
     """Whether load shedding has dropped a tuple since the checkpoint began."""
-    states = (state for stage in stages_in(job.state) for _, state in read_manifests(job.state, stage))
-    return any(clock.shed for state in states for clock in state.clocks)
+    return any(clock.shed for _, state in newest_states(job.state) for clock in state.clocks)
 
 
 def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, peak_bytes: int) -> dict[str, Any]:
@@ -190,12 +208,15 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "forwarded": progress.forwarded,
         **_groups(bound, progress),
         **_decided(bound, progress),
-        **({"reading": {**progress.reading, **progress.holding}} if progress.reading else {}),
+        **_reading(bound, progress),
         "expired_rows": progress.expired_rows,
         "waiting_results_max": progress.waiting_results_max,
         "reconnects": progress.reconnects,
+        **({"state_traffic": progress.traffic} if progress.traffic else {}),
         **({"relations": progress.relations} if progress.relations else {}),
         **_by_query(bound, progress),
+        **progress.adapting.to_json(),
+        **_order(bound, progress),
         "units": [progress.units[number] for number in sorted(progress.units)],
     }
 
@@ -207,6 +228,14 @@ def _groups(bound: Bound, progress: Progress) -> dict[str, Any]:
     return {"groups": {name: progress.folded.get(name, 0) for name in (*FOLDED, LATE)}}
 
 
+def _reading(bound: Bound, progress: Progress) -> dict[str, Any]:
+    """How relations were joined, beside what was predicted of it."""
+    if not progress.reading:
+        return {}
+    found = measured(progress.reading, min(progress.readers, bound.file.slots))
+    return {"reading": {**progress.reading, **progress.holding, **found, "predicted": progress.predicted}}
+
+
 def _decided(bound: Bound, progress: Progress) -> dict[str, Any]:
     """What became of the rows that a query decides on, at all stages."""
     if bound.single or not decided_stages(bound.plan):
@@ -216,6 +245,14 @@ def _decided(bound: Bound, progress: Progress) -> dict[str, Any]:
         "unmatched_rows": progress.unmatched_rows,
         "late_after_final": progress.late_after_final,
     }
+
+
+def _order(bound: Bound, progress: Progress) -> dict[str, Any]:
+    """In which order streams were joined, where `auto` chose it, and whether it would choose another now."""
+    if bound.order is None:
+        return {}
+    found = drift(bound.order, progress.rates.per_s(bound.plan.names))
+    return {"order": {**bound.order.words(), "drift": found and found.to_json()}}
 
 
 def _by_query(bound: Bound, progress: Progress) -> dict[str, Any]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from streamjoin.spark.cluster import Show, bounded, check_spark, cluster_settings, wait_for_executors
 from streamjoin.spark.home import spark_home
 from streamjoin.spark.java import LITTLE_OPTIONS, find_java
+from streamjoin.spec.cluster import Cluster
 from streamjoin.spec.joinfile import JoinFile
 
 ROWS_A_RECORD_BATCH = 65_536
@@ -29,9 +34,6 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_A_RECORD_BATCH),
     "spark.sql.session.timeZone": "UTC",
     "spark.python.daemon.module": "streamjoin.spark.daemon",
-    # Blocks are numbers mostly and stay on this machine: compressing them costs more than it saves.
-    "spark.shuffle.compress": "false",
-    "spark.shuffle.spill.compress": "false",
     # One rename a log entry in place of two with checksum files; about 50 ms a batch less.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -42,10 +44,19 @@ SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.runSQLOnFiles": "false",
 }
+LOCAL_SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Blocks are numbers mostly and stay on this machine: compressing them costs more than it saves.
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    # A driver has open ports on loopback, though nobody else is to come. A local Spark makes a secret, without which
+    # other users of this machine get no further than the port; on a cluster all would have to share one.
+    "spark.authenticate": "true",
+}
+"""Of a session whose tasks run in the driver's own Java."""
 LITTLE_MEMORY_MIB = 768
 """Whoever gives Java a smaller heap than this wants little memory used, and pays with speed: about a fifth."""
 LITTLE_MEMORY = {"spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20)}
@@ -58,7 +69,7 @@ def create_session(
     name: str = "streamjoin",
     jars: Sequence[Path] = (),
     driver_memory_mib: int = 1024,
-    master: str | None = None,
+    cluster: Cluster | None = None,
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
     record: Path | None = None,
@@ -68,13 +79,15 @@ def create_session(
     Args:
         jars: the Kafka connector's, where a stream needs it.
         driver_memory_mib: Java heap; state is not in it, so it need not grow with the window.
-        master: local by default, with as many threads as slots.
+        cluster: where tasks run; None for this process, with as many threads as slots.
         log: where Spark's errors go, stacks and all; nowhere by default.
         record: where Java writes an archive of the classes it loaded, as it ends.
     Raises:
-        InputError: there is no usable Java.
+        InputError: there is no usable Java, or no such cluster.
+        RunError: the cluster does not take the job.
     """
     java = find_java()
+    given = dict(settings or {})
     # Workers must be this interpreter, wherever the shell's `python3` points to.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_HOME"] = str(spark_home())
@@ -85,27 +98,57 @@ def create_session(
         # Many threads, each with an arena of its own, keep hundreds of MiB that nobody uses.
         os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     options = [*java.options(record), *(LITTLE_OPTIONS if little else ())]
-    os.environ["PYSPARK_SUBMIT_ARGS"] = _submit_arguments(log, options)
     package_root = str(Path(__file__).resolve().parents[2])
     paths = [package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    builder = (
-        SparkSession.builder.appName(name)
-        .master(master or f"local[{slots},{TASK_ATTEMPTS}]")
-        .config("spark.sql.shuffle.partitions", str(slots))
-        .config("spark.driver.memory", f"{driver_memory_mib}m")
-    )
-    own = {**SETTINGS, **(LITTLE_MEMORY if little else {}), "spark.hadoop.fs.permissions.umask-mode": _umask()}
-    if master is None:
-        # A driver has open ports on loopback, though nobody else is to come. A local Spark makes a secret, without
-        # which other users of this machine get no further than the port; on a cluster all would have to share one.
-        own["spark.authenticate"] = "true"
-    for key, value in {**own, **(settings or {})}.items():
+    builder = SparkSession.builder.master(cluster.master if cluster else f"local[{slots},{TASK_ATTEMPTS}]")
+    own = {
+        "spark.app.name": name, "spark.sql.shuffle.partitions": str(slots),
+        "spark.driver.memory": f"{driver_memory_mib}m", **SETTINGS, **(LITTLE_MEMORY if little else {}),
+        "spark.hadoop.fs.permissions.umask-mode": _umask(),
+    }  # fmt: skip
+    if cluster is None:
+        own |= LOCAL_SETTINGS
+    else:
+        folder = log.parent if log is not None else Path(tempfile.mkdtemp(prefix="streamjoin-"))
+        given = cluster_settings(cluster, slots, folder, given)
+    own |= given
+    # Java that runs already is told by its socket.
+    hidden = _taken(own, settings or {}) if SparkContext._gateway is None else {}
+    for key, value in own.items():
         builder = builder.config(key, value)
     if jars:
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
-    with _java_speaks_to(log), _interrupts_stay_ours():
-        return builder.getOrCreate()
+    with _properties(hidden) as properties:
+        os.environ["PYSPARK_SUBMIT_ARGS"] = _submit_arguments(log, options, cluster, properties)
+        with _java_speaks_to(log), _interrupts_stay_ours(), bounded(cluster) if cluster else nullcontext():
+            return builder.getOrCreate()
+
+
+def _taken(settings: dict[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Settings with these names, which are no longer among the others."""
+    return {name: settings.pop(name) for name in names if name.startswith("spark.")}
+
+
+@contextmanager
+def _properties(settings: Mapping[str, str]) -> Iterator[Path | None]:
+    """A file, for this user alone, of settings that may be secrets: all users see with what Java is started."""
+    if not settings:
+        yield None
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="streamjoin-", suffix=".conf") as file:
+        file.writelines(f"{_escaped(name)}={_escaped(value)}\n" for name, value in settings.items())
+        file.flush()
+        yield Path(file.name)
+
+
+def _escaped(text: str) -> str:
+    """As files of Java's properties have it."""
+
+    def numbered(found: re.Match[str]) -> str:
+        return re.sub("(....)", r"\\u\1", found[0].encode("utf-16-be").hex())
+
+    return re.sub(r"[^A-Za-z0-9._/-]", numbered, text)
 
 
 def _umask() -> str:
@@ -140,20 +183,31 @@ def start_workers(session: SparkSession, slots: int) -> None:
     threading.Thread(target=run, name="start-workers", daemon=True).start()
 
 
-def open_session(file: JoinFile, master: str | None = None) -> SparkSession:
-    """A session as the join file's `run:` asks for.
+def open_session(file: JoinFile, show: Show | None = None) -> SparkSession:
+    """A session as the join file's `run:` asks for, where it asks for.
 
     Args:
-        master: of a cluster, which must see the checkpoint's folder; None for this machine.
+        show: told what is waited for.
+    Raises:
+        InputError: there is no usable Java, or no such cluster.
+        RunError: the cluster does not take the job, has no executor for it, or runs another version of Spark.
     """
+    cluster = file.cluster
     session = create_session(
         file.slots,
         name=file.name,
-        master=master,
+        cluster=cluster,
         driver_memory_mib=file.run.driver_memory,
         settings=file.run.spark,
         log=log_of(file),
     )
+    if cluster is not None:
+        try:
+            wait_for_executors(session, cluster, show)
+            check_spark(session, cluster, file.slots)
+        except BaseException:
+            session.stop()
+            raise
     start_workers(session, file.slots)
     return session
 
@@ -190,10 +244,16 @@ def _java_speaks_to(log: Path | None) -> Iterator[None]:
         os.close(target)
 
 
-def _submit_arguments(log: Path | None, java_options: Sequence[str]) -> str:
+def _submit_arguments(
+    log: Path | None, java_options: Sequence[str], cluster: Cluster | None, properties: Path | None
+) -> str:
     # Logging is set up while Java starts, before any setting of the session is read.
     options = [f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}", *java_options]
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
         options.append(f"-Dstreamjoin.log={log}")
-    return f"--driver-java-options {shlex.quote(shlex.join(options))} pyspark-shell"
+    # YARN and Kubernetes get some of what they need from this name, before there is a session.
+    master = f"--master {shlex.quote(cluster.master)} " if cluster else ""
+    # Without the second option a file would stand for spark-defaults.conf.
+    file = f"--properties-file {shlex.quote(str(properties))} --load-spark-defaults " if properties else ""
+    return f"{master}{file}--driver-java-options {shlex.quote(shlex.join(options))} pyspark-shell"

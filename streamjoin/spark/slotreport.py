@@ -9,9 +9,13 @@ from streamjoin.engine.slot import SlotStep
 from streamjoin.engine.unit import UnitReport
 from streamjoin.plan.stages import Cascade, Flow, Stage, stages_of
 from streamjoin.spec.job import Job
+from streamjoin.state.root import ObjectRoot
 
 _BY_SIDE = {"stored_rows": 0, "late": 0, "marks_us": None, "outbox_rows": 0}
 """Of what units report by side, what a stream has at other stages than its own."""
+
+_NUMBERS = 1_000_000
+"""Of each stage where units come and go."""
 
 
 def slot_report(job: Job, stage: int, step: SlotStep, seconds: dict[str, float]) -> dict[str, Any]:
@@ -28,7 +32,17 @@ def slot_report(job: Job, stage: int, step: SlotStep, seconds: dict[str, float])
             if (item.counts or item.file is not None) and not isinstance(this.inputs[item.side], Flow)
         ],
         "seconds": seconds,
+        # Of this process since its last slot; what goes on in the background comes with a later one.
+        **({"traffic": job.state.opened()[0].traffic.taken()} if isinstance(job.state, ObjectRoot) else {}),
     }
+
+
+def _units_before(job: Job, stage: int) -> int:
+    """How many numbers the units of earlier stages take: as many in each batch."""
+    before = job.operators[:stage]
+    if any(operator.capabilities.adapts for operator in before):
+        return stage * _NUMBERS
+    return sum(len(operator.units) for operator in before)
 
 
 def _unit(job: Job, stage: Stage, unit: UnitReport) -> dict[str, Any]:
@@ -37,7 +51,7 @@ def _unit(job: Job, stage: Stage, unit: UnitReport) -> dict[str, Any]:
     if not isinstance(job.plan, Cascade):
         return told
     if len(job.operators) > 1:
-        told["unit"] += sum(len(operator.units) for operator in job.operators[: stage.number])
+        told["unit"] += _units_before(job, stage.number)
         told["label"] = f"{stage.number + 1}.{unit.label}"
     told["stage"] = stage.number
     told["flow_rows"] = sum(

@@ -154,10 +154,10 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if len(self.sources) == len(self.job.plan.streams):
             return known.since_us
         if now_us - self._looked_us >= self.job.heartbeat_us:
-            from streamjoin.state.store import read_manifests, stages_in
+            from streamjoin.state.places import newest_states, stages_at
 
             # Every unit of a stage knows it, and one is asked.
-            units = [next(read_manifests(self.job.state, stage), None) for stage in stages_in(self.job.state)]
+            units = [next(newest_states(self.job.state, stage), None) for stage in stages_at(self.job.state)]
             seen = (last_seen_us(unit[1].clocks) for unit in units if unit)
             self._looked_us = now_us
             self._input_us = max((one for one in seen if one is not None), default=None)

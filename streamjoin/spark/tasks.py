@@ -19,8 +19,7 @@ from streamjoin.engine.feeding import Feeding
 from streamjoin.engine.router import Router, Sending, announced
 from streamjoin.engine.slot import SlotStep
 from streamjoin.flow.punctuation import HEARTBEAT, Punctuation, drain_punctuation
-from streamjoin.intake import rejected
-from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
+from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.plan.hearing import hearing
 from streamjoin.plan.stages import Flow, entry_of, stages_of
@@ -29,12 +28,14 @@ from streamjoin.plan.window import R
 from streamjoin.relations.versions import Tables
 from streamjoin.results.parts import PartWriter
 from streamjoin.sources import Read
+from streamjoin.spark.aside import put_aside
 from streamjoin.spark.gather import Gathering, run_rows
-from streamjoin.spark.offsetlog import partitions_read, versions_joined
+from streamjoin.spark.offsetlog import Logged, carried_offsets, logged_in, partitions_read, versions_joined
 from streamjoin.spark.slotreport import slot_report
 from streamjoin.spark.wire import punctuation_row, receive, report_row, routed_row
 from streamjoin.spec.job import Job
-from streamjoin.state.store import StateStore
+from streamjoin.state.places import AnyStates, open_states
+from streamjoin.state.root import ObjectRoot, Root
 
 REPORT_SCHEMA = "report string"
 
@@ -63,6 +64,7 @@ def without_tuples(job: Job, now_us: int, *, drains: bool) -> Iterator[pa.Record
 def _router(job: Job, stream: int, letters: list[DeadLetter]) -> tuple[Router, int]:
     """A stream's router, and the stage that it sends to."""
     stage, side = entry_of(job.plan, stream)
+    job = _in_batch(job)
     intake = Intake(stage.plan, side, letters.extend, job.strict, _shed_factor(job, stream, stage.number))
     return Router(intake, job.operators[stage.number], job.slots), stage.number
 
@@ -75,8 +77,22 @@ def _shed_factor(job: Job, stream: int, stage: int) -> float:
     rule = job.shedding.rule(stream, batch)
     if rule is None:
         return 0.0
-    units = [unit.number for unit in job.operators[stage].units]
-    return rule.factor(_store(job.state, stage, job.sync).live_tuples(units, batch), len(units))
+    units = [unit.number for unit in job.operators[stage].units if not unit.begins_at(batch)]
+    return rule.factor(_store(job.state, stage, job.sync).live_tuples(units, batch), len(job.operators[stage].units))
+
+
+def _in_batch(job: Job) -> Job:
+    """The job with its operators as they are in this task's batch."""
+    if not any(operator.capabilities.looks for operator in job.operators):
+        return job
+    batch = _batch()
+    looks = [
+        functools.partial(_store(job.state, stage.keeper, job.sync).load, version=batch)
+        for stage in stages_of(job.plan)
+    ]
+    return replace(
+        job, operators=tuple(operator.in_batch(look) for operator, look in zip(job.operators, looks, strict=True))
+    )
 
 
 def _batch() -> int:
@@ -92,8 +108,7 @@ def _batch() -> int:
 
 def _keep_dead_letters(job: Job, piece: Piece, letters: list[DeadLetter]) -> None:
     if letters:
-        batch = _batch()
-        write_dead_letters(rejected.file_of(job.dead_letters, batch, piece.name), letters, batch, piece.now_us)
+        put_aside(job, _batch(), piece.name, letters, piece.now_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +168,9 @@ def _punctuated(job: Job, stream: int, router: Router, piece: Piece) -> Iterator
 
 
 @functools.lru_cache(maxsize=8)
-def _store(root: Path, stage: int, sync: bool) -> StateStore:
+def _store(root: Root, stage: int, sync: bool) -> AnyStates:
     # One a worker and stage: mapped segments stay mapped from batch to batch.
-    return StateStore(root, stage, sync=sync)
+    return open_states(root, stage, sync=sync)
 
 
 @functools.lru_cache(maxsize=2)
@@ -173,9 +188,10 @@ def _step(job: Job, stage: int) -> SlotStep:
     step = SlotStep(job.stage(stage), context.partitionId(), _batch(), store)
     if step.job.keeps is not None:
         step.kept = _store(job.state, step.job.keeps, job.sync)
+    logged = _logged(job)
     if job.relations:
-        step.tables, step.versions = _tables(job.tables), versions_joined(job.offsets, step.version)
-    for punctuation in partitions_read(job.offsets, step.version, job.topics):
+        step.tables, step.versions = _tables(job.tables), versions_joined(logged, step.version)
+    for punctuation in partitions_read(logged, step.version, job.topics):
         stream = punctuation.side
         entered, side = entry_of(job.plan, stream)
         if entered.number == stage:
@@ -185,9 +201,17 @@ def _step(job: Job, stage: int) -> SlotStep:
     return step
 
 
+def _logged(job: Job) -> Logged:
+    """How a task reads Spark's offset log: another machine has no folder of it."""
+    if isinstance(job.state, ObjectRoot):
+        return carried_offsets(job.state)
+    return logged_in(job.offsets)
+
+
 def feeding_rows(job: Job, stage: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A slot's units of a stage that another one joins further; gives the rows of that one, and the slot's report."""
     begun = time.perf_counter()
+    job = _in_batch(job)
     step = _step(job, stage)
     yield from receive(batches, step, stage)
     received_s = time.perf_counter() - begun
@@ -207,7 +231,7 @@ def feeding_rows(job: Job, stage: int, batches: Iterator[pa.RecordBatch]) -> Ite
 def unit_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A slot's units of the last stage; gives result rows, typed."""
     last = len(job.operators) - 1
-    step = _step(job, last)
+    step = _step(_in_batch(job), last)
     for _ in receive(batches, step, last):
         pass  # the reports are for sinks of ours
     yield from map(_for_spark, step.results())
@@ -227,7 +251,7 @@ def unit_reports(
 ) -> Iterator[pa.RecordBatch]:
     """A slot's units of the last stage; writes result rows to a part of their query's sink, and gives reports."""
     begun = time.perf_counter()
-    last = len(job.operators) - 1
+    job, last = _in_batch(job), len(job.operators) - 1
     step = _step(job, last)
     for told in receive(batches, step, last):
         yield _report_row(json.loads(told.column("meta")[0].as_py())["report"])
@@ -246,6 +270,7 @@ def unit_reports(
 def unit_runs(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A slot's units; gives result rows and the slot's report to the gather stage."""
     begun = time.perf_counter()
+    job = _in_batch(job)
     step = _step(job, 0)
     yield from receive(batches, step)
     received_s = time.perf_counter() - begun

@@ -27,6 +27,8 @@ from streamjoin.plan.window import S
 from streamjoin.sources import Source
 from streamjoin.sources.relation import AnyRelation
 from streamjoin.sources.spec import SourceSpec
+from streamjoin.spec.order import Order
+from streamjoin.state.root import Root
 
 IDENTITY_FILE = "job.json"
 """Says what a checkpoint belongs to."""
@@ -50,6 +52,8 @@ class Job:
         topics: by the number of the stream, the Kafka topics that Spark reads.
         relations: of the plan, by name; how each is read.
         begins: of the batches that are not done, those that are the first that their run has planned.
+        states: where the units' state is, if not in the checkpoint.
+        order: in which it joins its streams, where `auto` chose that.
     """
 
     plan: AnyPlan
@@ -66,6 +70,8 @@ class Job:
     topics: Mapping[int, str] = field(default_factory=dict)
     relations: Mapping[str, AnyRelation] = field(default_factory=dict)
     begins: frozenset[int] = frozenset()
+    states: Root | None = None
+    order: Order | None = None
 
     @property
     def drain_batches(self) -> int:
@@ -108,9 +114,9 @@ class Job:
         return max([IDLE_TIMEOUT_US, *(stream.idle_us or 0 for stream in self.plan.streams)])
 
     @property
-    def state(self) -> Path:
+    def state(self) -> Root:
         """Where the units' state is."""
-        return state_folder(self.checkpoint)
+        return self.states or state_folder(self.checkpoint)
 
     @property
     def tables(self) -> Path:
@@ -178,6 +184,21 @@ def recorded_operators(checkpoint: Path) -> tuple[str, ...]:
     """The name of each stage's operator, as a checkpoint was first used; empty where it never was."""
     lasting = _recorded(checkpoint).get("operator")
     return tuple(words.split(",")[0] for words in lasting.split(" | ")) if isinstance(lasting, str) else ()
+
+
+def recorded_order(checkpoint: Path, query: str) -> Order | None:
+    """In which order a checkpoint's job joins its streams, where `auto` has chosen that for this query."""
+    found = _recorded(checkpoint)
+    try:
+        is_same = found["queries"]["queries"][0]["text"] == " ".join(query.split())
+        return Order.from_json(found["order"]) if is_same and found["order"] is not None else None
+    except (KeyError, TypeError, IndexError, ValueError):
+        return None  # whoever opens the checkpoint looks closer
+
+
+def is_used(checkpoint: Path) -> bool:
+    """Whether a job was started with a checkpoint."""
+    return bool(_recorded(checkpoint))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,10 @@ from streamjoin.settings.places import fields_at
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import cut, shown
 from streamjoin.spec.checks import NAMED, check_path, check_relation, check_results, check_stream
-from streamjoin.spec.sections import OperatorFile, QueryFile, RelationFile, ResultsFile, RunFile, StreamFile
+from streamjoin.spec.cluster import LOCAL, Cluster, check_cluster, slots_of
+from streamjoin.spec.sections import CacheFile, OperatorFile, QueryFile, RelationFile, ResultsFile, RunFile, StreamFile
 from streamjoin.spec.text import read_yaml
+from streamjoin.state.root import ObjectRoot, Root, root_of
 
 FILE_BYTES_MAX = 1 << 20
 
@@ -64,13 +66,26 @@ class JoinFile(Sections):
 
     @property
     def slots(self) -> int:
-        """Spark partitions of the unit stage; one a core unless set."""
-        return self.run.slots or len(os.sched_getaffinity(0))
+        """Spark partitions of the unit stage; unless set one a core, of all executors where that is known."""
+        return self.run.slots or slots_of(self.run.executors) or len(os.sched_getaffinity(0))
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """Where tasks run; None for this machine."""
+        run = self.run
+        return None if run.master == LOCAL else Cluster(run.master, run.executors, run.driver_host)
 
     @property
     def checkpoint(self) -> Path:
         """The job's directory."""
         return self.resolve(self.run.checkpoint or f".streamjoin/{self.name}")
+
+    @property
+    def states(self) -> Root | None:
+        """Where units' state is, if not in the checkpoint."""
+        if self.run.state is None:
+            return None
+        return root_of(self.run.state, self.resolve, self.run.cache.path, self.run.cache.size)
 
     def of(self, query: str) -> JoinFile:
         """One of the queries as a file of its own, with the checkpoint of all.
@@ -204,6 +219,20 @@ def _check(file: JoinFile) -> None:
     check_results(file.results, "results")
     if file.run.checkpoint is not None:
         check_path(file.run.checkpoint, "run.checkpoint")
+    check_cluster(file.run)
+    _check_state(file)
+
+
+def _check_state(file: JoinFile) -> None:
+    if file.run.state is not None:
+        check_path(file.run.state, "run.state")
+    if file.run.cache.path is not None:
+        check_path(file.run.cache.path, "run.cache.path")
+    if file.run.cache != CacheFile() and not isinstance(file.states, ObjectRoot):
+        raise InputError(
+            "keeps what a store has, and this state is a folder; leave it out, or write run.state: s3://bucket/job",
+            field="run.cache",
+        )
 
 
 _QUERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")

@@ -101,9 +101,7 @@ def store_sink(file: JoinFile, plan: Query) -> StoreSink:
     return StoreSink(
         store_spec(file),
         store_job(file),
-        Description(
-            schema, code, plan.text, None if key is None else str(key), policy.period_us, results.where, identity
-        ),
+        Description(schema, code, plan.text, plan.key_name, policy.period_us, results.where, identity),
         policy,
         Post(where, select),
         results.retain,

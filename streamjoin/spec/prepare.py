@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamjoin.engine.coverage import all_stored, check_starts
 from streamjoin.errors import InputError, QueryError, UnsupportedError
 from streamjoin.index.layout import layout_of
-from streamjoin.intake.shedding import Rules, Shedding
+from streamjoin.intake.shedding import Shedding
 from streamjoin.operators import registry
 from streamjoin.operators.aggregate import Aggregate
 from streamjoin.operators.kind import OperatorKind
+from streamjoin.plan.in_rounds import tree_plan
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.ring import tree_plan
+from streamjoin.plan.reordering import keyed
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.sharing import SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, Query, asof_stages, stages_of
-from streamjoin.plan.window import S
+from streamjoin.plan.stages import AnyPlan, Cascade, Query, stages_of
 from streamjoin.results.parts import Sink
 from streamjoin.sources.relation import AnyRelation
 from streamjoin.spec.checks import check_joins_nothing
@@ -33,15 +33,19 @@ from streamjoin.spec.job import (
     Recorded,
     RecordedQuery,
     recorded,
+    recorded_order,
     recorded_query,
     recorded_slots,
     state_folder,
 )
 from streamjoin.spec.joinfile import JoinFile
+from streamjoin.spec.order import Order, fits, is_left_open
 from streamjoin.spec.outputs import open_sink, store_sink
 from streamjoin.spec.places import check_places
+from streamjoin.spec.reach import check_reach
 from streamjoin.spec.room import given
-from streamjoin.state.store import read_manifests
+from streamjoin.spec.shed import SHEDS_NOTHING, check_sheds, shed_rules
+from streamjoin.state.places import newest_states
 
 if TYPE_CHECKING:
     from streamjoin.query import RegisteredPredicate
@@ -58,6 +62,7 @@ class Bound:
         stopped: the queries that are stopped, each for itself.
         earlier: the queries that the checkpoint's state is of, where those of the file are others.
         reason: why `auto` stands for the operator, where it does.
+        order: in which three streams and more are joined, where `auto` chose that.
     """
 
     file: JoinFile
@@ -68,6 +73,7 @@ class Bound:
     stopped: tuple[Bound, ...] = ()
     earlier: SharedPlan | None = None
     reason: str = ""
+    order: Order | None = None
 
     @property
     def query(self) -> Query:
@@ -95,8 +101,7 @@ class Bound:
         """The job for an operator with units."""
         file = self.file
         checkpoint = checkpoint or file.checkpoint
-        # Knobs that were not set follow the slots of the first start: later ones may have other slots, not other units.
-        first_slots = recorded_slots(checkpoint) or file.slots
+        first_slots = _first_slots(file, checkpoint)
         return Job(
             self.plan,
             registry.build_all(self.operator, file.operator.knobs, self.plan, first_slots),
@@ -112,6 +117,8 @@ class Bound:
             shedding=Shedding(shed_rules(file, self.plan)),
             earlier=self.earlier if checkpoint == file.checkpoint else None,
             relations=self.relations,
+            states=file.states if checkpoint == file.checkpoint else None,
+            order=self.order,
         )
 
     @property
@@ -134,6 +141,11 @@ class Bound:
         return open_sink(self.file, self.query, (checkpoint or self.file.checkpoint) / "staged-results" / self.name)
 
 
+def _first_slots(file: JoinFile, checkpoint: Path | None) -> int:
+    """What knobs that were not set follow: later starts may have other slots, not other units."""
+    return (recorded_slots(checkpoint) if checkpoint else None) or file.slots
+
+
 def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = None, *, anew: bool = False) -> Bound:
     """Look at the streams, and bind the query, or queries, to them.
 
@@ -142,10 +154,11 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     Raises:
         InputError: a stream or a query is wrong, or queries cannot share one job.
     """
+    check_reach(file)
     schemas = open_inputs(file, anew=anew)
     if file.queries is None:
         return _bind_one(file, schemas, predicates, anew=anew)
-    every = tuple(_bind_named(file, name, schemas, predicates) for name in file.queries)
+    every = tuple(_bind_named(file, name, schemas, predicates, anew=anew) for name in file.queries)
     for one in every:
         if isinstance(one.plan, Cascade) and one.plan.groups:
             raise UnsupportedError(
@@ -166,17 +179,19 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
             )
     single = tuple(one for one in every if not file.queries[one.name].stopped)
     plan = SharedPlan(tuple(one.name for one in single), tuple(one.joined for one in single))
-    name, earlier = file.operator.name, None
+    name, earlier, slots = file.operator.name, None, _first_slots(file, None if anew else file.checkpoint)
     if (found := None if anew else recorded(file.checkpoint)) is not None:
         single, plan, earlier = _continued(single, {one.name: one.joined for one in every}, found)
         name = found.operator if name == registry.AUTO else name
     name = registry.choose(plan) if name == registry.AUTO else name
     if earlier is not None and found is not None:
         # The operator stays, so it is that of the queries so far: what does not fit it is the new query's.
-        operator = registry.build(name, file.operator.knobs, earlier, file.slots)
-        clocks = next((state.clocks for _, state in read_manifests(state_folder(file.checkpoint))), None)
+        operator = registry.build(name, file.operator.knobs, earlier, slots)
+        clocks = next(
+            (state.clocks for _, state in newest_states(file.states or state_folder(file.checkpoint), 0)), None
+        )
         check_starts(plan, earlier, operator, all_stored(found.kept, clocks))
-    registry.build(name, file.operator.knobs, plan, file.slots)
+    registry.build(name, file.operator.knobs, plan, slots)
     stopped = tuple(one for one in every if file.queries[one.name].stopped)
     return Bound(file, plan, registry.entry(name).name, single, stopped=stopped, earlier=earlier)
 
@@ -235,11 +250,13 @@ def _bind_named(
     name: str,
     schemas: Mapping[str, StreamSchema],
     predicates: Mapping[str, RegisteredPredicate] | None,
+    *,
+    anew: bool,
 ) -> Bound:
     """One of several queries; what is wrong with it is said with its name."""
     place = f"queries.{name}"
     try:
-        return replace(_bind_one(file.of(name), schemas, predicates, anew=True), name=name)
+        return replace(_bind_one(file.of(name), schemas, predicates, anew=anew), name=name)
     except QueryError as wrong:
         wrong.place = f"{place}.query"
         raise
@@ -276,6 +293,22 @@ def _bind_one(
     if isinstance(plan, Cascade) and plan.last_join is None:
         check_joins_nothing(file.operator)
         return Bound(file, plan, Aggregate.name)
+    order = recorded_order(file.checkpoint, file.query) if is_left_open(file) and fits(plan) and not anew else None
+    return ready(file, plan, order, anew=anew)
+
+
+def ready(file: JoinFile, plan: JoinPlan | Cascade, order: Order | None, *, anew: bool) -> Bound:
+    """A plan as the operator runs it that the join file names, or `auto` stands for.
+
+    Args:
+        order: in which streams are joined, if `auto` chose that.
+        anew: see `bind`.
+    Raises:
+        InputError: a knob is wrong.
+        UnsupportedError: the operator cannot run the query.
+    """
+    if order is not None:
+        file, plan = order.in_file(file), order.in_plan(plan)
     chosen = registry.chosen(plan, given(file, plan, anew=anew)) if file.operator.name == registry.AUTO else None
     name = chosen.operator if chosen else file.operator.name
     found = registry.entry(name)
@@ -285,20 +318,21 @@ def _bind_one(
                 f"{name} joins all streams at once, in an order for each of them; write orders, or leave it out",
                 field="operator.tree",
             )
-        ready = registry.planned(name, file.operator.knobs, plan, file.slots)
-        registry.build_all(name, file.operator.knobs, ready, file.slots)
+        slots = _first_slots(file, None if anew else file.checkpoint)
+        runs = registry.planned(name, file.operator.knobs, plan, slots)
+        check_sheds(file, runs, registry.build_all(name, file.operator.knobs, runs, slots))
     else:
-        ready = plan
+        runs = plan
         _check_without_units(found, file, plan)
-    for stage in stages_of(ready):
+    for stage in stages_of(runs):
         if isinstance(joined := stage.plan.queries[0], JoinPlan):
             layout_of(joined, 0)
-    return Bound(file, ready, found.name, reason=chosen.reason if chosen else "")
+    return Bound(file, runs, found.name, reason=chosen.reason if chosen else "", order=order)
 
 
 def _delivering(plan: JoinPlan | Cascade, file: JoinFile) -> JoinPlan | Cascade:
     """The plan whose results leave as the join file asks for."""
-    ordering, keyed = Ordering(file.operator.ordering), file.results.store is not None
+    ordering, is_keyed = Ordering(file.operator.ordering), file.results.store is not None
     if isinstance(plan, JoinPlan):
         if ordering is not Ordering.NONE and (plan.kind.decided or plan.asof is not None):
             what = plan.asof or f"{plan.kind} JOIN"
@@ -307,41 +341,18 @@ def _delivering(plan: JoinPlan | Cascade, file: JoinFile) -> JoinPlan | Cascade:
                 "operator.ordering out",
                 field="operator.ordering",
             )
-        return replace(plan, ordering=ordering, keyed=keyed)
+        return replace(plan, ordering=ordering, keyed=is_keyed)
     if ordering is not Ordering.NONE:
         what = f"results of {len(plan.streams)} streams leave in no order"
         what = "groups leave window by window, in no order within one" if plan.groups else what
         raise UnsupportedError(f"{what}; leave operator.ordering out", field="operator.ordering")
-    return plan.keyed() if keyed else plan
-
-
-SHEDS_NOTHING = "Spark's own join drops no tuples under overload; leave shed out, or choose another operator"
+    return keyed(plan) if is_keyed else plan
 
 
 WAITS_FOR_EVER = (
     "Spark's own join waits for the watermarks of both streams, however long one is silent; leave idle out, or choose "
     "another operator"
 )
-
-
-def shed_rules(file: JoinFile, plan: AnyPlan) -> Rules:
-    """What the streams of a join shed by; a stream that says nothing sheds nothing."""
-    given = {number: file.streams[stream.name].shed for number, stream in enumerate(plan.streams)}
-    for stage in asof_stages(plan):
-        if (read := stage.inputs[S]) in given and given[read] is not None:
-            raise UnsupportedError(
-                f"with shed, a row of {stage.asof} could get an earlier row because the latest was dropped; leave shed "
-                "out",
-                field=f"streams.{stage.plan.streams[S].name}.shed",
-            )
-    rules = {number: shed.rule() for number, shed in given.items() if shed is not None}
-    kinds = [query.kind for stage in stages_of(plan) for query in stage.plan.queries]
-    if rules and (kind := next((kind for kind in kinds if kind.preserved), None)):
-        raise UnsupportedError(
-            f"with shed, a row of {kind} JOIN could leave as unmatched because its partner was dropped; leave shed out",
-            field=f"streams.{plan.streams[min(rules)].name}.shed",
-        )
-    return rules
 
 
 def _check_without_units(found: OperatorKind, file: JoinFile, plan: AnyPlan) -> None:
@@ -352,34 +363,6 @@ def _check_without_units(found: OperatorKind, file: JoinFile, plan: AnyPlan) -> 
     for stream in plan.streams:
         if stream.idle_us is not None:
             raise UnsupportedError(WAITS_FOR_EVER, field=f"streams.{stream.name}.idle")
-
-
-def with_operator(bound: Bound, name: str) -> Bound:
-    """The same join by another operator, with that operator's own defaults."""
-    operator = bound.file.operator
-    knobs = operator.knobs if bound.operator == name else {}
-    changed = operator.model_copy(update={"name": name})
-    if not knobs:
-        changed = type(operator)(
-            name=name,
-            archive_period=_span(operator.archive_period),
-            index=operator.index,
-            ordering=operator.ordering,
-            main=operator.main,
-            tree=operator.tree,
-        )
-    plan = bound.plan
-    if isinstance(plan, SharedPlan) and name != bound.operator:
-        plan = replace(plan, lasting=None, started=frozenset())  # what lasts of a job is for its own operator
-    elif name != bound.operator:
-        plan = registry.planned(name, changed.knobs, plan, bound.file.slots)
-    return replace(
-        bound, file=bound.file.model_copy(update={"operator": changed}), operator=registry.entry(name).name, plan=plan
-    )
-
-
-def _span(us: int | None) -> Any:
-    return None if us is None else f"{us}us"
 
 
 def bounded_names(bound: Bound) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from streamjoin.sources.registry import INPUTS, SOURCES, relation_kinds
 from streamjoin.spec.joinfile import Sections
 from streamjoin.spec.reference import kinds_table, pages_with_tables, settings_table, with_tables
 from streamjoin.spec.sections import (
+    CacheFile,
     PunctuateFile,
     RelationFile,
     ResultsFile,
@@ -37,8 +38,8 @@ from streamjoin.spec.sections import (
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "join-file.schema.json"
 Schema = dict[str, Any]
 _SECTIONS: dict[str, type[BaseModel]] = {
-    "results": ResultsFile, "results.snapshot": SnapshotFile, "run": RunFile, "shed": ShedFile, "csv": CsvFile,
-    "punctuate": PunctuateFile,
+    "results": ResultsFile, "results.snapshot": SnapshotFile, "run": RunFile, "run.cache": CacheFile,
+    "shed": ShedFile, "csv": CsvFile, "punctuate": PunctuateFile,
 }  # fmt: skip
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

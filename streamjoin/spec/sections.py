@@ -17,10 +17,11 @@ from streamjoin.operators.kind import CommonSettings
 from streamjoin.plan.schema import parse_schema
 from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.setting import Settings, setting
-from streamjoin.settings.values import Count, Flag, Names, Setting, Slots, Span
+from streamjoin.settings.values import Count, Flag, Names, Size, Slots, Span
 from streamjoin.settings.variants import as_kind, chosen, refusal
 from streamjoin.sources.kind import Columns
 from streamjoin.sources.registry import INPUTS, SOURCES, relation_kinds
+from streamjoin.spec.cluster import ClusterFile
 
 
 class PunctuateFile(Settings):
@@ -144,6 +145,7 @@ class RelationFile(EntryFile):
 
 
 _PUSH = "push"
+_NO_KEY = "a relation has no key: rows are found by what the query compares; leave it out"
 _NO_TIME = "a relation has no time; leave it out, or write the table under streams"
 
 
@@ -158,6 +160,8 @@ def _streams_only(field: str) -> str | None:
     """Why a relation has no such field, where a stream has it."""
     if field == "shed":
         return "a relation has no time, and nothing of it is shed; leave it out"
+    if field == "key":
+        return _NO_KEY
     if field in StreamFile.model_fields and field not in RelationFile.model_fields and field != "schema":
         return _NO_TIME
     takers = [
@@ -273,8 +277,17 @@ def results_model(store: str) -> type[ResultsFile]:
     return _joined(ResultsFile, STORES[store].settings)
 
 
-class RunFile(Settings):
-    """`run:`."""
+class CacheFile(Settings):
+    """`run.cache:`; only where `run.state` is a store."""
+
+    path: Annotated[str | None, setting("a folder of each machine", unset="a folder for temporary files")] = None
+    size: Annotated[
+        Size | None, setting("how much of it may be used, by all jobs of the machine", unset="20g", label="Size")
+    ] = None
+
+
+class BatchesFile(Settings):
+    """What `run:` says of batches and of the driver, wherever tasks run."""
 
     slots: Annotated[
         Slots | None,
@@ -290,6 +303,11 @@ class RunFile(Settings):
     checkpoint: Annotated[str | None, setting("the job's directory", unset=".streamjoin/ and the name of the file")] = (
         None
     )
+    state: Annotated[
+        str | None,
+        setting("where state is, a folder or a URI such as s3://bucket/job", unset="state in the checkpoint"),
+    ] = None
+    cache: Annotated[CacheFile, setting("what each machine keeps of a state in a store")] = CacheFile()
     driver_memory: Annotated[
         Annotated[int, Field(ge=480, le=2**20, strict=True)],  # Spark needs 450
         setting("MiB of Java heap, 480 or more", label="Driver memory"),
@@ -300,9 +318,10 @@ class RunFile(Settings):
         Field(json_schema_extra={"default": "1s"}),
     ] = 1_000_000
     strict: Annotated[Flag, setting("a row that cannot be joined stops the job", label="Strict")] = False
-    spark: Annotated[dict[str, Setting], setting("Spark settings, name -> value, over those that StreamJoin sets")] = (
-        Field(default_factory=dict)
-    )
+
+
+class RunFile(ClusterFile, BatchesFile):
+    """`run:`."""
 
 
 class QueryFile(Settings):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -40,6 +41,9 @@ class MemoryStates:
         """See `States`."""
         return self._segments[_name(unit, info)]
 
+    def prepare(self, units: Collection[int], version: int) -> None:
+        """All of it is here."""
+
     def writer(self, unit: int, version: int) -> MemoryWriter:
         """See `States`."""
         return MemoryWriter(self._segments, unit, version)
@@ -48,12 +52,20 @@ class MemoryStates:
         """See `States`."""
         self._states[unit, state.version] = state
 
+    def settle(self) -> None:
+        """There is nothing to wait for."""
+
     def collect(self, unit: int, version: int) -> None:
         """Forget the version before the kept ones, and segments that no kept version of any unit names."""
         self._states.pop((unit, version - _KEPT_VERSIONS), None)
         live = {_name(unit, info) for (unit, _), state in self._states.items() for info in state.named()}
         for name in self._segments.keys() - live:
             del self._segments[name]
+
+    def collect_left(self, units: Collection[int], version: int) -> None:
+        """See `States`."""
+        for unit in {unit for unit, _ in self._states} - set(units):
+            self.collect(unit, version)
 
     def detach_except(self, unit: int, state: UnitState) -> None:
         """There is nothing to let go that `collect` has not."""

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from streamjoin.durable import have_folder, sync_folder
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.requery import Requery
 from streamjoin.engine.routing import UnitSpec
@@ -24,10 +25,12 @@ from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.state import manifest
+from streamjoin.state.objectstore import ObjectStates
+from streamjoin.state.places import AnyStates
 from streamjoin.state.store import StateStore
 
 
-def resized(store: StateStore, version: int, before: int, operator: Operator) -> dict[int, UnitState]:
+def resized(store: AnyStates, version: int, before: int, operator: Operator) -> dict[int, UnitState]:
     """The state of `version`, of `before` units, as it is of the operator's units; files stay where they are.
 
     Raises:
@@ -42,7 +45,7 @@ def resized(store: StateStore, version: int, before: int, operator: Operator) ->
 
 
 def requeried(
-    store: StateStore, version: int, number: int, change: Requery, before: Mapping[int, UnitState]
+    store: AnyStates, version: int, number: int, change: Requery, before: Mapping[int, UnitState]
 ) -> Iterator[tuple[int, UnitState]]:
     """The state of `version`, unit by unit, as it is for other queries; its segments are new files.
 
@@ -77,11 +80,24 @@ def begin(
     texts = {
         unit: manifest.dump(state, UnitReport(unit, labels[unit])).decode() for unit, state in sorted(after.items())
     }
-    store.root.mkdir(parents=True, exist_ok=True)
+    have_folder(store.root)
     content = {
-        "stage": store.stage, "version": version, "units": len(units), "manifests": texts, "noted": noted,
+        "stage": store.stage, "version": version, "units": 1 + max(labels), "manifests": texts, "noted": noted,
     }  # fmt: skip
     store.write(_path(store), json.dumps(content).encode())
+
+
+def put(store: ObjectStates, version: int, units: tuple[UnitSpec, ...], after: Mapping[int, UnitState]) -> None:
+    """The same for objects, below the name of a generation that is not the owner yet: nobody reads them before it is.
+
+    Raises:
+        StateError: the store does not take them.
+    """
+    labels = {unit.number: unit.label for unit in units}
+    for unit, state in sorted(after.items()):
+        assert state.version == version
+        store.commit(unit, state, UnitReport(unit, labels[unit]))
+    store.settle()
 
 
 def complete(store: StateStore) -> dict[str, Any] | None:
@@ -99,20 +115,23 @@ def complete(store: StateStore) -> dict[str, Any] | None:
     except (ValueError, KeyError, TypeError):
         raise StateError(f"{_path(store)} is damaged; restore the checkpoint from a copy") from None
     for unit, text in manifests.items():
-        store.directory(int(unit)).mkdir(parents=True, exist_ok=True)
+        have_folder(store.directory(int(unit)))
         store.write(store.directory(int(unit)) / f"{version}.json", text.encode())
     # Older versions are of other units or queries, and would keep files that nobody lets go; no batch before this one
     # comes again.
     for unit in store.units():
-        for other in store.versions(unit):
-            if unit >= units or other != version:
-                (store.directory(unit) / f"{other}.json").unlink()
+        old = [other for other in store.versions(unit) if unit >= units or other != version]
+        for other in old:
+            (store.directory(unit) / f"{other}.json").unlink()
+        if old:
+            sync_folder(store.directory(unit))
     return dict(noted)
 
 
 def forget(store: StateStore) -> None:
     """What was noted stands elsewhere."""
     _path(store).unlink(missing_ok=True)
+    sync_folder(store.root)  # it must not come back after batches that it knows nothing of
 
 
 def _path(store: StateStore) -> Path:

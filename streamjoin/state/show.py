@@ -6,28 +6,36 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from streamjoin.engine.state import UnitState
+from streamjoin.engine.state import DRAINS, UnitState
 from streamjoin.errors import InputError, StateError
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.state.store import StateStore, read_manifests
+from streamjoin.state.generation import newest_head
+from streamjoin.state.places import newest_states
+from streamjoin.state.root import ObjectRoot, Root, root_of
 
 
-def _root(directory: Path) -> Path:
+def _root(directory: str | Path) -> Root:
+    if "://" in str(directory):
+        found = root_of(str(directory), Path, None, None)
+        if isinstance(found, ObjectRoot) and newest_head(found) is None:
+            raise InputError(f"{found.place} is no state of a job: there is nothing that says whose it is")
+        return found
+    directory = Path(directory)
     for candidate in (directory / "state", directory):
         if (candidate / "0").is_dir():
             return candidate
     raise InputError(f"{directory} is not a checkpoint of a job: it has no state directory")
 
 
-def _states(root: Path) -> Iterator[tuple[int, UnitState]]:
+def _states(root: Root) -> Iterator[tuple[int, UnitState]]:
     try:
-        yield from read_manifests(root)
+        yield from newest_states(root, 0)
     except StateError as damage:
-        raise StateError(f"{root}: {damage}") from None
+        raise StateError(f"{root if isinstance(root, Path) else root.place}: {damage}") from None
 
 
-def list_units(directory: Path) -> str:
-    """A line a unit: version, segments, rows, bytes, span of event time.
+def list_units(directory: str | Path) -> str:
+    """A line a unit: version, segments, rows, bytes, span of event time, and whether it drains.
 
     Raises:
         InputError: there is no state.
@@ -35,28 +43,37 @@ def list_units(directory: Path) -> str:
     """
     lines = [f"{'unit':>5}{'version':>9}{'segments':>10}{'rows':>13}{'MiB':>9}  oldest and newest event time"]
     totals = [0, 0, 0]
-    for unit, state in _states(_root(directory)):
+    states = list(_states(_root(directory)))
+    newest = max((state.version for _, state in states), default=0)
+    for unit, state in states:
+        if _has_left(state, newest):
+            continue
         infos = list(state.tuples())
         rows, size = sum(info.rows for info in infos), sum(info.bytes for info in infos)
         totals = [totals[0] + len(infos), totals[1] + rows, totals[2] + size]
         times = [at for info in infos for at in (info.ts_min_us, info.ts_max_us)]
         span = f"{time_text(min(times))} .. {time_text(max(times))}" if times else "-"
-        lines.append(f"{unit:>5}{state.version:>9}{len(infos):>10}{rows:>13,}{size / 2**20:>9.1f}  {span}")
+        drains = ", drains" if state.values.get(DRAINS) else ""
+        lines.append(f"{unit:>5}{state.version:>9}{len(infos):>10}{rows:>13,}{size / 2**20:>9.1f}  {span}{drains}")
     lines.append(f"{'all':>5}{'':>9}{totals[0]:>10}{totals[1]:>13,}{totals[2] / 2**20:>9.1f}")
     return "\n".join(lines)
 
 
-def show_units(directory: Path, unit: int | None) -> str:
+def _has_left(state: UnitState, newest: int) -> bool:
+    """Whether its unit drained and left; its last versions stay for a while."""
+    return bool(state.values.get(DRAINS)) and state.version < newest and not any(state.tuples())
+
+
+def show_units(directory: str | Path, unit: int | None) -> str:
     """The segments of every unit, or of one.
 
     Raises:
         InputError: there is no state, or no such unit.
     """
-    root = _root(directory)
-    store = StateStore(root)
-    if unit is not None and unit not in store.units():
-        raise InputError(f"there is no unit {unit}; units are {', '.join(map(str, store.units()))}")
-    return "\n".join(_unit_text(number, state) for number, state in _states(root) if unit is None or number == unit)
+    states = dict(_states(_root(directory)))
+    if unit is not None and unit not in states:
+        raise InputError(f"there is no unit {unit}; units are {', '.join(map(str, states))}")
+    return "\n".join(_unit_text(number, state) for number, state in states.items() if unit in (None, number))
 
 
 def _unit_text(unit: int, state: UnitState) -> str:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from streamjoin.durable import sync_file, sync_folder
+from streamjoin.durable import have_folder, put_durably, sync_file
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
@@ -108,11 +108,20 @@ class StateStore:
         attached = self._attached.setdefault(unit, {})
         if (rows := attached.get(path)) is not None:
             return rows
+        with contextlib.suppress(FileNotFoundError):
+            if info.bytes and (size := path.stat().st_size) != info.bytes:
+                raise StateError(
+                    f"segment {path} is damaged: it has {size:,} bytes where its manifest says {info.bytes:,}; restore "
+                    "the checkpoint from a copy, or start the job anew with another checkpoint"
+                )
         attached[path] = batch = mapped_segment(path, info.rows, "manifest")
         return batch
 
     def _path(self, unit: int, name: str) -> Path:
         return Path(os.path.normpath(self.directory(unit) / name))
+
+    def prepare(self, units: Collection[int], version: int) -> None:
+        """All of it is on this machine."""
 
     def writer(self, unit: int, version: int | str) -> SegmentWriter:
         """Where the segments that first appear in `version` go; names of files begin with it."""
@@ -124,6 +133,9 @@ class StateStore:
         failpoint("unit.before_manifest")
         self.write(path, manifest.dump(state, report))
         failpoint("unit.after_manifest")
+
+    def settle(self) -> None:
+        """Each commit has waited by itself."""
 
     def collect(self, unit: int, version: int) -> None:
         """Remove the version that falls out of the kept ones, and the segments it was the last to name.
@@ -141,6 +153,14 @@ class StateStore:
             for name in self.load(unit, old).dropped if path.exists() else ():
                 self._path(unit, name).unlink(missing_ok=True)
             path.unlink()
+
+    def collect_left(self, units: Collection[int], version: int) -> None:
+        """The same for units that left: of all but these. What they stored was dropped before they did."""
+        for unit in self.units():
+            if unit not in units:
+                self.collect(unit, version)
+                with contextlib.suppress(OSError):  # as long as one of its versions is kept
+                    self.directory(unit).rmdir()
 
     def detach_except(self, unit: int, state: UnitState) -> None:
         """Forget mapped segments of a unit that its state no longer names."""
@@ -172,15 +192,12 @@ class StateStore:
 
     def write(self, path: Path, content: bytes) -> None:
         """Put a file into place: durable and in one step."""
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        with open(temporary, "wb") as file:
-            file.write(content)
-            if self.sync:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
         if self.sync:
-            sync_folder(path.parent)
+            put_durably(path, content)
+            return
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
 
 
 class SegmentWriter:
@@ -195,7 +212,7 @@ class SegmentWriter:
     def save(self, rows: pa.RecordBatch, info: SegmentInfo) -> SegmentInfo:
         """Write a segment under its next name, and return its description with that name."""
         name = f"{self.version}-{len(self._written)}.arrow"
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         temporary = self.directory / f".{name}.{os.getpid()}"
         write_rows(temporary, rows)
         size = temporary.stat().st_size
@@ -211,8 +228,14 @@ class SegmentWriter:
                 list(pool.map(sync_file, temporaries))
         for temporary, path in zip(temporaries, self._written, strict=True):
             os.replace(temporary, path)
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         failpoint("unit.after_segments")
+
+    def _make_folder(self) -> None:
+        if self.store.sync:
+            have_folder(self.directory)
+        else:
+            self.directory.mkdir(parents=True, exist_ok=True)
 
 
 def stages_in(root: Path) -> list[int]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import resource
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,43 @@ def test_one_user_leaves_places_for_others(monkeypatch: pytest.MonkeyPatch) -> N
             pass
     with apart._turn("usr_1"):
         pass
+
+
+def test_attack_who_waits_for_turns_holds_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 2.0)
+
+    def waits() -> None:
+        with apart._turn("usr_1"):
+            pass
+
+    with apart._turn("usr_1"), apart._turn("usr_1"), ThreadPoolExecutor(apart.WAIT_OF_ONE) as threads:
+        for _ in range(apart.WAIT_OF_ONE):
+            threads.submit(waits)
+        while apart._waiting["usr_1"] < apart.WAIT_OF_ONE:
+            time.sleep(0.01)
+        begun = time.monotonic()
+        with pytest.raises(Exception, match="which is the limit"):
+            waits()
+        assert time.monotonic() - begun < 1
+        with apart._turn("usr_2"):
+            pass
+
+
+def test_nobody_holds_a_turn_while_the_process_that_looks_are_forked_from_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 0.5)
+    monkeypatch.setattr(apart, "_ready", threading.Event())
+    monkeypatch.setattr(apart, "_is_there", slowly)
+    with ThreadPoolExecutor(4) as threads:
+        looks = [threads.submit(apart.bounded, "usr_1", divmod, 7, 2) for _ in range(4)]
+        assert [look.result() for look in looks] == [(3, 1)] * 4
+    assert apart._ready.is_set()
+
+
+def slowly() -> None:
+    """The first process, on a busy machine: slower than anybody waits for a turn."""
+    time.sleep(2)
 
 
 def test_what_a_look_finds_and_what_it_raises_comes_back() -> None:

@@ -18,6 +18,7 @@ from backend.jobs.joinfile import result_spec
 from backend.problems import Problem
 from backend.results import at_once, places
 from backend.results.answers import Answerer, Running
+from backend.results.holding import Holding
 from backend.results.limits import Limits
 from backend.results.places import Places
 from backend.results.question import QueryIn
@@ -66,7 +67,13 @@ class Asked:
             self.committer.commit(100)
         self.store = Counted(dict(result_spec(settings, self.job).settings)["path"])
         self.readers = Readers(Memory(None), lambda spec: self.store)
-        self.answerer = Answerer(Places(settings, self.catalog), self.readers, Limits(), Slots(ANSWERS, ANSWERS))
+        self.answerer = Answerer(
+            Places(settings, self.catalog),
+            self.readers,
+            Limits(),
+            Slots(ANSWERS, ANSWERS),
+            Holding(1 << 30, 1 << 30, 1 << 30),
+        )
 
     def close(self) -> None:
         """Let go."""

@@ -15,7 +15,9 @@ from fastapi.testclient import TestClient
 from starlette.testclient import WebSocketTestSession
 
 from backend.jobs.joinfile import result_spec
+from backend.problems import Problem
 from backend.results import frames
+from backend.results.holding import Holding
 from backend.results.limits import Limits
 from backend.settings import Settings
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
@@ -111,6 +113,63 @@ def test_the_last_value_of_each_group_is_the_answer(api: TestClient, driver: Dri
     ]  # fmt: skip
     wrong = api.post("/api/v1/queries", json={"job": job, "as_of": "yesterday"})
     assert wrong.status_code == 422 and "is not a timestamp" in wrong.text
+
+
+ODD_MOMENTS = [
+    True, 1.5, -0.0, 1e300, 10**30, -(10**30), 2**63, "NaN", "inf", "-", "--5", "\u00b2", "\u0663.\u0660", "5.-1",
+    "0.-1", "9" * 19 + ".0", "9" * 38 + ".0", "9" * 5000 + ".0", "9999-12-31T23:59:59+14:00", "\x00",
+    "0001-01-01T00:00:00+14:00", "2.0\n", " 2.0 ", [], {"a": 1}, "2.0.0", "-1.0",
+]  # fmt: skip
+
+
+def test_attack_odd_moments_are_refused_or_answered_and_nothing_fails(api: TestClient, driver: Driver) -> None:
+    refused = 0
+    for field in ("as_of", "upto", "after", "cursor", "from", "to"):
+        for odd in ODD_MOMENTS:
+            for history in (False, True):
+                body = {"job": driver.name, field: odd, "history": history}
+                reply = api.post("/api/v1/queries", json=body)
+                assert reply.status_code in (200, 422), (body, reply.text)
+                assert len(reply.content) < 20_000, body  # what was sent is not sent back whole
+                refused += reply.status_code == 422
+    assert refused > 100
+    reply = api.post(
+        "/api/v1/queries", content='{"job": "x", "as_of": NaN}', headers={"content-type": "application/json"}
+    )
+    assert reply.status_code == 422
+
+
+def test_attack_groups_that_take_more_memory_than_an_answer_may_are_refused(
+    app: FastAPI, api: TestClient, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holding = app.state.context.shared["results"].answerer.holding
+    question = {"job": driver.name, "select": ["k", "n"]}
+    with monkeypatch.context() as bounds:
+        bounds.setattr(holding, "of_answer", 10)
+        refused = api.post("/api/v1/queries", json=question)
+        assert refused.status_code == 422 and "ask for one key" in refused.json()["detail"]
+        counted = api.post("/api/v1/queries", json={"job": driver.name, "aggregate": "count"})
+        assert counted.status_code == 422 and "ask for one key" in counted.json()["detail"]
+        assert len(asked(api, driver.name, history=True)) == 5  # is given as it is read
+    with monkeypatch.context() as bounds:
+        bounds.setattr(holding, "bytes_max", 10)
+        full = api.post("/api/v1/queries", json=question)
+        assert (full.status_code, full.json()["subcode"]) == (429, "too_much_held")
+    assert len(asked(api, driver.name)) == 2
+    assert holding.bytes == 0
+
+
+def test_attack_one_actor_holds_half_of_what_all_may() -> None:
+    holding = Holding(of_answer=10, of_actor=12, bytes_max=24)
+    holding.change("ada", 0, 10)
+    with pytest.raises(Problem, match="of yours"):
+        holding.change("ada", 0, 10)
+    holding.change("bob", 0, 10)
+    with pytest.raises(Problem, match="of all users"):
+        holding.change("cleo", 0, 10)
+    holding.change("ada", 10, 0)
+    holding.change("cleo", 0, 10)
+    assert holding.bytes == 20
 
 
 class Follower:

@@ -22,7 +22,7 @@ from backend.auth.first_user import ensure_admin
 from backend.catalog.database import Catalog
 from backend.catalog.migrate import migrate
 from backend.catalog.models import ApiKey
-from backend.metrics import COUNTERS, GAUGES
+from backend.metrics import COUNTERS, GAUGES, REFRESHED
 from backend.settings import Settings
 from tests.client.serve import serve
 from tests.servers.process import ServerProcess, comes_true, free_ports
@@ -34,7 +34,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILES = sorted(DOCKER.rglob("Dockerfile"))
 ONCE = {"metrics-key", "demo", "cassandra-role"}
 """Services that end by themselves."""
-PROFILES = {"postgres", "cassandra", "hbase", "kafka", "monitoring", "demo"}
+PROFILES = {"postgres", "cassandra", "hbase", "kafka", "cluster", "monitoring", "demo"}
 BUILT = "streamjoin"
 SECRET_NAMES = re.compile(r"PASSWORD|SECRET|TOKEN|KEY(?!S?_|SPACE)")
 SETTINGS = {f"STREAMJOIN_{name.upper()}" for name in Settings.model_fields}
@@ -114,7 +114,7 @@ def test_root_file_systems_are_read_only(name: str) -> None:
 
 
 def test_servers_are_reached_only_by_those_who_need_them() -> None:
-    assert {name for name, how in COMPOSE["networks"].items() if how.get("internal")} == {"backend", "data"}
+    assert {name for name, how in COMPOSE["networks"].items() if how.get("internal")} == {"backend", "cluster", "data"}
     members = {
         network: {name for name, service in SERVICES.items() if network in service["networks"]}
         for network in COMPOSE["networks"]
@@ -122,8 +122,9 @@ def test_servers_are_reached_only_by_those_who_need_them() -> None:
     assert members == {
         "frontend": {"api", "metrics-key", "prometheus", "grafana", "demo"},
         "backend": {"api", "worker", "reconciler", "redis"},
-        "data": {"api", "worker", "reconciler", "postgres", "cassandra", "cassandra-role", "hbase"},
-        "streams": {"api", "worker", "kafka"},
+        "cluster": {"worker", "spark-master", "spark-worker"},
+        "data": {"api", "worker", "reconciler", "postgres", "cassandra", "cassandra-role", "hbase", "spark-worker"},
+        "streams": {"api", "worker", "kafka", "spark-worker"},
     }
     for name, service in SERVICES.items():
         if "ports" in service:
@@ -131,6 +132,15 @@ def test_servers_are_reached_only_by_those_who_need_them() -> None:
         for other in service.get("depends_on", {}):
             is_only_order = other in ONCE or name == "demo"
             assert is_only_order or set(service["networks"]) & set(SERVICES[other]["networks"]), (name, other)
+
+
+def test_whoever_runs_programs_on_the_cluster_has_its_secret_and_the_folder_of_the_platform() -> None:
+    for name in ("spark-master", "spark-worker"):
+        assert SERVICES[name]["secrets"] == ["spark_conf"]
+        assert SERVICES[name]["image"] == SERVICES["worker"]["image"], "one image has one Python"
+    assert SERVICES["spark-worker"]["deploy"]["replicas"] == 2
+    assert SERVICES["spark-worker"]["volumes"] == SERVICES["worker"]["volumes"] == ["data:/data"]
+    assert SERVICES["spark-worker"]["user"] == SERVICES["worker"]["user"], "who reads what the other one wrote"
 
 
 def test_redis_and_cassandra_want_passwords_that_no_command_line_shows() -> None:
@@ -236,7 +246,8 @@ def test_containers_of_the_platform_have_names_of_their_own() -> None:
 
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     dashboard = json.loads((DOCKER / "grafana/dashboards/streamjoin.json").read_text())
-    known = {f"{name}_total" for name, _, _ in COUNTERS} | {name for name, _, _ in GAUGES} | {"streamjoin_jobs"}
+    counters = {f"{name}_total" for name, _, _ in (*COUNTERS, *REFRESHED)}
+    known = counters | {name for name, _, _ in GAUGES} | {"streamjoin_jobs"}
     asked = set()
     for panel in dashboard["panels"]:
         assert panel["title"] and panel["description"] and panel["datasource"]["uid"] == "prometheus"
@@ -261,7 +272,11 @@ def test_the_secrets_that_are_made_are_those_that_compose_wants(tmp_path: Path) 
     folder = tmp_path / "docker/secrets"
     made = {file.name: file.read_text() for file in folder.iterdir() if file.name != ".gitignore"}
     assert made.keys() == COMPOSE["secrets"].keys()
-    assert all(len(text) >= 48 and len(text.split()) <= 1 + (name == "redis_conf") for name, text in made.items())
+    words = {"redis_conf": 2, "spark_conf": 4, "spark_settings": 4}
+    assert all(len(text) >= 48 and len(text.split()) == words.get(name, 1) for name, text in made.items())
+    conf = dict(line.split(" ") for line in made["spark_conf"].splitlines())
+    assert {name: str(value).lower() for name, value in yaml.safe_load(made["spark_settings"]).items()} == conf
+    assert conf.keys() == {"spark.authenticate", "spark.authenticate.secret"} and conf["spark.authenticate"] == "true"
     assert made["redis_conf"] == f"requirepass {urlsplit(made['redis_url']).password}"
     assert made["postgres_password"] in made["postgres_url"]
     assert len(set(made.values())) == len(made)

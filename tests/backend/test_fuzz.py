@@ -21,7 +21,6 @@ from backend.settings import Settings
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 30
 ENDLESS = "/api/v1/jobs/{id}/stream"
 """Never ends; test_results_live.py has its tests."""
 
@@ -45,14 +44,15 @@ def description(tmp_path_factory: pytest.TempPathFactory, empty_catalog: Path) -
 
 
 @pytest.mark.timeout(1800)
-def test_nothing_that_is_sent_makes_the_server_fail(description: Any) -> None:
+@pytest.mark.parametrize("examples", [15, pytest.param(60, marks=pytest.mark.soak)])
+def test_nothing_that_is_sent_makes_the_server_fail(examples: int, description: Any) -> None:
     operations = [found.ok() for found in description.get_all_operations()]
     assert len(operations) > 40
     seen: Counter[int] = Counter()
     for operation, mode in product(operations, (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)):
 
         @settings(
-            max_examples=EXAMPLES, deadline=None, derandomize=True, database=None,
+            max_examples=examples, deadline=None, derandomize=True, database=None,
             suppress_health_check=list(HealthCheck),
         )  # fmt: skip
         @given(case=operation.as_strategy(generation_mode=mode))

@@ -57,6 +57,17 @@ def has_begun(app: FastAPI, id: str) -> None:
         session.add(Lease(job_id=id, generation=1, job_version=job.version, host="here", expires_at_us=0, ended=True))
 
 
+def test_a_log_says_on_which_machine_the_rest_of_it_is(api: TestClient, app: FastAPI) -> None:
+    job = created(api)
+    assert api.get(f"/api/v1/jobs/{job['id']}/logs").text == ""
+    has_begun(app, job["id"])
+    log = context_of(app).settings.job_folder(job["id"]) / "driver.log"
+    assert "on here, and its newest log is there" in api.get(f"/api/v1/jobs/{job['id']}/logs").text
+    log.parent.mkdir(parents=True)
+    log.write_text("begun")  # in a folder that both machines have
+    assert api.get(f"/api/v1/jobs/{job['id']}/logs").text == "begun"
+
+
 def test_a_right_query_is_told_its_columns(api: TestClient) -> None:
     found = api.post("/api/v1/jobs/validate", json={"query": QUERY}).json()
     assert found["valid"]

@@ -21,6 +21,7 @@ from backend.context import Context
 from backend.problems import Problem
 from backend.results.answers import Answerer
 from backend.results.blocks import Blocks
+from backend.results.holding import Holding
 from backend.results.limits import Limits
 from backend.results.places import KNOWN_S, Place
 from backend.results.question import QueryIn
@@ -28,7 +29,7 @@ from backend.results.readers import Readers
 from backend.results.recent import Memory
 from backend.results.service import service_of
 from backend.results.slots import Slots
-from backend.results.writers import META, NdjsonWriter
+from backend.results.writers import META, NdjsonWriter, ParquetWriter
 from backend.settings import Settings
 from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.results.stores.store import StoreDownError
@@ -366,6 +367,9 @@ def test_after_a_job_began_anew_its_earlier_results_are_not_its_results(
 # What is read, and when reading stops: without a server.
 
 
+HOLDING = Holding(1 << 20, 1 << 20, 1 << 20)
+
+
 class CountedStore(SqliteStore):
     """Counts blocks, and fails on demand."""
 
@@ -394,7 +398,7 @@ class Asked:
         place = Place(job.id, job.name, committer.sink.spec, job.results_name)
         places: Any = type("Fixed", (), {"find": lambda self, name: place})()
         self.readers = Readers(Memory(None), lambda spec: self.store)
-        self.answerer = Answerer(places, self.readers, limits, Slots(limits.answers, limits.answers))
+        self.answerer = Answerer(places, self.readers, limits, Slots(limits.answers, limits.answers), HOLDING)
         self.question = QueryIn(job=job.id, format="ndjson")
 
 
@@ -435,13 +439,31 @@ def test_time_and_bytes_end_an_answer_and_it_says_so(asked: Asked, monkeypatch: 
     assert (answer["rows"], answer["truncated"], answer["stopped_by"]) == ([], True, "time")
     assert answer["limits"]["seconds"] == 1e-6
     monkeypatch.setattr("backend.results.answers.PIECE_BYTES", 1 << 16)
-    small = Answerer(asked.answerer.places, asked.readers, Limits(bytes=1000), Slots(1, 1))
+    small = Answerer(asked.answerer.places, asked.readers, Limits(bytes=1000), Slots(1, 1), HOLDING)
     running = small.answer(QueryIn(job="x"))
     body = b""
     while running.end is None:
         body += running.step()
     answer = json.loads(body)
     assert answer["stopped_by"] == "bytes" and 0 < answer["rows_given"] < 10_000
+
+
+def test_attack_who_reads_slowly_holds_an_answer_no_longer_than_its_time(asked: Asked) -> None:
+    running = asked.answerer.answer(QueryIn(job="x", format="ndjson", timeout_s=30))
+    assert running.step()  # the first piece; blocks that were read are kept, and no more need be asked of the store
+    running._watch.ends_s = 0.0  # time has passed
+    body = b""
+    while running.end is None:
+        body += running.step()
+    assert running.end["stopped_by"] == "time" and running.end["rows_given"] < 10_000
+
+
+def test_attack_a_parquet_answer_of_wide_rows_leaves_while_it_is_read() -> None:
+    writer = ParquetWriter()
+    wide = pa.RecordBatch.from_pydict({"text": ["x" * 100_000] * 10})
+    writer.begin(wide.schema, {})
+    left = [len(writer.write(wide)) for _ in range(40)]
+    assert sum(map(bool, left)) >= 2 and writer._size < 17 << 20
 
 
 def test_too_many_answers_at_once_are_refused(asked: Asked) -> None:

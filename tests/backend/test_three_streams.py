@@ -58,6 +58,7 @@ def test_a_query_is_checked_and_explained_stage_by_stage(api: TestClient) -> Non
     }
     assert f"advice: {ways['advice']}" in explained["text"]
     assert ways["ring"]["best"] >= 1
+    assert {"aligned", "coordinated"} <= {way["operator"].get("name") for way in ways["ways"]}
 
 
 @pytest.mark.parametrize(

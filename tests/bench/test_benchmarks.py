@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import index, machine
+from benchmarks import group_questions, index, machine
 from benchmarks.footprint import tree_sums
 from benchmarks.limited import Cgroup, limited
 from benchmarks.page import page
@@ -21,6 +22,7 @@ from benchmarks.processes import run
 from benchmarks.rates import rate_after
 from benchmarks.scale import OutOfTimeError, Scale
 from benchmarks.summary import write_summary
+from streamjoin.results.stores.spec import StoreSpec
 
 ROOT = Path(__file__).parents[2]
 
@@ -108,6 +110,7 @@ def test_quick_run_leaves_results_and_a_page_and_keeps_what_is_done(tmp_path: Pa
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 def test_three_streams_against_two_joins_give_the_same_rows_and_a_ratio() -> None:
     command = [sys.executable, "-m", "benchmarks.three_way", "--quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
@@ -121,6 +124,21 @@ def test_groups_that_change_are_measured() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert len(re.findall(r" [1-9][\d,]* +[1-9][\d,]* +\d+$", done.stdout, re.MULTILINE)) == 5, done.stdout
+
+
+def test_questions_about_groups_that_change_are_measured(tmp_path: Path) -> None:
+    """With as many changes as bring several bases; each answer has all groups, or one, or a page."""
+    arguments = argparse.Namespace(changes=60_000, groups=200, times=3, retain_s=None)
+    spec = StoreSpec("sqlite", (("path", str(tmp_path / "results.db")),))
+    written, *asked = group_questions.measured(spec, arguments)
+    assert isinstance(written, group_questions.Written) and written.changes == 60_000
+    there = [found for found in asked if isinstance(found, group_questions.Asked)]
+    assert [found.rows for found in there] == [200, 200, 1, 1, 100, 200]
+    # There are 300 snapshots of one block each.
+    now, *_, first = there
+    assert 1 < now.blocks == first.blocks < 160
+    assert re.search(r"^60,000 changes in 300 snapshots, [1-9]", group_questions.line(written))
+    assert re.search(r"^all groups now +\d+\.\d +\d+\.\d +\d+ +200$", group_questions.line(now))
 
 
 @pytest.mark.soak

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import evaluation, provenance, semistream
 from benchmarks.provenance import DirtyError
-from benchmarks.semistream_page import page
+from benchmarks.semistream_page import PICTURES, page
 from simulate.ssbj.beside import Case
 from streamjoin.operators.ssbj.moving import Rule
 
@@ -78,5 +78,8 @@ def test_a_toy_run_writes_figures_and_a_page(monkeypatch: pytest.MonkeyPatch, tm
     found = json.loads((tmp_path / "ssbj.json").read_text())
     assert [figure["name"] for figure in found["figures"]] == [one.name for one in semistream.figures(5_000)]
     assert page(found) == (tmp_path / "ssbj.md").read_text()
-    best = {one["x"]: one["ssbj"][0] for one in found["figures"][6]["points"]}
+    for picture in PICTURES:
+        assert f"]({picture}.png)" in page(found) and (tmp_path / f"{picture}.png").stat().st_size < 60_000
+    known = {figure["name"]: figure for figure in found["figures"]}
+    best = {one["x"]: one["ssbj"][0] for one in known["6(a)"]["points"]}
     assert max(best, key=lambda factor: best[factor]) == "1"

@@ -18,6 +18,8 @@ import pytest
 import yaml
 from pydantic import SecretStr
 
+from backend.catalog.ids import now_us
+from backend.catalog.models import Machine
 from streamjoin.cli import commands as cli
 from streamjoin.cli.platform import common
 from streamjoin.cli.platform.common import CELL_MAX, LAST_CELL_MAX
@@ -276,6 +278,15 @@ def test_rows_are_pushed_from_a_file_of_lines(streamjoin: Command, folder: Path)
     missing = streamjoin("streams", "push", "cli_pushed", "-f", "nothing.jsonl")
     assert (missing.status, missing.err) == (2, "streamjoin: nothing.jsonl: No such file or directory\n")
     streamjoin("streams", "delete", "cli_pushed")
+
+
+def test_machines_are_listed(streamjoin: Command, platform: Server) -> None:
+    machines = [Machine(name=name, folder="a", seen_at_us=now_us(), free_bytes=5) for name in ("right", "left")]
+    with platform.app.state.context.catalog.begin() as session:
+        session.add_all(machines)
+    listed = streamjoin("machines", "-o", "json").json()
+    assert [(one["name"], one["takes_jobs"]) for one in listed] == [("left", True), ("right", True)]
+    assert "free_bytes" in streamjoin("machines").out
 
 
 def test_files_are_uploaded_listed_and_removed(streamjoin: Command, folder: Path) -> None:

@@ -55,6 +55,12 @@ class LocalRun:
         return self.loop.version
 
     @property
+    def now(self) -> Operator:
+        """The operator as it is in the next batch."""
+        store = StateStore(self.state, sync=False)
+        return self.operator.in_batch(lambda unit: store.load(unit, self.version))
+
+    @property
     def counts(self) -> dict[str, int]:
         """What intake counted of both sides."""
         r, s = self.loop.counts
@@ -97,10 +103,12 @@ class LocalRun:
         """What a start with other queries does."""
         assert isinstance(self.plan, SharedPlan)
         store = StateStore(self.state, sync=False)
-        change = Requery(self.operator, self.plan, plan)
-        before = {unit.number: store.load(unit.number, self.version) for unit in self.operator.units}
+        operator = self.now
+        change = Requery(operator, self.plan, plan)
+        stored = [unit.number for unit in operator.units if not unit.begins_at(self.version)]
+        before = {unit: store.load(unit, self.version) for unit in stored}
         after = rewrite.requeried(store, self.version, self.requeries, change, before)
-        self._rewrite(store, self.operator, dict(after))
+        self._rewrite(store, operator, dict(after))
         self.plan = plan
         self.requeries += 1
 
@@ -119,8 +127,9 @@ class LocalRun:
         rule = self.shed.get(side)
         if rule is None:
             return 0.0
-        units = [unit.number for unit in self.operator.units]
-        return rule.factor(StateStore(self.state, sync=False).live_tuples(units, self.version), len(units))
+        units = self.now.units
+        stored = [unit.number for unit in units if not unit.begins_at(self.version)]
+        return rule.factor(StateStore(self.state, sync=False).live_tuples(stored, self.version), len(units))
 
     def run(self, batches: Sequence[Batch]) -> Iterator[pa.RecordBatch]:
         """Join all batches in order."""

@@ -24,6 +24,9 @@ OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "handshake": ("handshake", {"workers": 3, "block": 4}),
 }
 
+AT_ONCE = ("ring", "aligned", "coordinated")
+"""Operators that join all streams at once."""
+
 
 def cut(
     streams: Sequence[pa.RecordBatch], batches: int = BATCHES, pieces: int = 2

@@ -24,7 +24,7 @@ from streamjoin.plan.stages import AnyPlan, stages_of
 from streamjoin.plan.window import R
 from streamjoin.query import plan_query
 
-from .loops import OPERATORS, loop_of
+from .loops import AT_ONCE, OPERATORS, loop_of
 from .test_three_streams import COLUMNS, equal, nested_loop
 
 IDLE_US, DELAY_US, WITHIN_US = 5_000_000, 7, 20
@@ -204,8 +204,9 @@ def test_watermarks_late_rows_and_results_are_those_of_the_model(operator: str, 
     assert sum(play(streams, operator, seed, tmp_path / str(seed)) for seed in range(2)) > 2
 
 
-def test_streams_of_a_ring_are_idle_as_those_of_a_tree(tmp_path: Path) -> None:
-    assert sum(play(3, "ring", seed, tmp_path / str(seed), repeated=seed == 1) for seed in range(2)) > 0
+@pytest.mark.parametrize("operator", AT_ONCE)
+def test_streams_that_are_joined_at_once_are_idle_as_those_of_a_tree(operator: str, tmp_path: Path) -> None:
+    assert sum(play(3, operator, seed, tmp_path / str(seed), repeated=seed == 1) for seed in range(2)) > 0
 
 
 @pytest.mark.parametrize("streams", QUERIES)

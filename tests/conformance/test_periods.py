@@ -6,10 +6,11 @@ Every operator, with disorder and with one stream far behind; each batch is done
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -31,10 +32,11 @@ from streamjoin.results.splitting import SPLIT_UNIT
 from streamjoin.results.stores.memory import MemoryStore
 from streamjoin.state.store import StateStore
 
+from . import test_relations as relations
 from .check import KEYED, NAMES, OPERATORS, plan
 from .histories import history
+from .loops import AT_ONCE, loop_of
 from .loops import cut as cut_streams
-from .loops import loop_of
 from .test_three_streams import BY, QUERIES, STREAMS, rows
 
 BATCHES = 12
@@ -86,13 +88,17 @@ class Store:
         self.shown += _rows([decode(block, found[block.key]) for block in snapshot.blocks])
         self.split += sum(block.key.unit == SPLIT_UNIT for block in snapshot.blocks)
 
-    def check(self, ends_us: Sequence[int]) -> None:
-        """At each close all results before its end, and no other; and periods end where they should."""
+    def check(self, ends_us: Sequence[int], *, splits: bool = True) -> None:
+        """At each close all results before its end, and no other; and periods end where they should.
+
+        Args:
+            splits: whether there are blocks with rows on both sides of an end.
+        """
         assert len(self.closes) > 3
         for ended_us, shown in self.closes:
             assert shown == Counter({row: count for row, count in self.given.items() if row[0] < ended_us})
         assert [ended_us for ended_us, _ in self.closes if ended_us not in ends_us] == []
-        assert self.split > 0
+        assert (self.split > 0) == splits
 
 
 def _rows(parts: Sequence[pa.RecordBatch]) -> Counter[Any]:
@@ -135,15 +141,21 @@ def marks_of(loop: Loop) -> tuple[int | None, ...]:
     return tuple(found)
 
 
-def run(loop: Loop, streams: Sequence[list[list[pa.RecordBatch]]]) -> Store:
-    """All batches, and those that drain, into a store."""
+def run(
+    loop: Loop, streams: Sequence[list[list[pa.RecordBatch]]], versions: Mapping[str, int] = MappingProxyType({})
+) -> Store:
+    """All batches, and those that drain, into a store.
+
+    Args:
+        versions: of the plan's relations.
+    """
     (query,) = loop.plan.queries
     store = Store(query)
     drains = sum(operator.drain_batches for operator in loop.operators)
     drains += decided_stages(loop.plan) + any(operator.capabilities.waits for operator in loop.operators)
     brought: Iterator[Any] = iter([*zip(*streams, strict=True), *[tuple([] for _ in streams)] * drains])
     for number, pieces in enumerate(brought):
-        batch = Brought(pieces, 1_000_000 * number, drains=number >= len(streams[0]))
+        batch = Brought(pieces, 1_000_000 * number, drains=number >= len(streams[0]), versions=versions)
         loop.slots = 1 + number % 3
         repeated = [part for _, part in loop.batch(batch)]
         loop.slots = 1 + (number + 1) % 3
@@ -170,7 +182,7 @@ def test_a_period_is_closed_with_all_its_pairs(operator: str, ending: str, tmp_p
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("operator", [*BY, "ring"])
+@pytest.mark.parametrize("operator", [*BY, *AT_ONCE])
 def test_a_period_is_closed_with_all_results_of_joins_that_follow_joins(
     operator: str, ending: str, tmp_path: Path
 ) -> None:
@@ -196,16 +208,70 @@ def test_a_period_is_closed_with_all_rows_that_are_decided_late(query: str, endi
     check(OTHERS[query], ENDINGS[ending], "asof" if query == "as of" else "biclique by hash", tmp_path)
 
 
-def check(query: str, ending: Ending, operator: str, folder: Path) -> None:
+CHANGING = {
+    "that leave": "SELECT ONLINE a.k, COUNT(*) AS n FROM a, b WHERE a.k = b.k WITHIN 20 MICROSECONDS "
+    "GROUP BY a.k EMIT EVERY 7 MICROSECONDS",
+    "with HAVING": "SELECT ONLINE a.k, COUNT(*) AS n, MAX(c.x) AS top FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k "
+    "WITHIN 20 MICROSECONDS GROUP BY a.k HAVING COUNT(*) > 3 EMIT EVERY 7 MICROSECONDS",
+    "that stay": "SELECT ONLINE a.k, COUNT(*) AS n FROM a GROUP BY a.k CUMULATIVE EMIT EVERY 7 MICROSECONDS",
+    "of rows without a partner": "SELECT ONLINE a.k, COUNT(*) AS n FROM a LEFT JOIN b ON a.k = b.k "
+    "WITHIN 20 MICROSECONDS GROUP BY a.k EMIT EVERY 7 MICROSECONDS",
+    "after an as-of join": "SELECT ONLINE a.k, COUNT(b.id) AS n FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.ts >= b.ts "
+    "WITHIN 20 MICROSECONDS GROUP BY a.k EMIT EVERY 7 MICROSECONDS",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("query", CHANGING)
+def test_a_period_is_closed_with_all_changes_of_groups_in_it(query: str, ending: str, tmp_path: Path) -> None:
+    """A batch gives groups as of one moment, so no block has rows on both sides of an end."""
+    operator = "asof" if "ASOF" in CHANGING[query] else "biclique by hash"
+    check(CHANGING[query], ENDINGS[ending], operator, tmp_path, splits=False)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_period_is_closed_with_all_values_that_differ(ending: str, tmp_path: Path) -> None:
+    query = "SELECT DISTINCT ONLINE a.k, b.x FROM a, b WHERE a.k = b.k WITHIN 20 MICROSECONDS"
+    check(query, ENDINGS[ending], "matrix", tmp_path)
+
+
+RELATED = {
+    "inner": "SELECT ONLINE a.id AS a, c.id AS c FROM a JOIN c ON a.k = c.k",
+    "left": "SELECT ONLINE a.id AS a, c.id AS c FROM a LEFT JOIN c ON a.k = c.k AND c.x > 30",
+    "between two streams": "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c FROM a JOIN c ON a.k = c.k AND c.id < 20 "
+    "JOIN b ON c.k = b.k WITHIN 20 MICROSECONDS",
+    "behind rows without a partner": "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c FROM a LEFT JOIN b ON a.k = b.k "
+    "LEFT JOIN c ON b.x = c.x WITHIN 20 MICROSECONDS",
+    "groups": "SELECT ONLINE c.k, COUNT(*) AS n FROM a JOIN c ON a.k = c.k GROUP BY c.k, TUMBLE(40 MICROSECONDS)",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("query", RELATED)
+def test_a_period_is_closed_with_all_rows_that_meet_a_relation(query: str, ending: str, tmp_path: Path) -> None:
+    inputs = {
+        name: replace(stream, ending=ENDINGS[ending]) if name in "ab" else stream
+        for name, stream in relations.INPUTS.items()
+    }
+    plan = relations.planned(RELATED[query], inputs)
+    job = relations.Job(plan.keyed(), tmp_path, "matrix")
+    job.take()
+    batches = histories(len(plan.streams))
+    run(job.loop, batches, job.versions).check(ends_of(ENDINGS[ending], batches))
+
+
+def check(query: str, ending: Ending, operator: str, folder: Path, *, splits: bool = True) -> None:
     found = plan_query(query, {name: replace(stream, ending=ending) for name, stream in STREAMS.items()})
     found = found.keyed() if isinstance(found, Cascade) else replace(found, keyed=True)
-    batches = late(
-        [
-            [pieces for (pieces,) in cut_streams([rows(place + 1, 150, keys=4)], BATCHES)]
-            for place in range(len(found.streams))
-        ]
+    batches = histories(len(found.streams))
+    run(loop_of(found, operator, folder), batches).check(ends_of(ending, batches), splits=splits)
+
+
+def histories(streams: int) -> list[list[list[pa.RecordBatch]]]:
+    """Of each stream, its pieces by batch."""
+    return late(
+        [[pieces for (pieces,) in cut_streams([rows(place + 1, 150, keys=4)], BATCHES)] for place in range(streams)]
     )
-    run(loop_of(found, operator, folder), batches).check(ends_of(ending, batches))
 
 
 def test_the_streams_alone_would_close_periods_of_a_chain_too_soon(

@@ -21,6 +21,8 @@ from streamjoin.intake.shedding import kept
 from streamjoin.operators import registry
 from streamjoin.operators.ring import resize, slices, step
 from streamjoin.operators.ring.state import NodeState
+from streamjoin.operators.rounds import expiry, keeping
+from streamjoin.operators.rounds.later import LaterRound
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
 from streamjoin.query import plan_query
@@ -141,6 +143,8 @@ class Run:
         knobs: of the operator.
     """
 
+    operator = "ring"
+
     def __init__(self, text: str, folder: Path, slots: int = 2, **knobs: Any) -> None:
         self.knobs = {"nodes": 3, **knobs}
         self.tree = plan_query(text, STREAMS)
@@ -149,10 +153,10 @@ class Run:
         self.found: Counter[Any] = Counter()
 
     def _loop(self, slots: int) -> Loop:
-        plan = registry.planned("ring", self.knobs, self.tree, slots)
+        plan = registry.planned(self.operator, self.knobs, self.tree, slots)
         stores: dict[int, States] = {}
         return Loop(
-            plan, registry.build_all("ring", self.knobs, plan, slots),
+            plan, registry.build_all(self.operator, self.knobs, plan, slots),
             lambda stage: stores.setdefault(stage, StateStore(self.folder, stage, sync=False)), slots,
         )  # fmt: skip
 
@@ -169,6 +173,13 @@ class Run:
         for pieces in cut(streams, batches):
             self.batch(pieces)
         return self.found
+
+    def maybe_twice(self, pieces: list[list[pa.RecordBatch]], chosen: random.Random) -> None:
+        """A batch that may be repeated by other slots."""
+        if chosen.random() < 0.3:
+            self.batch(pieces, commit=False)
+            self.loop.slots = chosen.randrange(1, 4)
+        self.batch(pieces)
 
     def resize(self, nodes: int) -> None:
         """Start again with another number of nodes."""
@@ -205,12 +216,18 @@ def random_query(chosen: random.Random, count: int) -> tuple[list[Condition], li
     return conditions, reaches
 
 
-def check_random(seed: int, folder: Path) -> int:
-    """One random query over random rows, in random orders, with a batch repeated and another number of nodes midway."""
-    chosen = random.Random(seed)
+def any_join(seed: int, chosen: random.Random) -> tuple[int, list[Condition], Sequence[int], list[Rows]]:
+    """Of a random query over two to five streams: how many, its conditions and reaches, and random rows."""
     count = 2 + seed % 4
     conditions, reaches = random_query(chosen, count)
     streams = [rows_of(seed * 10 + place, {2: 60, 3: 30, 4: 18, 5: 13}[count]) for place in range(count)]
+    return count, conditions, reaches, streams
+
+
+def check_random(seed: int, folder: Path) -> int:
+    """One random query over random rows, in random orders, with a batch repeated and another number of nodes midway."""
+    chosen = random.Random(seed)
+    count, conditions, reaches, streams = any_join(seed, chosen)
     wanted = nested_loop(streams, conditions, reaches)
     names = NAMES[:count]
     orders = {name: chosen.sample([one for one in names if one != name], count - 1) for name in names}
@@ -219,10 +236,7 @@ def check_random(seed: int, folder: Path) -> int:
     knobs |= {"orders": orders} if chosen.random() < 0.7 else {}
     run = Run(text_of(count, conditions, reaches), folder, chosen.randrange(1, 4), **knobs)
     for number, pieces in enumerate(cut(streams)):
-        if chosen.random() < 0.3:
-            run.batch(pieces, commit=False)
-            run.loop.slots = chosen.randrange(1, 4)
-        run.batch(pieces)
+        run.maybe_twice(pieces, chosen)
         if number == 2 and chosen.random() < 0.5:
             run.resize(chosen.randrange(nodes, 5))
     assert run.found == wanted, (seed, text_of(count, conditions, reaches), knobs)
@@ -388,30 +402,37 @@ def test_what_is_far_older_than_the_window_is_let_go_and_each_node_has_its_slice
     assert sum(run.found.values()) == 3_400
 
 
-@pytest.mark.parametrize("after", [1, 2])
-def test_a_task_that_dies_between_rounds_changes_nothing(
-    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def check_dying_task(
+    run: type[Run], later: type[LaterRound], after: int, folder: Path, patch: pytest.MonkeyPatch
 ) -> None:
+    """In each batch a task dies in a round after the first, and the batch is repeated."""
     streams = [rows_of(place, 16) for place in range(4)]
     conditions = [*MIXED, equal("d", "c")]
     wanted = nested_loop(streams, conditions, (20, 20, 20, 20))
     assert len(wanted) > 5
-    run = Run(text_of(4, conditions, (20, 20, 20, 20)), tmp_path)
-    results = step.LaterRound.results
+    job = run(text_of(4, conditions, (20, 20, 20, 20)), folder)
+    results = later.results
     for pieces in cut(streams):
         left = [after]
 
-        def dying(self: step.LaterRound, left: list[int] = left) -> Iterator[pa.RecordBatch]:
+        def dying(self: LaterRound, left: list[int] = left) -> Iterator[pa.RecordBatch]:
             if self.plan.number == after and self._work.unit.number == 1 and left:
                 left.pop()
                 raise KeyboardInterrupt
             yield from results(self)
 
-        monkeypatch.setattr(step.LaterRound, "results", dying)
+        patch.setattr(later, "results", dying)
         with pytest.raises(KeyboardInterrupt):
-            run.batch(pieces)
-        run.batch(pieces)
-    assert run.found == wanted
+            job.batch(pieces)
+        job.batch(pieces)
+    assert job.found == wanted
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_a_task_that_dies_between_rounds_changes_nothing(
+    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_dying_task(Run, LaterRound, after, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -456,7 +477,7 @@ def _everything(self: NodeState, stream: int, *, with_new: bool) -> Any:
     return _ANSWERED(self, stream, with_new=True)
 
 
-def _fastest(clocks: Sequence[Any], stream: int) -> int | None:
+def fastest(clocks: Sequence[Any], stream: int) -> int | None:
     return max((clock.mark_us for clock in clocks if clock.mark_us is not None), default=None)
 
 
@@ -464,7 +485,7 @@ BROKEN: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a round is left out": lambda patch: patch.setattr(step.LaterRound, "results", _answers_nothing),
     "a node does not answer for what it sends on": lambda patch: patch.setattr(NodeState, "answered", _only_at_rest),
     "all new rows are met": lambda patch: patch.setattr(NodeState, "answered", _everything),
-    "the fastest stream says what is dead": lambda patch: patch.setattr(step, "others_mark_us", _fastest),
+    "the fastest stream says what is dead": lambda patch: patch.setattr(keeping, "others_mark_us", fastest),
 }
 
 
@@ -522,8 +543,8 @@ def test_what_a_ring_cannot_do_is_said_with_a_way_out(text: str, knobs: dict[str
 def test_the_default_order_follows_equalities_first() -> None:
     text = text_of(4, [below("a", "b"), equal("a", "d"), equal("d", "c"), band("c", "b", 2)], (9, 9, 9, 9))
     plan = registry.planned("ring", {}, plan_query(text, STREAMS), 2)
-    assert isinstance(plan, Cascade) and plan.ring is not None
-    orders = ["".join(NAMES[one] for one in order) for order in plan.ring.orders]
+    assert isinstance(plan, Cascade) and plan.rounds is not None
+    orders = ["".join(NAMES[one] for one in order) for order in plan.rounds.orders]
     assert orders == ["dcb", "adc", "dab", "acb"]
 
 
@@ -545,5 +566,5 @@ def test_slices_abut_and_what_is_dead_is_not_kept() -> None:
     nodes = [slices.node_of(1_000 - age, 1_000, 100, 4) for age in range(130)]
     assert nodes == sorted(nodes) and set(nodes) == {0, 1, 2, 3}
     assert slices.node_of(0, None, 100, 4) == 0
-    assert not slices.is_dead(900, 1_000, 100) and slices.is_dead(899, 1_000, 100)
+    assert not expiry.is_dead(900, 1_000, 100) and expiry.is_dead(899, 1_000, 100)
     assert resize.node_of is slices.node_of

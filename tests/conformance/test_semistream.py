@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter, deque
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from streamjoin.engine.loop import Brought
 from streamjoin.errors import InputError, StateError
+from streamjoin.intake.shedding import kept
 from streamjoin.operators import registry
+from streamjoin.operators.lookup import Lookup
 from streamjoin.operators.meshjoin import MeshJoin
 from streamjoin.operators.meshjoin.step import MeshStep
+from streamjoin.operators.ssbj.cache import ENTRY_BYTES
+from streamjoin.operators.ssbj.step import BalancedStep
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.stages import Cascade
 from streamjoin.query import plan_query
 from streamjoin.relations.versions import Versions
 from streamjoin.spec.joinfile import load
@@ -20,7 +30,7 @@ from streamjoin.spec.relations import read_relations, refreshed
 
 from .loops import cut
 from .semistream import EQUAL, NAMES, PartsJob, drained, in_duckdb, pairs, pieces_of, relation, run, stream, units_of
-from .test_relations import DATA, INPUTS, KINDS, QUERIES, nested_loop, planned
+from .test_relations import DATA, INPUTS, KINDS, QUERIES, RELATION, STREAM, nested_loop, planned
 
 A, C = stream(1, 200), relation(2, 83)
 SIZES = (0, 5, 0, 0, 30, 1)
@@ -265,3 +275,73 @@ def test_a_version_that_is_too_large_for_the_memory_never_appears(tmp_path: Path
     assert Versions(job.tables, "c").numbers() == [1]
     with pytest.raises(InputError, match="give at least 2 MiB"):
         read_relations(job)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "lookup"])
+def test_of_what_is_shed_nothing_is_joined_and_of_the_rest_everything(name: str, tmp_path: Path) -> None:
+    operator = Lookup(2) if name == "lookup" else units_of(name, 2, partitions=3, steps=1)
+    job = PartsJob(planned(EQUAL), tmp_path, operator)
+    job.parts = None if name == "lookup" else 2
+    job.take({"c": relation(2, 60)})
+    found: Counter[Any] = Counter()
+    for number, first in enumerate(range(0, A.num_rows, 50)):
+        brought = Brought(
+            [[A.slice(first, 50)]], 1_000_000 * number, versions=job.versions, shed=(0.0 if number % 2 else 0.6,)
+        )
+        found += Counter(
+            row for _, part in job.loop.batch(brought) for row in zip(*part.to_pydict().values(), strict=True)
+        )
+        job.loop.commit(brought)
+    found += drained(job)
+    places = np.arange(A.num_rows)
+    stays = kept(0.6, "a", "history", places) | (places // 50 % 2 == 1)
+    stayed = A.filter(pa.array(stays))
+    assert found == pairs(stayed, relation(2, 60)) != pairs(A, relation(2, 60))
+    keys = A.column("k").is_valid()
+    assert job.loop.counts[0]["shed"] == np.count_nonzero(~stays & keys.to_numpy(zero_copy_only=False))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_long_values_of_any_length_never_exceed_the_memory(name: str, kind: pa.DataType, tmp_path: Path) -> None:
+    """Texts of up to 3,000 bytes on both sides, the longest of the relation in one part of it."""
+    chosen = random.Random(4)
+    inputs = {
+        "a": StreamSchema("a", STREAM.append(pa.field("note", kind)), "ts", "us", 0),
+        "c": StreamSchema.of_relation("c", RELATION.append(pa.field("text", kind))),
+    }
+    query = "SELECT ONLINE a.id, a.note, c.id, c.text FROM a JOIN c ON a.k = c.k"
+    plan = plan_query(query, inputs)
+    assert isinstance(plan, Cascade)
+
+    def long(rows: pa.RecordBatch, field: str) -> pa.RecordBatch:
+        texts = [chosen.choice(["", "é", "x" * chosen.choice([5, 300, 3_000])]) for _ in range(rows.num_rows)]
+        return rows.append_column(pa.field(field, kind), pa.array([text.encode() for text in texts]).cast(kind))
+
+    a, c = long(A, "note"), long(relation(2, 60), "text")
+    c = c.take(pa.array(sorted(range(c.num_rows), key=lambda row: len(c.column("text")[row].as_py()))))
+    memory, seen, entries = 60_000, list[int](), list[int]()
+    job = PartsJob(plan, tmp_path, units_of(name, 1, partitions=12, steps=5, memory_bytes=memory))
+    job.take({"c": c})
+    one = MeshStep._one
+
+    def metered(self: MeshStep, *, enters: bool = True) -> Any:
+        yield from one(self, enters=enters)
+        there = [chunk.rows for chunk in self.queue]
+        if isinstance(self, BalancedStep):
+            there += [*self.moving.collected, *([self.cache.rows] if self.cache.rows is not None else [])]
+            entries.append(ENTRY_BYTES * self.cache.cells.size)
+        part = sum(rows.nbytes for rows in self.reader._rows_of((self.step - 1) % self.reader.parts))
+        seen.append(part + sum(rows.nbytes for rows in there) + sum(entries[-1:]))
+        assert seen[-1] <= self.memory_bytes()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(MeshStep, "_one", metered)
+        found = sum((job.batch(pieces) for pieces in pieces_of(a, (100,))), Counter())
+        found += drained(job)
+    want = Counter(
+        (left["id"], str(left["note"]), right["id"], str(right["text"]))
+        for left in a.to_pylist() for right in c.to_pylist() if left["k"] is not None and left["k"] == right["k"]
+    )  # fmt: skip
+    assert Counter((row[0], str(row[1]), row[2], str(row[3])) for row in found.elements()) == want
+    assert memory / 2 < max(seen) <= memory

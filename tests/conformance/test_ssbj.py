@@ -13,6 +13,7 @@ import pytest
 
 from streamjoin.index.segment import Segment
 from streamjoin.index.view import CELL, column_of
+from streamjoin.operators.ssbj import step
 from streamjoin.operators.ssbj.cache import ENTRY_BYTES, Cache
 from streamjoin.operators.ssbj.moving import Inequality, Moving, Rule, evict
 from streamjoin.operators.ssbj.step import BalancedStep
@@ -55,6 +56,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
         if self.round % 3 == 1:
             assert not self.cache.found(self._waiting()).any()
 
+    monkeypatch.setattr(step, "LOOKED_FOR", 3)
     monkeypatch.setattr(BalancedStep, "_one", checking)
     monkeypatch.setattr(BalancedStep, "begin_round", beginning)
 
@@ -278,3 +280,22 @@ def check_two_versions(folder: Path) -> None:
 
 def test_what_mutations_are_run_with_passes_without_them(tmp_path: Path) -> None:
     check_two_versions(tmp_path)
+
+
+def test_what_enters_is_the_same_however_few_of_the_rows_outside_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, c, found = stream(3, 600), relation(4, 60), []
+    for looked in (1, 10_000):
+        monkeypatch.setattr(step, "LOOKED_FOR", looked)
+        job = PartsJob(
+            planned(EQUAL), tmp_path / str(looked), units_of("ssbj", 1, partitions=8, steps=4, memory_bytes=2_500)
+        )
+        job.take({"c": c})
+        results, outside = [], []
+        for pieces in pieces_of(a, (60,)):
+            results.append(job.batch(pieces))
+            outside.append(job.loop.reports[0].holding["outside_rows"])
+        found.append((results, outside, job.values(), job.totals()))
+        assert max(outside) > 20 and job.totals()["cache_hits"] > 20
+    assert found[0] == found[1]

@@ -25,7 +25,7 @@ from streamjoin.plan.stages import Cascade
 from streamjoin.query import plan_query
 from streamjoin.settings.trees import NamedTree
 
-from .loops import OPERATORS, cut, joined, loop_of
+from .loops import AT_ONCE, OPERATORS, cut, joined, loop_of
 
 DISORDER_US = 15
 COLUMNS = pa.schema([("ts", pa.int64()), ("id", pa.int64()), ("k", pa.int64()), ("x", pa.int64())])
@@ -205,7 +205,7 @@ def test_state_stays_as_small_as_the_window(tmp_path: Path) -> None:
     assert max(kept[20:]) < 2 * max(kept[5:20])
 
 
-@pytest.mark.parametrize("operator", [*BY, "ring"])
+@pytest.mark.parametrize("operator", [*BY, "ring", "coordinated"])
 def test_a_task_that_is_repeated_sends_the_same_whatever_came_first(
     operator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,14 +232,14 @@ def test_a_task_that_is_repeated_sends_the_same_whatever_came_first(
     assert sent and sent == forwards
 
 
-@pytest.mark.parametrize("operator", [*BY, "ring"])
+@pytest.mark.parametrize("operator", [*BY, *AT_ONCE])
 @pytest.mark.parametrize("query", ["equalities in a row", "four", "a reach for each"])
 def test_no_result_comes_below_the_watermark_that_was_stated_before(operator: str, query: str, tmp_path: Path) -> None:
     """Snapshots by punctuation close by it, and stages drop by that of a flow."""
     plan = planned(QUERIES[query][0]).keyed()
     streams = [rows(place, 150, keys=3) for place in range(len(plan.streams))]
     loop = loop_of(plan, operator, tmp_path)
-    last = len(plan.stages) - 1
+    last = len(loop.operators) - 1
     stated: int | None = None
     seen = risen = 0
     drains = sum(one.drain_batches for one in loop.operators)

@@ -1,4 +1,4 @@
-"""Whichever way explain advises, it gives the results of a nested loop: trees and rings of three to five streams."""
+"""Whichever way explain shows, it gives the results of a nested loop, for three to five streams."""
 
 from __future__ import annotations
 
@@ -92,10 +92,11 @@ def results(query: str, setting: str, streams: Sequence[pa.RecordBatch], folder:
     from streamjoin.engine.loop import Loop
     from streamjoin.state.store import StateStore
 
-    ring = setting.startswith("name: ring")
-    tree = None if ring else parse_tree(setting.removeprefix("tree: "))
+    at_once = setting.startswith("name: ")
+    tree = None if at_once else parse_tree(setting.removeprefix("tree: "))
     orders = setting.partition("orders: ")[2]
-    name, knobs = ("ring", {"orders": parse_orders(orders)} if orders else {}) if ring else ("biclique", {})
+    name = setting.removeprefix("name: ").partition(",")[0] if at_once else "biclique"
+    knobs = {"orders": parse_orders(orders)} if orders else {}
     plan = registry.planned(name, knobs, plan_query(text_of(query), STREAMS, tree=tree), 2)
     loop = Loop(plan, registry.build_all(name, knobs, plan, 2), lambda stage: StateStore(folder, stage, sync=False), 2)
     found = [part for batch in given(loop, streams) for part in batch]

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import duckdb
 import psutil
 import pytest
 
 from demo.feed import Feeder, FolderTarget
 from streamjoin.errors import InputError, RunError
 from streamjoin.spark.java import find_java
+from tests import duck
 from tests.servers.process import comes_true
 
 ROOT = Path(__file__).parents[2]
@@ -109,9 +109,9 @@ def test_rows_are_fed_with_the_time_of_the_clock_and_kept(tmp_path: Path) -> Non
         assert comes_true(lambda: any((tmp_path / "out" / "bid").glob("*.parquet")), 60)
         fed = feeder.stop()
     query = f"SELECT count(*), epoch(min(ts)), epoch(max(ts)) FROM '{tmp_path}/out/bid/*.parquet'"
-    ((count, first, last),) = duckdb.sql(query).fetchall()
+    ((count, first, last),) = duck.rows(query)
     assert fed == {"bid": count} and count > 0
-    assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/fed/bid/*.parquet'").fetchall() == [(count,)]
+    assert duck.rows(f"SELECT count(*) FROM '{tmp_path}/fed/bid/*.parquet'") == [(count,)]
     assert begun_s - 1 < first <= last <= time.time()
 
 

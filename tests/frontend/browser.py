@@ -52,12 +52,17 @@ def answers(port: int) -> bool:
         return False
 
 
-def report(folder: Path, job_id: str, body: dict[str, Any]) -> None:
-    """What a driver does that has just reported, in the catalog of the platform in this folder."""
+def report(folder: Path, job_id: str, body: dict[str, Any], *, has_run: bool = False) -> None:
+    """What a driver does that has just reported, in the catalog of the platform in this folder.
+
+    Args:
+        has_run: the job has a state, which a change may keep or not.
+    """
     catalog = Catalog(f"sqlite:///{folder / 'data' / 'catalog.db'}")
     with catalog.begin() as session:
         job = session.get_one(Job, job_id)
         job.wanted = job.observed = "running"
+        job.generation = max(job.generation, int(has_run))
         session.add(Report(job_id=job_id, at_us=now_us(), span_s=1, generation=1, body=body))
     catalog.close()
 
@@ -68,4 +73,5 @@ def walk(script: str, browser: tuple[str, str], *arguments: str) -> dict[str, fl
     command = [node, f"walk/{script}.mjs", arguments[0], chromium, *arguments[1:]]
     done = subprocess.run(command, cwd=FRONTEND, capture_output=True, text=True, timeout=WALK_S_MAX, check=False)
     assert done.returncode == 0, done.stderr
+    print(done.stdout)
     return {step: float(seconds) for step, seconds in re.findall(r"^(\w+): ([\d.]+) s$", done.stdout, re.MULTILINE)}

@@ -532,7 +532,7 @@ def test_a_connection_lost_during_a_commit_is_uncertain(
     assert time.monotonic() - begun_s < DOWN_S_MAX
     cutting.join()
     proxy.restore()
-    assert far.head(job) == b"2"
+    assert steadily(lambda: far.head(job)) == b"2"
 
 
 # The ledger.

@@ -82,6 +82,7 @@ def test_deleted_topic_is_gone_and_its_name_is_free_again(broker: KafkaBroker) -
     assert records(broker, "deleted", 1) == [b"new"]
 
 
+@pytest.mark.soak  # jobs do so in tests/spark/test_kafka.py
 def test_spark_reads_each_record_once_over_two_runs(broker: KafkaBroker, session: SparkSession, tmp_path: Path) -> None:
     broker.create_topic("spark", partitions=2)
 

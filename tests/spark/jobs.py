@@ -9,7 +9,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +21,7 @@ from streamjoin.spark.progress import Progress
 from streamjoin.spark.run import run_job
 from streamjoin.spec.joinfile import JoinFile, load, parse
 from streamjoin.spec.prepare import bind
+from tests import duck
 from tests.conformance.check import WINDOWS
 from tests.conformance.conditions import CONDITIONS
 from tests.conformance.histories import History
@@ -110,7 +110,7 @@ def result_rows(folder: Path) -> Counter[tuple[Any, ...]]:
     """The rows of a folder of Parquet results, as a multiset."""
     if not list(folder.glob("*.parquet")):
         return Counter()
-    return Counter(duckdb.execute(f"SELECT * FROM '{folder}/*.parquet'").fetchall())
+    return Counter(duck.rows(f"SELECT * FROM '{folder}/*.parquet'"))
 
 
 def pairs_in_name_order(folder: Path) -> list[tuple[int, int]]:
@@ -131,12 +131,10 @@ def check_same(got: Counter[Any], want: Counter[Any]) -> None:
 def check_same_in_duckdb(results: Path, reference: str) -> int:
     """Compare a folder of Parquet results with a SELECT of DuckDB's, as multisets; how many rows there are."""
     joined = f"SELECT * FROM '{results}/*.parquet'"
-    counts = duckdb.execute(f"""
+    ((expected, missing, extra),) = duck.rows(f"""
         SELECT (SELECT count(*) FROM ({reference})),
                (SELECT count(*) FROM (({reference}) EXCEPT ALL ({joined}))),
-               (SELECT count(*) FROM (({joined}) EXCEPT ALL ({reference})))""").fetchone()
-    assert counts is not None
-    expected, missing, extra = counts
+               (SELECT count(*) FROM (({joined}) EXCEPT ALL ({reference})))""")
     assert (missing, extra) == (0, 0), f"of {expected} rows {missing} are missing and {extra} are too many"
     return int(expected)
 

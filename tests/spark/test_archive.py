@@ -45,6 +45,7 @@ def test_an_archive_is_made_once_and_mapped() -> None:
     assert mapped() == "10 True"
 
 
+@pytest.mark.soak
 def test_a_damaged_archive_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamjoin.spark.java.sys.prefix", str(tmp_path))
     java = find_java()

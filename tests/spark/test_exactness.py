@@ -147,7 +147,7 @@ def large_text(folder: Path, where: str, operator: str, target: Path) -> str:
     [
         "biclique by hash",
         "matrix 2x2",
-        "biclique by contrand on a band",
+        pytest.param("biclique by contrand on a band", marks=pytest.mark.soak),
         pytest.param("biclique by random", marks=pytest.mark.soak),
         pytest.param("biclique by contrand", marks=pytest.mark.soak),
     ],

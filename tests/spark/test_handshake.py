@@ -50,7 +50,10 @@ def want(given: History, batches: int) -> Counter[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("ordering", "longer", "shorter", "drained"),
     # What was left of the drain, or all of it for a chain of another length, after the batch that is repeated.
-    [(Ordering.NONE, WORKERS, WORKERS, WORKERS), (Ordering.TOTAL, 5, 2, 2 + 5)],
+    [
+        pytest.param(Ordering.NONE, WORKERS, WORKERS, WORKERS, marks=pytest.mark.soak),
+        (Ordering.TOTAL, 5, 2, 2 + 5),
+    ],
 )
 def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(
     ordering: Ordering, longer: int, shorter: int, drained: int, tmp_path: Path, session: SparkSession
@@ -83,7 +86,7 @@ def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(
     assert store.sweep() == 0
 
 
-@pytest.mark.parametrize(("before", "after"), [(4, 1), (2, 4)])
+@pytest.mark.parametrize(("before", "after"), [pytest.param(4, 1, marks=pytest.mark.soak), (2, 4)])
 def test_a_batch_whose_results_a_store_has_is_done_by_the_chain_that_began_it(
     before: int, after: int, tmp_path: Path, session: SparkSession
 ) -> None:

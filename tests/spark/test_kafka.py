@@ -140,7 +140,12 @@ def reference(given: History) -> Counter[tuple[Any, ...]]:
 
 @pytest.mark.parametrize(
     "formats",
-    [("json", "csv"), ("avro", "arrow"), pytest.param(("arrow", "json"), marks=pytest.mark.soak), ("parquet", "csv")],
+    [
+        ("json", "csv"),
+        ("avro", "arrow"),
+        pytest.param(("arrow", "json"), marks=pytest.mark.soak),
+        pytest.param(("parquet", "csv"), marks=pytest.mark.soak),
+    ],
 )
 def test_topics_join_exactly_and_go_on_after_a_restart(
     formats: tuple[str, str], broker: KafkaBroker, session: SparkSession, tmp_path: Path

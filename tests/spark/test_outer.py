@@ -78,7 +78,10 @@ def found_in(folder: Path, names: str) -> Counter[Any]:
     return result_rows(folder / "results")
 
 
-@pytest.mark.parametrize(("operator", "kind"), CASES)
+@pytest.mark.parametrize(
+    ("operator", "kind"),
+    [pytest.param(*case, marks=[pytest.mark.soak] if case[1] in ("RIGHT", "LEFT SEMI") else []) for case in CASES],
+)
 def test_every_operator_gives_them_exactly_through_crashes_and_other_slots(
     operator: str, kind: str, session: SparkSession, tmp_path: Path
 ) -> None:
@@ -96,7 +99,9 @@ def test_every_operator_gives_them_exactly_through_crashes_and_other_slots(
 
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
-@pytest.mark.parametrize("place", ["unit.before_manifest:8", "unit.after_manifest:12"])
+@pytest.mark.parametrize(
+    "place", ["unit.before_manifest:8", pytest.param("unit.after_manifest:12", marks=pytest.mark.soak)]
+)
 def test_a_job_killed_between_a_match_and_its_notice_goes_on_exactly(
     place: str, session: SparkSession, tmp_path: Path
 ) -> None:
@@ -175,7 +180,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(tmp_path: Path) -> None:
             bind(load(write_join_file(tmp_path, content))).job()
 
 
-@pytest.mark.parametrize("kind", ["FULL", "LEFT SEMI"])
+@pytest.mark.parametrize("kind", ["FULL", pytest.param("LEFT SEMI", marks=pytest.mark.soak)])
 def test_sparks_own_join_gives_no_other_pairs(kind: str, session: SparkSession, tmp_path: Path) -> None:
     """It drops what it takes for late, whose partners it gives as unmatched, and keeps back what its watermark has not
     reached. (Its full outer join takes NULL for equal to NULL, so there is none.)"""

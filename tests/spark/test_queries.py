@@ -66,7 +66,12 @@ def check_results(folder: Path, given: History) -> None:
 
 
 @pytest.mark.parametrize(
-    "operator", ["name: biclique, r_units: 2, s_units: 3", "name: splitjoin, cores: 3", "name: handshake, workers: 3"]
+    "operator",
+    [
+        "name: biclique, r_units: 2, s_units: 3",
+        pytest.param("name: splitjoin, cores: 3", marks=pytest.mark.soak),
+        "name: handshake, workers: 3",
+    ],
 )
 def test_each_query_has_its_own_results(operator: str, session: SparkSession, tmp_path: Path, given: History) -> None:
     (tmp_path / "join.yaml").write_text(text(operator))

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +21,7 @@ from streamjoin.spark.progress import Progress
 from streamjoin.spark.run import report, run_job
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import bind
+from tests import duck
 
 from .jobs import crash, run_to_the_end, write_file
 
@@ -103,7 +103,7 @@ def live(session: SparkSession, file: Path) -> Iterator[Live]:
 def rows_in(folder: Path) -> list[tuple[Any, ...]]:
     if not list((folder / "results").glob("*.parquet")):
         return []
-    return duckdb.execute(f"SELECT * FROM '{folder}/results/*.parquet'").fetchall()
+    return duck.rows(f"SELECT * FROM '{folder}/results/*.parquet'")
 
 
 def joined_by_batch(folder: Path) -> dict[int, Mapping[str, int]]:

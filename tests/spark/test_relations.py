@@ -68,7 +68,9 @@ def want(query: str, data: Mapping[str, pa.RecordBatch] = DATA) -> Counter[Any]:
     return nested_loop(planned(written), condition, within_us, data)
 
 
-@pytest.mark.parametrize("source", SUFFIXES)
+@pytest.mark.parametrize(
+    "source", [pytest.param(name, marks=[pytest.mark.soak] if name in ("arrow", "jsonl") else []) for name in SUFFIXES]
+)
 def test_every_format_is_joined_exactly_and_restarts_read_it_once(
     source: str, session: SparkSession, tmp_path: Path
 ) -> None:
@@ -125,6 +127,9 @@ def replaced_after_a_crash(session: SparkSession, folder: Path, knobs: str = "")
 def test_a_batch_that_is_repeated_joins_the_version_that_it_began_with(session: SparkSession, tmp_path: Path) -> None:
     figures = replaced_after_a_crash(session, tmp_path)
     assert figures["tuples_in"] == {"a": 45} and figures["relations"]["c"]["rows"] == 90
+    reading = figures["reading"]
+    assert 30 < reading["tuples"] <= 45 and reading["rate_per_s"] > 0 and reading["rows_read_per_tuple"] is None
+    assert reading["predicted"]["rate_per_s"] > 0
     offsets = tmp_path / "checkpoint" / "offsets" / "offsets"
     joined = [json.loads((offsets / str(batch)).read_text().splitlines()[2])["relations"] for batch in range(BATCHES)]
     assert joined == [{"c": 1}, {"c": 1}, {"c": 2}, {"c": 2}]

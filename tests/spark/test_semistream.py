@@ -17,3 +17,7 @@ def test_ssbj_joins_exactly_and_reports_what_it_did(session: SparkSession, tmp_p
     reading = replaced_after_a_crash(session, tmp_path, knobs)["reading"]
     assert reading["steps"] >= 2 * 2 * 3 and reading["waiting_rows"] == 0
     assert 0 < reading["memory_bytes_max"] <= 1 << 20 and reading["relation_bytes"] > 0
+    assert reading["rate_per_s"] == pytest.approx(2 * reading["tuples"] * 1e6 / reading["work_us"], rel=0.01)
+    assert reading["rate_per_s"] > 0
+    assert reading["rows_read_per_tuple"] > 0 and reading["predicted"]["rate_per_s"] > 0
+    assert reading["units_counting"] + reading["units_switching"] + reading["units_phasing_out"] == 2

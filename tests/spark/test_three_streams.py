@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +25,7 @@ from streamjoin.spark.run import report, run_job
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import bind
 from streamjoin.state.store import read_manifests
+from tests import duck
 from tests.conformance.loops import cut
 from tests.conformance.test_three_streams import QUERIES, nested_loop, rows
 from tests.servers import KafkaBroker
@@ -45,6 +46,8 @@ CASES = {
     "name: splitjoin, cores: 3, turn_tuples: 5": "{jsonl: results.jsonl}",
     "name: handshake, workers: 2, block: 4": "{parquet: results}",
     "name: ring, nodes: 3, orders: {a: [c, b]}": "{store: sqlite, path: results.db, snapshot: {batches: 1}}",
+    "name: coordinated, nodes: 3, segment: 40us": "{parquet: results}",
+    "name: aligned, nodes: 3, segment: 40us": "{jsonl: results.jsonl}",
 }
 """By operator, where results go."""
 
@@ -106,7 +109,13 @@ def versions(folder: Path, stage: int) -> dict[int, int]:
     }
 
 
-@pytest.mark.parametrize("operator", CASES)
+@pytest.mark.parametrize(
+    "operator",
+    [
+        pytest.param(name, marks=[pytest.mark.soak] if re.search("matrix|splitjoin|aligned", name) else [])
+        for name in CASES
+    ],
+)
 def test_every_operator_joins_them_exactly_and_goes_on_with_other_slots(
     operator: str, session: SparkSession, tmp_path: Path
 ) -> None:
@@ -141,7 +150,9 @@ def test_a_driver_that_dies_between_goes_on_exactly(session: SparkSession, tmp_p
 
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
-@pytest.mark.parametrize("place", ["unit.mid_results:3", "unit.before_manifest:7"])
+@pytest.mark.parametrize(
+    "place", [pytest.param("unit.mid_results:3", marks=pytest.mark.soak), "unit.before_manifest:7"]
+)
 def test_a_job_killed_in_a_stage_goes_on_exactly(place: str, session: SparkSession, tmp_path: Path) -> None:
     given = history(4)
     write(given, tmp_path)
@@ -302,8 +313,8 @@ def test_the_report_is_by_stream_and_by_stage(session: SparkSession, tmp_path: P
     second = found["units"][5:]
     assert sum(unit["results"] for unit in second) == found["results"]
     # What the first stage found is received by the second one, beside c.
-    pairs = duckdb.execute(
+    ((pairs,),) = duck.rows(
         f"SELECT count(*) FROM '{tmp_path}/a/*.parquet' a, '{tmp_path}/b/*.parquet' b "
         f"WHERE a.k = b.k AND abs(a.ts - b.ts) <= {WITHIN_US}"
-    ).fetchone()
-    assert sum(unit["results"] for unit in found["units"][:5]) == pairs[0]
+    )
+    assert sum(unit["results"] for unit in found["units"][:5]) == pairs

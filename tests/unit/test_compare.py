@@ -22,7 +22,8 @@ from streamjoin.spark import compare
 from streamjoin.spark.batchreport import BatchReport, BatchTimes
 from streamjoin.spark.figures import rho, weighted
 from streamjoin.spark.progress import Progress
-from streamjoin.spec.joinfile import load
+from streamjoin.spec.joinfile import JoinFile, load, parse
+from streamjoin.spec.prepare import bind
 
 Row = dict[str, Any]
 
@@ -326,3 +327,44 @@ def test_a_wrong_plot_is_refused_before_anything_runs(
     status, out, err = streamjoin("--plot", "plot.txt")
     assert (status, out) == (2, "")
     assert err == "streamjoin: plot.txt is neither .svg nor .png; --plot takes the name of such a file\n"
+
+
+# ---- on a cluster -----------------------------------------------------------------------------------------------
+
+AWAY = """
+streams:
+  a: {{source: generator, kind: zipf.r, time: ts, rows: 20}}
+  b: {{source: generator, kind: zipf.s, time: ts, rows: 20}}
+{query}
+run: {{master: "spark://there:7077", state: "s3://bucket/job"{shared}}}
+"""
+PAIRS = "SELECT ONLINE a.k FROM a, b WHERE a.k = b.k WITHIN 5 SECONDS"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"query: {PAIRS}\nresults: {{discard: true}}",
+        f'queries: {{near: {{query: "{PAIRS}", results: {{discard: true}}}}}}',
+    ],
+)
+def test_executors_have_to_reach_the_folder_of_a_comparison_though_the_jobs_state_is_in_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    opened: list[JoinFile] = []
+
+    def open_session(file: JoinFile) -> Any:
+        opened.append(file)
+        raise RunError("no session here")
+
+    monkeypatch.setattr(compare, "open_session", open_session)
+
+    def file(shared: str) -> JoinFile:
+        return parse(AWAY.format(query=query, shared=shared), base=tmp_path)
+
+    bind(file(""))  # runs as it is
+    with pytest.raises(InputError, match="executors of spark://there:7077 could not reach it") as wrong:
+        list(compare.compare_file(file(""), ["biclique"]))
+    assert wrong.value.field == "run.checkpoint" and not opened
+    with pytest.raises(RunError, match="no session here"):
+        list(compare.compare_file(file(", shared: true"), ["biclique"]))

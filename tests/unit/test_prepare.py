@@ -17,7 +17,7 @@ from streamjoin.explain import sampling
 from streamjoin.explain.plans import explain
 from streamjoin.spark.checkpoint import opened
 from streamjoin.spec import inputs
-from streamjoin.spec.joinfile import load
+from streamjoin.spec.joinfile import load, parse
 from streamjoin.spec.prepare import bind, bounded_names
 
 FILE = """
@@ -139,3 +139,77 @@ streams:
 query: SELECT ONLINE a.k FROM a, b WHERE a.k = b.k WITHIN 5 SECONDS
 operator: {name: biclique}
 """
+
+
+COMES_AND_GOES = """
+streams:
+  a: {source: generator, kind: zipf.r, time: ts, rows: 20}
+  b: {source: generator, kind: zipf.s, time: ts, rows: 20}
+QUERY
+operator: {name: biclique, adaptive: true, max_units: 4}
+"""
+PAIRS = '"SELECT ONLINE a.k FROM a, b WHERE a.k = b.k WITHIN 5 SECONDS"'
+
+
+@pytest.mark.parametrize("query", [f"query: {PAIRS}", f"queries: {{near: {{query: {PAIRS}}}}}"])
+def test_units_that_were_not_set_are_those_of_the_first_start_and_not_of_more_slots(tmp_path: Path, query: str) -> None:
+    text = COMES_AND_GOES.replace("QUERY", query)
+
+    def with_slots(slots: int, *, anew: bool = False) -> Any:
+        return bind(parse(text, base=tmp_path, overrides={"run.slots": str(slots)}), anew=anew)
+
+    with pytest.raises(InputError, match="the job begins with 8 and 8"):
+        with_slots(8)
+    with opened(with_slots(2).job()):
+        pass
+    job = with_slots(8).job()
+    assert (job.slots, job.operators[0].r_units, job.operators[0].s_units) == (8, 2, 2)  # type: ignore[attr-defined]
+    with opened(job):
+        pass
+    with pytest.raises(InputError, match="the job begins with 8 and 8"):
+        with_slots(8, anew=True)
+
+
+READ_IN_PARTS = """
+streams:
+  a: {source: generator, kind: zipf.r, time: ts, rows: 20}
+relations:
+  names: {source: parquet, path: names.parquet}
+query: "SELECT ONLINE a.k, names.id FROM a JOIN names ON a.k = names.id"
+operator: {name: ssbj}
+"""
+
+
+def test_units_that_read_a_relation_are_those_of_the_first_start_and_others_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "names.parquet")
+
+    def job(**overrides: str) -> Any:
+        overrides = {name.replace("_", "."): value for name, value in overrides.items()}
+        return bind(parse(READ_IN_PARTS, base=tmp_path, overrides=overrides)).job()
+
+    with opened(job(run_slots="2")):
+        pass
+    with opened(again := job(run_slots="5")):  # as a rescale has it
+        assert (again.slots, len(again.operators[0].units)) == (5, 2)
+    with opened(job(run_slots="5", operator_units="2")):
+        pass
+    said = r"belongs to another join, with other operator \(ssbj, 2 units and not ssbj, 3 units\)"
+    with pytest.raises(InputError, match=said), opened(job(run_slots="5", operator_units="3")):
+        pass
+
+
+@pytest.mark.parametrize(("knob", "name"), [("", "lookup"), ("memory: 1", "ssbj"), ("name: meshjoin", "meshjoin")])
+def test_a_rule_sheds_by_rows_that_wait_and_lookup_has_none(tmp_path: Path, knob: str, name: str) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "names.parquet")
+    text = READ_IN_PARTS.replace("name: ssbj", knob).replace(
+        "rows: 20}", "rows: 20, shed: {threshold: 5, capacity: 9}}"
+    )
+    if name == "lookup":
+        with pytest.raises(
+            InputError, match=r"lookup stores no rows of a, .* leave shed out, or give operator.memory"
+        ) as no:
+            bind(parse(text, base=tmp_path))
+        assert no.value.field == "streams.a.shed"
+    else:
+        bound = bind(parse(text, base=tmp_path))
+        assert bound.operator == name and bound.job().shedding.rules[0].threshold == 5

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import run
-from tests.run import KILLS, SERVERS, STAGES, Done, Stage, clock, closing_line, left_s
+from tests.run import SERVERS, STAGES, Done, Stage, clock, closing_line, left_s
 
 A, B, C = (Stage(name, usual_s, ()) for name, usual_s in (("a", 100), ("b", 50), ("c", 250)))
 
@@ -51,18 +51,17 @@ def test_the_first_stage_that_fails_is_the_last(
 
 def test_stages_go_by_their_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(run, "run", lambda stage: Done(stage, 1, 0, ""))
-    assert run.main(("soak", "quick")) == 0
+    assert run.main(("servers", "quick")) == 0
     assert run.main(("soon",)) == 2
     assert "there is no stage soon; stages are quick, " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("marks", "places"), [(("kills",), KILLS), (("spark", "services"), SERVERS)])
-def test_a_stage_reads_all_files_that_have_its_tests(marks: tuple[str, ...], places: tuple[str, ...]) -> None:
+def test_a_stage_reads_all_files_that_have_its_tests() -> None:
     tests = Path(run.__file__).parent
     marked = [
         f"tests/{file.relative_to(tests).as_posix()}"
         for file in tests.rglob("test_*.py")
-        if any(f"mark.{mark}" in file.read_text() for mark in marks)
+        if any(f"mark.{mark}" in file.read_text() for mark in ("spark", "services"))
     ]
     assert len(marked) > 5
-    assert not [file for file in marked if not file.startswith(places)]
+    assert not [file for file in marked if not file.startswith(SERVERS)]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from streamjoin.explain import several
+from streamjoin.explain.candidates import Candidates, Way, candidates
 from streamjoin.explain.plans import Explanation, explain
 from streamjoin.explain.sampling import look
-from streamjoin.explain.several import Way, Ways
+from streamjoin.explain.several import Ways
 from streamjoin.explain.shares import shares
 from streamjoin.operators.costs.several import Cost, Several
 from streamjoin.plan.stages import Cascade
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import Bound, bind
+from tests import duck
 
 SPAN_S = 100
 CHAIN = "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c FROM a JOIN b ON a.k = b.k JOIN c ON b.j = c.j WITHIN 5 SECONDS"
@@ -55,7 +57,7 @@ def ways_of(found: Explanation) -> Ways:
 
 def test_a_selective_pair_that_is_written_last_is_advised_first(tmp_path: Path) -> None:
     write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
-    ways = ways_of(explained(tmp_path, CHAIN))
+    ways = ways_of(explained(tmp_path, CHAIN, more="operator: {name: biclique}"))
     assert [way.plan for way in ways.found if way.runs] == ["((a, b), c)"]
     assert ways.found[0].plan == "(a, (b, c))"
     assert ways.advice.startswith("operator: {tree: [a, [b, c]]} has ")
@@ -80,10 +82,11 @@ def test_a_selective_pair_that_is_written_first_stays_first(tmp_path: Path) -> N
     ],
 )
 def test_small_differences_say_nothing(work_s: float, advice: str) -> None:
-    other = Way("(a, (b, c))", "tree: [a, [b, c]]", Cost(work_s=1.0))
-    runs = Way("((a, b), c)", "tree: [[a, b], c]", Cost(work_s=work_s), runs=True)
+    other = Way("(a, (b, c))", Cost(work_s=1.0), operator={"tree": ("a", ("b", "c"))})
+    runs = Way("((a, b), c)", Cost(work_s=work_s), runs=True, operator={"tree": (("a", "b"), "c")})
     found = sorted((other, runs), key=lambda way: way.cost.work_s)
-    assert Ways(("a", "b", "c"), tuple(found), 3, 2, (), None, ()).advice == advice
+    of = Candidates(("a", "b", "c"), Several((), ()), 2)
+    assert Ways(of, tuple(found), 3, (), None, ()).advice == advice
 
 
 def test_what_would_have_to_change_is_told(tmp_path: Path) -> None:
@@ -114,10 +117,10 @@ def test_shares_are_those_of_pairs_in_reach(tmp_path: Path, condition: str, sql:
     found = shares(file.plan, look(file), file.plan.where)
     of_pair = next(share for share in found if share.streams == {0, 1})
     alone = "a.x > 20 AND b.x < 50" if "20" in condition else "TRUE"
-    (count, pairs), = duckdb.sql(
+    (count, pairs), = duck.rows(
         f"SELECT COUNT(*) FILTER (WHERE {sql}), COUNT(*) FROM '{tmp_path}/a.csv' a, '{tmp_path}/b.csv' b "
         f"WHERE b.ts - a.ts <= 3e6 AND a.ts - b.ts <= 7e6 AND {alone}"
-    ).fetchall()  # fmt: skip
+    )  # fmt: skip
     assert of_pair.matching == pytest.approx(count / pairs, rel=0.1)
     assert of_pair.looked_at >= of_pair.matching
 
@@ -160,17 +163,14 @@ def test_what_is_predicted_is_what_is_found(tmp_path: Path) -> None:
     looked = look(file)
     statistics = looked.statistics()
     assert statistics is not None and isinstance(file.plan, Cascade)
-    known = Several(
-        tuple(several._known(file.plan, number, one) for number, one in enumerate(statistics)),
-        shares(file.plan, looked, file.plan.where),
-    )
+    known = candidates(file.plan, looked, statistics, file.job().operators, 2).known
     tables = ", ".join(f"'{tmp_path}/{name}.csv' {name}" for name in "abc")
     for names, condition in (("ab", "a.k = b.k"), ("bc", "b.j = c.j"), ("abc", "a.k = b.k AND b.j = c.j")):
         reach = {"a": 4, "b": 9, "c": 2}
         newest = f"GREATEST({', '.join(f'{name}.ts' for name in names)})"
         near = " AND ".join(f"{newest} <= {name}.ts + {reach[name]}e6" for name in names)
         used = ", ".join(table for table in tables.split(", ") if table[-1] in names)
-        ((count,),) = duckdb.sql(f"SELECT COUNT(*) FROM {used} WHERE {condition} AND {near}").fetchall()
+        ((count,),) = duck.rows(f"SELECT COUNT(*) FROM {used} WHERE {condition} AND {near}")
         assert known.found_per_s(frozenset(map("abc".index, names))) == pytest.approx(count / SPAN_S, rel=0.2), names
 
 
@@ -189,6 +189,22 @@ def test_a_ring_is_shown_with_the_terms_of_its_paper(tmp_path: Path) -> None:
     all_nodes = ways_of(explained(tmp_path, CHAIN, more="operator: {name: ring, nodes: 3}"))
     (longer,) = (way for way in all_nodes.found if way.runs)
     assert longer.cost.sent_per_s > runs.cost.sent_per_s
+
+
+@pytest.mark.parametrize(("operator", "shown"), [("aligned", "aligned on 3"), ("coordinated", "coordinated on 3")])
+def test_baselines_are_shown_and_never_advised(operator: str, shown: str, tmp_path: Path) -> None:
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
+    by_default = {way.plan: way for way in ways_of(explained(tmp_path, CHAIN)).found}
+    assert by_default[f"{operator} on 2"].is_baseline and not by_default["ring of 2"].is_baseline
+    found = explained(tmp_path, CHAIN, more=f"operator: {{name: {operator}, nodes: 3}}")
+    ways = ways_of(found)
+    (runs,) = (way for way in ways.found if way.runs)
+    assert runs.plan == shown and runs.cost.memory_bytes > by_default["ring of 2"].cost.memory_bytes
+    assert ways.advice.startswith(("operator: {name: biclique, tree: ", "the way it runs is a baseline; operator: "))
+    assert "tree: [a, [b, c]]}" in ways.advice
+    # However little it costs, something else is advised, and chosen.
+    cheap = tuple(replace(way, cost=Cost(work_s=1e-9)) if way.is_baseline else way for way in ways.found)
+    assert "tree: [a, [b, c]]}" in replace(ways, found=cheap).advice
 
 
 def test_an_order_of_a_ring_that_meets_few_first_is_advised(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.results.stores.store import StoreDownError, StoreError
 from tests.servers.process import comes_true
-from worker import launch, leases, processes, reconcile
+from worker import launch, leases, processes, removal
+from worker.data_folder import folder_id
 from worker.decide import Deed
 from worker.reconcile import RESEND_S, STARTING_S, UNKNOWN_S, Reconciler
 
@@ -60,7 +61,10 @@ class Desk:
     def take(self, job: str, generation: int = 1, pid: int | None = None, since: str | None = None) -> None:
         """As a worker on this machine."""
         with self.catalog.begin() as session:
-            leases.take(session, job, generation, "here", now_us=self.now_us, lease_s=self.settings.lease_s)
+            leases.take(
+                session, job, generation, "here", now_us=self.now_us, lease_s=self.settings.lease_s,
+                folder=folder_id(self.settings.data),
+            )  # fmt: skip
         if pid is not None:
             with self.catalog.begin() as session:
                 leases.enter(session, job, generation, pid, since or "")
@@ -193,7 +197,7 @@ def test_a_driver_that_does_not_renew_is_killed(desk: Desk, sleeper: tuple[int, 
 def test_a_driver_on_another_machine_is_replaced_when_its_lease_is_over(desk: Desk) -> None:
     job = add_job(desk.catalog, wanted="running")
     with desk.catalog.begin() as session:
-        leases.take(session, job, 1, "there", now_us=desk.now_us, lease_s=4)
+        leases.take(session, job, 1, "there", now_us=desk.now_us, lease_s=4, folder="of there")
         leases.enter(session, job, 1, 7, "boot-1")
     desk.see(job, "running")
     assert desk.look(3) == {}
@@ -337,7 +341,7 @@ def test_a_job_whose_store_is_down_or_refuses_is_removed_later(
 
     with monkeypatch.context() as patched:
         patched.setattr(SqliteStore, "drop", fails)
-        patched.setattr(reconcile, "result_spec", lambda *_: replace(spec, kind="cassandra"))
+        patched.setattr(removal, "result_spec", lambda *_: replace(spec, kind="cassandra"))
         patched.setattr(StoreSpec, "open", lambda _: store)
         desk.look()
         reason = job_of(desk.catalog, job).reason

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from backend.catalog.database import Catalog
 from backend.catalog.models import Report
 from streamjoin.spark.batchreport import BatchReport
-from worker.reports import COUNTS, COUNTS_BY_NAME, Reporter, merged, quantiles
+from worker.reports import COUNTS, COUNTS_BY_NAME, Reporter, merged, of_batch, quantiles
 from worker.thin import DAY_US, REPORTS_S, thin
 
 from .jobs import add_job, reports_of
@@ -102,6 +102,71 @@ def staged(number: int, rng: random.Random) -> BatchReport:
                       "marks_us": marks})  # fmt: skip
     intake = {0: {"rows": 10}, 1: {"rows": 20}, 2: {"rows": 30}}
     return BatchReport(number, rng.randrange(200), units, intake, {"units": 0.1, "committed": 2.0}, {})
+
+
+def test_a_report_tells_which_units_there_are_and_every_decision(catalog: Catalog) -> None:
+    clock, rng = Clock(), random.Random(7)
+    reports = reporter(catalog, "job_any", clock)
+    decision = {"plan": 1, "batch": 2, "at_us": NOW, "side": "R", "group": 0, "units": 1, "bytes": 900, "load": 0.9,
+                "wish": 1, "added": [2], "drained": [], "left": []}  # fmt: skip
+    for number in range(3):
+        one = batch(number, rng)
+        asked = {"R 0": {"load": 0.91234, "wish": 1, "times": 3}} if number == 1 else {}
+        one.units[0]["adapting"] = {
+            "plan": number // 2, "at_us": NOW, "units": {"R": 1 + number // 2, "S": 1}, "draining": {"R": 0, "S": 0},
+            "round": asked, "decisions": [decision] if number == 1 else [],
+        }  # fmt: skip
+        reports.add(one)
+    body = reports.take()
+    assert body is not None
+    # What is so is the last batch's, with the loads that were told last.
+    assert body["adaptive"] == [
+        {"stage": 1, "plan": 1, "units": {"R": 2, "S": 1}, "draining": {"R": 0, "S": 0}, "loads": {"R 0": 0.9123}}
+    ]
+    assert body["decisions"] == [{"stage": 1, **decision}]
+    assert merged([body, body])["decisions"] == [{"stage": 1, **decision}] * 2
+    reports.add(batch(3, rng))
+    plain = reports.take()
+    assert plain is not None and "adaptive" not in plain
+
+
+def test_traffic_with_the_store_of_a_state_adds_up(catalog: Catalog) -> None:
+    rng = random.Random(9)
+    reports = Reporter(catalog, "job_any", 1, THREE, steady_s=Clock())
+    for number in range(3):
+        one = staged(number, rng)
+        one.traffic.update({"put": 1 + number, "retries": number} if number else {})
+        reports.add(one)
+    body = reports.take()
+    assert body is not None
+    assert body["state_traffic"] == body["totals"]["state_traffic"] == {"put": 5, "retries": 3}
+    one = staged(3, rng)
+    one.traffic["put"] = 10
+    reports.add(one)
+    after = reports.take()
+    assert after is not None
+    assert (after["state_traffic"], after["totals"]["state_traffic"]) == ({"put": 10}, {"put": 15, "retries": 3})
+    assert merged([body, after])["state_traffic"] == {"put": 15, "retries": 3}
+    reports.add(staged(4, rng))
+    plain = reports.take()
+    assert plain is not None and "state_traffic" not in plain
+
+
+def test_loads_are_those_of_their_stage_in_whatever_order_stages_are_told(catalog: Catalog) -> None:
+    rng = random.Random(8)
+    reports = Reporter(catalog, "job_any", 1, THREE, steady_s=Clock())
+    for number, loads in enumerate(({0: 0.2, 1: 0.7}, {})):
+        one = staged(number, rng)
+        told = [one.units[0], one.units[2]]
+        for unit in told:
+            asked = {"R 0": {"load": loads[unit["stage"]]}} if loads else {}
+            unit["adapting"] = {"plan": 0, "units": {}, "draining": {}, "round": asked, "decisions": []}
+        if number == 1:
+            one.units.reverse()
+        reports.add(one)
+    body = reports.take()
+    assert body is not None
+    assert {stage["stage"]: stage["loads"] for stage in body["adaptive"]} == {1: {"R 0": 0.2}, 2: {"R 0": 0.7}}
 
 
 def test_a_report_tells_what_each_stage_found_however_it_is_merged(catalog: Catalog) -> None:
@@ -339,3 +404,29 @@ def test_what_is_too_old_goes(catalog: Catalog) -> None:
     with catalog.read() as session:
         left = set(session.scalars(select(Event.id)))
     assert left == {"job's 29", *(f"{whose} {days}" for whose in ("platform's", "person's") for days in (29, 31, 364))}
+
+
+def test_what_joins_relations_is_told_with_its_rate_and_what_was_predicted(catalog: Catalog) -> None:
+    clock, rng = Clock(), random.Random(2)
+    reports = reporter(catalog, add_job(catalog), clock)
+    reports.predicted, reports.slots = {"text": "t", "rate_per_s": 5.0}, 4
+    reports.relations = {"customers": {"version": 2, "refresh_failures": 3, "rows": 9}}
+    for number in range(3):
+        one = batch(number, rng)
+        for unit_of in one.units[: 2 - (number == 2)]:  # in the last batch the second unit does something else
+            unit_of["reading"] = {"tuples": 100, "relation_rows": 50, "cache_hits": 25}
+            unit_of["holding"] = {"memory_bytes": 10 * number}
+        reports.add(one)
+    clock.now_s += 1
+    body = reports.take()
+    assert body is not None
+    reading = body["reading"]
+    assert reading["counts"] == {"tuples": 500, "relation_rows": 250, "cache_hits": 125, "work_us": 550_000}
+    assert reading["holding"] == {"memory_bytes": 20} and reading["predicted"]["rate_per_s"] == 5.0
+    assert (reading["rows_read_per_tuple"], reading["cached_share"]) == (0.5, 0.25)
+    assert reading["at_once"] == 1 and reading["rate_per_s"] == round(500 / 0.55, 1)
+    told = {"version": 2, "refreshes": None, "refresh_failures": 3, "problem": None}
+    assert body["relations"] == {"customers": told}
+    again = merged([body, body])["reading"]
+    assert again["counts"]["tuples"] == 1000 and again["rate_per_s"] == reading["rate_per_s"]
+    assert "reading" not in of_batch(batch(9, rng), NAMES, NOW)

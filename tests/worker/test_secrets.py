@@ -21,7 +21,6 @@ from tests.servers.process import comes_true
 from tests.spark.command import JAVA_OPTIONS
 from worker import launch, processes
 from worker.platform import needs
-from worker.queues import host_name
 
 from .jobs import add_job, by_duckdb, job_of, results, streams
 from .platform import Workers, workers
@@ -79,7 +78,7 @@ def platform(settings: Settings, catalog: Catalog, monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 def test_attack_java_and_python_workers_have_no_secret_to_tell(platform: Workers) -> None:
     job = add_job(platform.catalog, wanted="running", streams=streams(60))
-    assert launch.launch(platform.settings, platform.catalog, job, 1, host_name())
+    assert launch.launch(platform.settings, platform.catalog, job, 1, platform.settings.machine)
     platform.wait_observed(job, "running", within_s=120)
     data = platform.settings.data
     assert comes_true(lambda: len(processes.members(data, job)) >= 3, 60)  # a driver, Java, Python workers
@@ -105,7 +104,7 @@ def test_a_job_reads_a_table_behind_a_password_and_writes_that_down_nowhere(plat
         query = "SELECT ONLINE bid.bidder AS bidder FROM bid JOIN odd ON bid.bidder = odd.k"
         job = add_job(platform.catalog, wanted="running", streams=given, relations={"odd": spec},
                       spec=JobSpec(query, run={"slots": 2, "until_end": True}))  # fmt: skip
-        assert launch.launch(platform.settings, platform.catalog, job, 1, host_name())
+        assert launch.launch(platform.settings, platform.catalog, job, 1, platform.settings.machine)
         platform.wait_observed(job, "stopped", within_s=120)
     seen = job_of(platform.catalog, job)
     assert seen.reason == "reached the end"

@@ -19,7 +19,7 @@ from tests.servers.process import comes_true
 from tests.servers.redis import RedisServer
 from worker import processes
 from worker.app import VISIBLE_S, broker_url, make_app
-from worker.queues import host_name, queue_of
+from worker.queues import queue_of
 from worker.reconcile import RESEND_S
 from worker.tasks import LAUNCH, STOP
 
@@ -27,7 +27,7 @@ from .jobs import add_job, events_of, job_of, lease_of, want
 from .platform import Workers, workers
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
-HOST_QUEUE = queue_of(host_name())
+HOST_QUEUE = queue_of(Settings().machine)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import psutil
 import pytest
@@ -25,7 +26,6 @@ from worker import launch, leases, pool, processes, waiting
 from worker.platform import Platform
 from worker.pool import Pool
 from worker.processes import DRIVER_COMMAND
-from worker.queues import host_name
 from worker.ready import Warm
 
 from .jobs import SPEC, add_job, job_of, lease_of
@@ -88,7 +88,7 @@ def warm(settings: Settings, **variables: str) -> Iterator[Waiting]:
 def begin(settings: Settings, catalog: Catalog, spec: JobSpec = FITS) -> str:
     """A job, and its first driver; its id."""
     job = add_job(catalog, wanted="running", spec=spec)
-    assert launch.launch(settings, catalog, job, 1, host_name())
+    assert launch.launch(settings, catalog, job, 1, settings.machine)
     assert comes_true(lambda: job_of(catalog, job).observed == "running", START_S), log_of(settings, job)
     return job
 
@@ -128,7 +128,7 @@ def test_a_driver_that_waited_stops_and_is_killed_as_any_other(settings: Setting
     with warm(settings) as waits:
         pid = waits.one()
         job = begin(settings, catalog)
-        assert launch.stop(settings, catalog, job, 1, host_name(), force=False) is False
+        assert launch.stop(settings, catalog, job, 1, settings.machine, force=False) is False
         assert comes_true(lambda: job_of(catalog, job).observed == "stopped", START_S)
         assert comes_true(is_gone(pid), START_S)
         waits.look_after(0)  # what it had started goes, too
@@ -137,7 +137,7 @@ def test_a_driver_that_waited_stops_and_is_killed_as_any_other(settings: Setting
         waits.one()
         job = begin(settings, catalog)
         assert processes.members(settings.data, job, below=1) == []
-        assert launch.stop(settings, catalog, job, 1, host_name(), force=True)
+        assert launch.stop(settings, catalog, job, 1, settings.machine, force=True)
         assert processes.members(settings.data, job) == []
         assert job_of(catalog, job).observed == "failed"
 
@@ -167,7 +167,7 @@ def test_jars_are_part_of_what_it_fits(settings: Settings) -> None:
     def key(jars: str | None) -> str:
         from backend.jobs.runs import run_of
 
-        return waiting.key_of(run_of(settings.model_copy(update={"spark_jars": jars}), {}), None)
+        return waiting.key_of(run_of(settings.model_copy(update={"spark_jars": jars}), {}))
 
     assert key("a.jar") != key("b.jar") != key(None) == key(None)
     # It looks itself, too: the job may have been changed since it was given away.
@@ -282,6 +282,17 @@ def test_where_no_process_can_be_started_the_platform_goes_on(settings: Settings
         waits.one()
 
 
+def test_one_that_has_just_started_and_is_found_by_nothing_yet_is_ended(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with warm(settings) as waits:
+        (pid,) = waits.pool.waiting
+        with monkeypatch.context() as unseen:
+            unseen.setattr(processes, "of_warm", lambda *_: [])
+            waits.pool.end()
+        assert waits.pool.waiting == [] and processes.started(pid) is None
+
+
 def test_where_memory_is_short_those_that_wait_go_and_jobs_stay(settings: Settings, catalog: Catalog) -> None:
     with warm(settings) as waits:
         waits.one()
@@ -335,6 +346,17 @@ def test_none_waits_where_none_is_wanted_or_drivers_are_another_program(settings
         platform = Platform(chosen, tmp_path / "pipe", print)
         platform.wait_for_jobs()
         assert platform.pool is None
+
+
+def test_none_waits_where_jobs_run_on_a_cluster(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(processes.DRIVER_COMMAND, raising=False)
+    looks: list[Settings] = []
+    monkeypatch.setattr("worker.platform.Pool", lambda chosen, environment: looks.append(chosen) or MagicMock())
+    for chosen in (settings, settings.model_copy(update={"spark_master": "spark://there:7077", "spark_shared": True})):
+        Platform(chosen, tmp_path / "pipe", print).wait_for_jobs()
+    assert looks == [settings]
 
 
 def test_all_that_wait_end_with_the_platform_however_it_ends(settings: Settings, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from .jobs import add_job, change, want
 LONG_S = 60.0
 SOON_S = 5.0
 AFTER_S = 0.3
+NOT_BEFORE_S = AFTER_S - 0.05
+"""Timers and select may be a moment early."""
 
 
 @contextmanager
@@ -50,7 +52,7 @@ def test_a_driver_that_dies_is_seen_at_once(catalog: Catalog) -> None:
         assert since is not None
         watch.on([(process.pid, since)])
         with later(process.kill):
-            assert AFTER_S <= waited_s(watch) < SOON_S
+            assert NOT_BEFORE_S < waited_s(watch) < SOON_S
         assert waited_s(watch) < SOON_S  # until somebody looked
         watch.on([])
         assert waited_s(watch, 0.2) >= 0.2
@@ -76,9 +78,9 @@ def test_a_wish_and_what_was_seen_end_the_wait(catalog: Catalog, watch: Watch) -
     ):
         watch.mark()
         with later(act):
-            assert AFTER_S <= waited_s(watch) < SOON_S
+            assert NOT_BEFORE_S < waited_s(watch) < SOON_S
     watch.mark()
-    assert waited_s(watch, 0.3) >= 0.3
+    assert waited_s(watch, AFTER_S) > NOT_BEFORE_S
 
 
 def test_it_waits_no_longer_than_it_is_to(watch: Watch) -> None:

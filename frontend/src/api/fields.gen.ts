@@ -88,6 +88,87 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
       "compared": false
     },
     {
+      "name": "adaptive",
+      "label": "adaptive",
+      "says": "units are added and taken away while the job runs, as much as is stored asks for",
+      "unset": "false",
+      "kind": "flag",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "capacity",
+      "label": "Capacity (MiB)",
+      "says": "adaptive: MiB that a unit is to store at most (C)",
+      "unset": "1024",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "min_units",
+      "label": "min_units",
+      "says": "adaptive: units of each stream that stay",
+      "unset": "1",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "max_units",
+      "label": "max_units",
+      "says": "adaptive: units of each stream at most",
+      "unset": "four times as many as at first",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "add_above",
+      "label": "add_above",
+      "says": "adaptive: above this share of its capacity a subgroup asks for units",
+      "unset": "0.8",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "drain_below",
+      "label": "drain_below",
+      "says": "adaptive: below this share of its capacity a subgroup gives units away",
+      "unset": "0.3",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "target",
+      "label": "target",
+      "says": "adaptive: the share of its capacity that a subgroup is to have then",
+      "unset": "0.6",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "check_every",
+      "label": "check_every",
+      "says": "adaptive: how often units are asked what they store; at most once a batch",
+      "unset": "1min",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "confirmations",
+      "label": "confirmations",
+      "says": "adaptive: how many times in a row the answer must be the same",
+      "unset": "3",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
       "name": "archive_period",
       "label": "archive_period",
       "says": "how much event time one segment of the chained index covers",
@@ -211,6 +292,87 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
       "says": "contrand on a band alone: the e - 1 keys at which S's next subgroup begins, rising",
       "unset": "none",
       "kind": "numbers",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "adaptive",
+      "label": "adaptive",
+      "says": "units are added and taken away while the job runs, as much as is stored asks for",
+      "unset": "false",
+      "kind": "flag",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "capacity",
+      "label": "Capacity (MiB)",
+      "says": "adaptive: MiB that a unit is to store at most (C)",
+      "unset": "1024",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "min_units",
+      "label": "min_units",
+      "says": "adaptive: units of each stream that stay",
+      "unset": "1",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "max_units",
+      "label": "max_units",
+      "says": "adaptive: units of each stream at most",
+      "unset": "four times as many as at first",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "add_above",
+      "label": "add_above",
+      "says": "adaptive: above this share of its capacity a subgroup asks for units",
+      "unset": "0.8",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "drain_below",
+      "label": "drain_below",
+      "says": "adaptive: below this share of its capacity a subgroup gives units away",
+      "unset": "0.3",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "target",
+      "label": "target",
+      "says": "adaptive: the share of its capacity that a subgroup is to have then",
+      "unset": "0.6",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "check_every",
+      "label": "check_every",
+      "says": "adaptive: how often units are asked what they store; at most once a batch",
+      "unset": "1min",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "confirmations",
+      "label": "confirmations",
+      "says": "adaptive: how many times in a row the answer must be the same",
+      "unset": "3",
+      "kind": "number",
       "countsUnits": false,
       "compared": false
     },
@@ -536,6 +698,196 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
       "label": "lengths",
       "says": "for streams with little to keep, how many nodes share their window, such as {a: 1}",
       "unset": "all nodes",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "orders",
+      "label": "orders",
+      "says": "by stream, the order in which its rows meet the others, such as {a: [b, c]}",
+      "unset": "first what an equality leads to, then what any condition leads to; of these the shorter reach first",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "aligned": [
+    {
+      "name": "nodes",
+      "label": "Nodes",
+      "says": "nodes (N), which take segments in turn",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "segment",
+      "label": "segment",
+      "says": "how much event time a segment covers (L), far longer than a window",
+      "unset": "five times the longest reach",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "master",
+      "label": "master",
+      "says": "the stream whose rows go to one node each, as the query calls it",
+      "unset": "the one with the shortest reach; of equals, the first of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "orders",
+      "label": "orders",
+      "says": "by stream, the order in which its rows meet the others, such as {a: [b, c]}",
+      "unset": "first what an equality leads to, then what any condition leads to; of these the shorter reach first",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "coordinated": [
+    {
+      "name": "nodes",
+      "label": "Nodes",
+      "says": "nodes (N) that have segments",
+      "unset": "one per slot",
+      "kind": "number",
+      "countsUnits": true,
+      "compared": true
+    },
+    {
+      "name": "copies",
+      "label": "Copies",
+      "says": "on how many nodes each row is stored (c)",
+      "unset": "2, or 1 on a single node",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": true
+    },
+    {
+      "name": "segment",
+      "label": "segment",
+      "says": "how much event time a segment covers (L)",
+      "unset": "half of the longest reach",
       "kind": "text",
       "countsUnits": false,
       "compared": false

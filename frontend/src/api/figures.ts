@@ -1,8 +1,9 @@
 /** What drivers report, read out of the open mapping that the API gives. Unknown or missing figures become null. */
+import { decisionsOf, unitsNowOf, type Decision, type UnitsNow } from './adaptive';
+import { isMapping, mapping, number, numberOrNull, numbers, type Fields } from './mapping';
+import { readingOf, type Reading } from './reading';
 import { stagesOf, type PlanStage } from './stages';
 import type { Point } from './types';
-
-type Figures = Record<string, unknown>;
 
 export interface Unit {
   unit: number;
@@ -63,20 +64,24 @@ export interface Report {
   /** Of the plan; none in reports that do not tell. */
   stages: Stage[];
   units: Unit[];
+  /** Of joins whose units come and go; none where units stay. */
+  adaptive: UnitsNow[];
+  /** What was decided about units in the span. */
+  decisions: Decision[];
+  /** Null where nobody chose an order of joins by rates. */
+  order: Order | null;
+  /** Of joins with relations; null of others. */
+  reading: Reading | null;
+  /** With the store of the job's state; null where that is in a folder. */
+  stateTraffic: Record<string, number> | null;
 }
 
-const isMapping = (value: unknown): value is Figures =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const mapping = (value: unknown): Figures => (isMapping(value) ? value : {});
-
-const numberOrNull = (value: unknown): number | null =>
-  typeof value === 'number' && Number.isFinite(value) ? value : null;
-
-const number = (value: unknown): number => numberOrNull(value) ?? 0;
-
-const numbers = (value: unknown): Record<string, number> =>
-  Object.fromEntries(Object.entries(mapping(value)).map(([name, one]) => [name, number(one)]));
+/** The order of joins that `auto` chose, and what rates have come to since. */
+export interface Order {
+  text: string;
+  /** A way with clearly less work now, and what a change of the job says to have it. */
+  better: { plan: string; operator: Record<string, unknown> } | null;
+}
 
 const marks = (value: unknown): Record<string, number | null> =>
   Object.fromEntries(Object.entries(mapping(value)).map(([name, one]) => [name, numberOrNull(one)]));
@@ -97,8 +102,15 @@ function unitOf(value: unknown): Unit {
   };
 }
 
+function orderOf(value: unknown): Order | null {
+  const { text, better } = mapping(value);
+  if (typeof text !== 'string') return null;
+  const { plan, operator } = mapping(better);
+  return { text, better: typeof plan === 'string' ? { plan, operator: mapping(operator) } : null };
+}
+
 /** A driver of another version may have written what the API describes otherwise. */
-type Reported = Omit<Point, 'figures'> & { figures: Figures };
+type Reported = Omit<Point, 'figures'> & { figures: Fields };
 
 export function reportOf(point: Reported): Report {
   const { figures } = point;
@@ -134,6 +146,11 @@ export function reportOf(point: Reported): Report {
     bounded: Array.isArray(figures.bounded) ? figures.bounded.filter((name) => typeof name === 'string') : [],
     stages: stagesOf(figures.stages, (stage) => ({ results: number(stage.results), openRows: number(stage.open_rows) })),
     units: Array.isArray(figures.units) ? figures.units.map(unitOf) : [],
+    adaptive: unitsNowOf(figures.adaptive),
+    decisions: decisionsOf(figures.decisions),
+    order: orderOf(figures.order),
+    reading: readingOf(figures.reading),
+    stateTraffic: isMapping(figures.state_traffic) ? numbers(figures.state_traffic) : null,
   };
 }
 
@@ -157,6 +174,7 @@ export const quietAfter = (report: Report, atS: number): Report => ({
   deadLetters: {},
   shed: {},
   nullKeys: {},
+  decisions: [],
   unmatchedRows: 0,
   lateAfterFinal: 0,
 });

@@ -233,6 +233,12 @@ export const demosQuery = queryOptions({
   refetchInterval: LISTS_MS,
 });
 
+export const machinesQuery = queryOptions({
+  queryKey: ['machines'],
+  queryFn: () => answered(api.GET('/api/v1/machines', { params: { query: { limit: 100 } } })),
+  refetchInterval: LISTS_MS,
+});
+
 export const eventsQuery = queryOptions({
   queryKey: ['events'],
   queryFn: () => answered(api.GET('/api/v1/events', { params: { query: { limit: 12 } } })),

@@ -345,7 +345,7 @@ export interface paths {
         };
         /**
          * Get Job Logs
-         * @description The end of a log of the job, where it ran on this host; without places outside of the job's folder.
+         * @description The end of a log of the job, of what this machine has; without places outside of the job's folder.
          */
         get: operations["get_job_logs"];
         put?: never;
@@ -1179,10 +1179,59 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/machines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Machines
+         * @description All machines, by name.
+         */
+        get: operations["list_machines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AdaptiveFigures
+         * @description The units of a join whose units come and go, as they were when the span ended; `stage` counts from 1.
+         *
+         *     Args:
+         *         plan: how many times units had come, begun to drain, or left.
+         *         units: units of R and of S that store.
+         *         draining: units that store nothing new and leave once they are empty.
+         *         loads: of each subgroup, such as `R 0`, the share of its capacity that it stored when it was last asked in the
+         *             span.
+         */
+        AdaptiveFigures: {
+            /** Stage */
+            stage: number;
+            /** Plan */
+            plan: number;
+            /** Units */
+            units: {
+                [key: string]: number;
+            };
+            /** Draining */
+            draining: {
+                [key: string]: number;
+            };
+            /** Loads */
+            loads?: {
+                [key: string]: number;
+            };
+        };
         /**
          * AnswerLimits
          * @description What the answer keeps to.
@@ -1276,6 +1325,22 @@ export interface components {
             jobs: string[];
         };
         /**
+         * BetterOrder
+         * @description A way to join the streams that has clearly less work now; `operator` is what a change of the job says.
+         */
+        BetterOrder: {
+            /** Plan */
+            plan: string;
+            /** Setting */
+            setting: string;
+            /** Operator */
+            operator: {
+                [key: string]: unknown;
+            };
+            /** Times */
+            times: number;
+        };
+        /**
          * ChangeOut
          * @description A field that differs; `effect` is keeps_state or starts_anew.
          */
@@ -1298,6 +1363,45 @@ export interface components {
             name: string;
             /** Type */
             type: string;
+        };
+        /**
+         * Decision
+         * @description Units came, begin to drain, or left, from batch `batch` on.
+         *
+         *     Args:
+         *         side: R or S; `group` is a subgroup of it.
+         *         units: how many stored before.
+         *         bytes: what the subgroup stored, and `load` the share of its capacity that this was.
+         *         wish: how many units more or fewer that asked for, before bounds.
+         *         added, drained, left: numbers of units.
+         */
+        Decision: {
+            /** Stage */
+            stage: number;
+            /** Plan */
+            plan: number;
+            /** Batch */
+            batch: number;
+            /** At Us */
+            at_us: number;
+            /** Side */
+            side: string;
+            /** Group */
+            group: number;
+            /** Units */
+            units: number;
+            /** Bytes */
+            bytes: number;
+            /** Load */
+            load: number;
+            /** Wish */
+            wish: number;
+            /** Added */
+            added: number[];
+            /** Drained */
+            drained: number[];
+            /** Left */
+            left: number[];
         };
         /**
          * DemoOut
@@ -1410,6 +1514,8 @@ export interface components {
          * @description Rates, counts and times of a span, by stream where they are of one.
          *
          *     Reports of older versions tell of no stages. What becomes of rows that joins decide on is that of all stages.
+         *     `order` is there where `auto` chose the order of three streams and more from known rates, and rates are known now;
+         *     `reading` and `relations` where relations are joined; `state_traffic` where the state is in a store.
          */
         Figures: {
             /**
@@ -1431,6 +1537,17 @@ export interface components {
             stages?: components["schemas"]["StageFigures"][];
             /** Units */
             units?: components["schemas"]["UnitFigures"][];
+            /** Adaptive */
+            adaptive?: components["schemas"]["AdaptiveFigures"][];
+            /** Decisions */
+            decisions?: components["schemas"]["Decision"][];
+            order?: components["schemas"]["OrderFigures"] | null;
+            reading?: components["schemas"]["ReadingFigures"] | null;
+            /** Relations */
+            relations?: {
+                [key: string]: components["schemas"]["RelationFigures"];
+            };
+            state_traffic?: components["schemas"]["StateTraffic"] | null;
         } & {
             [key: string]: unknown;
         };
@@ -1732,6 +1849,30 @@ export interface components {
             last: string | null;
         };
         /**
+         * MachineOut
+         * @description A machine whose worker said in the last day that it runs jobs.
+         *
+         *     Args:
+         *         takes_jobs: it said so in the last few seconds.
+         *         jobs: so many have a driver there now.
+         *         free_bytes: of its memory, when it said so last.
+         *         folder: which data folder it has; machines that share one have the same.
+         */
+        MachineOut: {
+            /** Name */
+            name: string;
+            /** Takes Jobs */
+            takes_jobs: boolean;
+            /** Jobs */
+            jobs: number;
+            /** Free Bytes */
+            free_bytes: number;
+            /** Folder */
+            folder: string;
+            /** Seen At */
+            seen_at: string | null;
+        };
+        /**
          * Me
          * @description Who asks. `id` is null where auth is off; `role` is the key's where one was used that has less.
          */
@@ -1781,6 +1922,30 @@ export interface components {
             /** @description contrand on a band alone: the e - 1 keys at which S's next subgroup begins, rising */
             s_bounds?: number[];
             /**
+             * @description units are added and taken away while the job runs, as much as is stored asks for
+             * @default false
+             */
+            adaptive?: boolean;
+            /** @description adaptive: MiB that a unit is to store at most (C) */
+            capacity?: number;
+            /** @description adaptive: units of each stream that stay */
+            min_units?: number;
+            /** @description adaptive: units of each stream at most */
+            max_units?: number;
+            /** @description adaptive: above this share of its capacity a subgroup asks for units */
+            add_above?: number;
+            /** @description adaptive: below this share of its capacity a subgroup gives units away */
+            drain_below?: number;
+            /** @description adaptive: the share of its capacity that a subgroup is to have then */
+            target?: number;
+            /**
+             * Format: span
+             * @description adaptive: how often units are asked what they store; at most once a batch
+             */
+            check_every?: string;
+            /** @description adaptive: how many times in a row the answer must be the same */
+            confirmations?: number;
+            /**
              * Format: span
              * @description how much event time one segment of the chained index covers
              */
@@ -1824,6 +1989,30 @@ export interface components {
             r_bounds?: number[];
             /** @description contrand on a band alone: the e - 1 keys at which S's next subgroup begins, rising */
             s_bounds?: number[];
+            /**
+             * @description units are added and taken away while the job runs, as much as is stored asks for
+             * @default false
+             */
+            adaptive?: boolean;
+            /** @description adaptive: MiB that a unit is to store at most (C) */
+            capacity?: number;
+            /** @description adaptive: units of each stream that stay */
+            min_units?: number;
+            /** @description adaptive: units of each stream at most */
+            max_units?: number;
+            /** @description adaptive: above this share of its capacity a subgroup asks for units */
+            add_above?: number;
+            /** @description adaptive: below this share of its capacity a subgroup gives units away */
+            drain_below?: number;
+            /** @description adaptive: the share of its capacity that a subgroup is to have then */
+            target?: number;
+            /**
+             * Format: span
+             * @description adaptive: how often units are asked what they store; at most once a batch
+             */
+            check_every?: string;
+            /** @description adaptive: how many times in a row the answer must be the same */
+            confirmations?: number;
             /**
              * Format: span
              * @description how much event time one segment of the chained index covers
@@ -1963,6 +2152,86 @@ export interface components {
             lengths?: {
                 [key: string]: number;
             } | string;
+            /** @description by stream, the order in which its rows meet the others, such as {a: [b, c]} */
+            orders?: {
+                [key: string]: string[];
+            } | string;
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
+        } | {
+            /**
+             * @description aligned tuple routing, ATR (baseline of PSP, EDBT 2009)
+             * @constant
+             */
+            name: "aligned";
+            /** @description nodes (N), which take segments in turn */
+            nodes?: number;
+            /**
+             * Format: span
+             * @description how much event time a segment covers (L), far longer than a window
+             */
+            segment?: string;
+            /** @description the stream whose rows go to one node each, as the query calls it */
+            master?: string;
+            /** @description by stream, the order in which its rows meet the others, such as {a: [b, c]} */
+            orders?: {
+                [key: string]: string[];
+            } | string;
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
+        } | {
+            /**
+             * @description coordinated tuple routing, CTR (baseline of PSP, EDBT 2009)
+             * @constant
+             */
+            name: "coordinated";
+            /** @description nodes (N) that have segments */
+            nodes?: number;
+            /** @description on how many nodes each row is stored (c) */
+            copies?: number;
+            /**
+             * Format: span
+             * @description how much event time a segment covers (L)
+             */
+            segment?: string;
             /** @description by stream, the order in which its rows meet the others, such as {a: [b, c]} */
             orders?: {
                 [key: string]: string[];
@@ -2181,6 +2450,30 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /**
+         * OrderFigures
+         * @description The order of joins that `auto` chose, and what rates have come to since; all by prediction.
+         *
+         *     Args:
+         *         chosen_for, rates: rows a second of event time, by stream: when it was chosen, and lately.
+         *         better: None where no other order is clearly better.
+         *         text: all of it in a sentence.
+         */
+        OrderFigures: {
+            /** Plan */
+            plan: string;
+            /** Chosen For */
+            chosen_for: {
+                [key: string]: number;
+            };
+            /** Rates */
+            rates: {
+                [key: string]: number;
+            };
+            better?: components["schemas"]["BetterOrder"] | null;
+            /** Text */
+            text: string;
+        };
         /** Page[EventOut] */
         Page_EventOut_: {
             /** Data */
@@ -2199,6 +2492,13 @@ export interface components {
         Page_KeyOut_: {
             /** Data */
             data: components["schemas"]["KeyOut"][];
+            /** Has More */
+            has_more: boolean;
+        };
+        /** Page[MachineOut] */
+        Page_MachineOut_: {
+            /** Data */
+            data: components["schemas"]["MachineOut"][];
             /** Has More */
             has_more: boolean;
         };
@@ -2297,6 +2597,35 @@ export interface components {
             /** Generation */
             generation: number;
             figures: components["schemas"]["Figures"];
+        };
+        /**
+         * PredictedReading
+         * @description What was predicted of a join with a relation before its start; `text` alone where it was told that it cannot run.
+         *
+         *     Args:
+         *         rate_per_s: what units join in a second of their own work, if as many rows come as they have memory for.
+         *         memory_bytes: what they may take, or what a given rate, `asked_per_s`, takes.
+         *         problem: what the start warned of.
+         */
+        PredictedReading: {
+            /** Text */
+            text: string;
+            /** Rate Per S */
+            rate_per_s?: number | null;
+            /** Rows Read Per Tuple */
+            rows_read_per_tuple?: number | null;
+            /** Cached Share */
+            cached_share?: number | null;
+            /** Memory Bytes */
+            memory_bytes?: number | null;
+            /** Asked Per S */
+            asked_per_s?: number | null;
+            /** Free Bytes */
+            free_bytes?: number | null;
+            /** Problem */
+            problem?: string | null;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * PreviewOut
@@ -2471,6 +2800,41 @@ export interface components {
             timeout_s?: number | null;
         };
         /**
+         * ReadingFigures
+         * @description How units joined a relation; see `reading` of a report (docs/join-file.md).
+         *
+         *     Args:
+         *         counts: of the span, added up over units.
+         *         holding: what they have in memory, and what waits, as the span ended.
+         *         units, at_once: how many there are, and how many of them work at the same time.
+         *         rate_per_s: tuples in a second of their own work, without intake and what Spark takes for a batch.
+         *         rows_read_per_tuple, cached_share: None of a relation that is sorted and looked up.
+         */
+        ReadingFigures: {
+            /** Counts */
+            counts: {
+                [key: string]: number;
+            };
+            /** Holding */
+            holding: {
+                [key: string]: number;
+            };
+            /** Units */
+            units: number;
+            /**
+             * At Once
+             * @default 1
+             */
+            at_once?: number;
+            /** Rate Per S */
+            rate_per_s?: number | null;
+            /** Rows Read Per Tuple */
+            rows_read_per_tuple?: number | null;
+            /** Cached Share */
+            cached_share?: number | null;
+            predicted?: components["schemas"]["PredictedReading"] | null;
+        };
+        /**
          * RejectedCount
          * @description Rows of one stream that are missing for one reason, of all runs of a job since it began or began anew.
          *
@@ -2619,6 +2983,20 @@ export interface components {
             secrets?: {
                 [key: string]: string;
             } | null;
+        };
+        /**
+         * RelationFigures
+         * @description A relation of the job: its newest version, and looks at it since the checkpoint began.
+         */
+        RelationFigures: {
+            /** Version */
+            version?: number | null;
+            /** Refreshes */
+            refreshes?: number | null;
+            /** Refresh Failures */
+            refresh_failures?: number | null;
+            /** Problem */
+            problem?: string | null;
         };
         /**
          * RelationIn
@@ -3216,6 +3594,47 @@ export interface components {
             steps: {
                 [key: string]: number;
             };
+        };
+        /**
+         * StateTraffic
+         * @description What went to the store of the job's state in the span, and came from it.
+         *
+         *     Args:
+         *         served, fetched: openings of segments that the machine's cache had, and had not.
+         *         fetched_bytes: of these and of manifests.
+         *         retries: how often something was asked again, because the store failed or what it gave was damaged.
+         */
+        StateTraffic: {
+            /**
+             * Served
+             * @default 0
+             */
+            served?: number;
+            /**
+             * Fetched
+             * @default 0
+             */
+            fetched?: number;
+            /**
+             * Fetched Bytes
+             * @default 0
+             */
+            fetched_bytes?: number;
+            /**
+             * Put
+             * @default 0
+             */
+            put?: number;
+            /**
+             * Put Bytes
+             * @default 0
+             */
+            put_bytes?: number;
+            /**
+             * Retries
+             * @default 0
+             */
+            retries?: number;
         };
         /**
          * StreamChange
@@ -10727,6 +11146,100 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Files"];
+                };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "This was not found",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "This was not found",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_machines: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last name before this page. */
+                starting_after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "name": "joins-1",
+                     *           "takes_jobs": true,
+                     *           "jobs": 3,
+                     *           "free_bytes": 6442450944,
+                     *           "folder": "0b5c1f6f2e3d4c5b9a8f7e6d5c4b3a29",
+                     *           "seen_at": "2026-01-31T12:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "has_more": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_MachineOut_"];
                 };
             };
             /** @description What is wrong, and the way out. */

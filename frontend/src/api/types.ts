@@ -17,6 +17,7 @@ export type FileFormat = NonNullable<Schemas['FileOut']['format']>;
 export type Generator = Schemas['GeneratorOut'];
 export type Job = Schemas['JobOut'];
 export type JobChange = Schemas['JobChange'];
+export type Machine = Schemas['MachineOut'];
 export type Me = Schemas['Me'];
 export type NewApiKey = Schemas['KeyCreated'];
 export type Operator = Schemas['OperatorOut'];

@@ -1,4 +1,5 @@
 /** Reports as the columns that a chart draws, with a hole where nothing was reported. */
+import { unitCounts } from '../api/adaptive';
 import { quietAfter, total, type Report } from '../api/figures';
 
 export interface Series {
@@ -78,6 +79,14 @@ export function stateChart(reports: Report[]): ChartData {
   const names = [...new Set(reports.flatMap((report) => Object.keys(report.liveTuples)))];
   return chartOf(reports, Object.fromEntries(names.map((name) => [name, (report) => report.liveTuples[name] ?? null])));
 }
+
+/** Units of joins whose units come and go. */
+export const unitsChart = (reports: Report[]): ChartData =>
+  chartOf(reports, {
+    'store R': (report) => unitCounts(report.adaptive)?.r ?? null,
+    'store S': (report) => unitCounts(report.adaptive)?.s ?? null,
+    drain: (report) => unitCounts(report.adaptive)?.draining ?? null,
+  });
 
 const perSecond =
   (counts: (report: Report) => Record<string, number>): Figure =>

@@ -18,9 +18,12 @@ const AGGREGATES =
   'approx_count_distinct approx_quantile arg_max arg_min avg bool_and bool_or count max mean min stddev ' +
   'stddev_pop stddev_samp sum var_pop var_samp variance window_end window_start';
 
+/** What says of a relation's row from when it is. */
+const OF_RELATIONS = 'version';
+
 const dialect = SQLDialect.define({
   keywords: KEYWORDS,
-  builtin: `${FUNCTIONS} ${AGGREGATES}`,
+  builtin: `${FUNCTIONS} ${AGGREGATES} ${OF_RELATIONS}`,
   caseInsensitiveIdentifiers: false,
 });
 

@@ -7,6 +7,7 @@ import { JobPage } from '../pages/job/JobPage';
 import { JobsPage } from '../pages/jobs/JobsPage';
 import { OverviewPage } from '../pages/overview/OverviewPage';
 import { QueriesPage } from '../pages/queries/QueriesPage';
+import { EditRelationPage } from '../pages/relations/EditRelationPage';
 import { NewRelationPage } from '../pages/relations/NewRelationPage';
 import { RelationPage } from '../pages/relations/RelationPage';
 import { RelationsPage } from '../pages/relations/RelationsPage';
@@ -39,6 +40,7 @@ export function Pages() {
           <Route path="/relations" element={<RelationsPage />} />
           <Route path="/relations/new" element={<NewRelationPage />} />
           <Route path="/relations/:name" element={<RelationPage />} />
+          <Route path="/relations/:name/edit" element={<EditRelationPage />} />
           <Route path="/jobs" element={<JobsPage />} />
           <Route path="/jobs/new" element={<NewJoinPage />} />
           <Route path="/jobs/:id" element={<JobPage />} />

@@ -6,6 +6,7 @@ import cyclopts
 
 from streamjoin.cli.platform.call import call
 from streamjoin.cli.platform.jobs import app as jobs_app
+from streamjoin.cli.platform.machines import machines
 from streamjoin.cli.platform.questions import ask, watch
 from streamjoin.cli.platform.relations import app as relations_app
 from streamjoin.cli.platform.server import config_app, doctor, support_bundle, up
@@ -18,5 +19,5 @@ def add_commands(app: cyclopts.App) -> None:
     """Add all of them."""
     for group in (streams_app, relations_app, uploads_app, jobs_app, config_app):
         app.command(group)
-    for command in (ask, watch, call, files, up, doctor, support_bundle):
+    for command in (ask, watch, call, files, machines, up, doctor, support_bundle):
         app.command(command)

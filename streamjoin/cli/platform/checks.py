@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 from streamjoin.cli.platform.common import platform_part
 from streamjoin.errors import InputError
-from streamjoin.spark.memory import JOB_MIB, memory_limit_bytes
+from streamjoin.machine import memory_limit_bytes
+from streamjoin.spark.memory import JOB_MIB
 
 PATIENCE_S = 2.0
 DISK_BYTES_MIN = 2 << 30
@@ -66,6 +67,8 @@ def all_checks(read_settings: Callable[[], Any]) -> list[Check]:
         check_redis(settings),
         check_catalog(settings),
         *check_store(settings),
+        *check_state(settings),
+        *check_cluster(settings),
     ]
 
 
@@ -212,8 +215,28 @@ def check_catalog(settings: Any) -> Check:
     return Check("catalog", "ok", f"{shown} at version {version}")
 
 
+def check_cluster(settings: Any) -> Iterator[Check]:
+    """Whether the cluster's master answers; nothing where jobs run on this machine."""
+    if not settings.is_on_cluster:
+        return
+    from streamjoin.spark.cluster import reached
+
+    try:
+        address = reached(settings.spark_master)
+    except InputError as wrong:
+        yield Check("cluster", "wrong", wrong.message, "start it, or correct STREAMJOIN_SPARK_MASTER")
+    else:
+        host = settings.spark_driver_host or address
+        yield Check("cluster", "ok", f"{settings.spark_master} answers; its executors call back {host}")
+
+
 def check_store(settings: Any) -> Iterator[Check]:
-    """Whether the servers of the result store can be reached."""
+    """Whether the servers of the result store can be reached, and whether a cluster may write to it."""
+    if settings.result_store == "sqlite" and settings.is_on_cluster:
+        yield Check(
+            "store", "note", "results are in SQLite, whose locks file systems over a network seldom keep",
+            "set STREAMJOIN_RESULT_STORE to cassandra or hbase, unless the cluster is one machine",
+        )  # fmt: skip
     places = []
     if settings.result_store in ("cassandra", "auto"):
         places += [("cassandra", host, settings.cassandra_port) for host in settings.cassandra_hosts]
@@ -227,3 +250,22 @@ def check_store(settings: Any) -> Iterator[Check]:
             yield Check(what, "wrong", f"{host}:{port} cannot be reached: {failure.strerror or failure}", todo)
         else:
             yield Check(what, "ok", f"{host}:{port} can be reached")
+
+
+def check_state(settings: Any) -> Iterator[Check]:
+    """Whether the store answers in which jobs keep their states, where they keep them in one."""
+    if settings.state is None:
+        return
+    import pyarrow as pa
+
+    from streamjoin.state.objects import opened, without_secrets
+
+    place = without_secrets(settings.state)
+    try:
+        filesystem, path = opened(settings.state)
+        filesystem.get_file_info(path)
+    except (InputError, OSError, pa.ArrowException) as failure:
+        todo = "see that it runs and that this machine has credentials for it, or correct STREAMJOIN_STATE"
+        yield Check("state", "wrong", f"{place} cannot be looked at: {str(failure).splitlines()[0]}", todo)
+    else:
+        yield Check("state", "ok", f"{place} answers")

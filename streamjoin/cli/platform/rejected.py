@@ -26,8 +26,7 @@ def show_counts(counts: Sequence[Mapping[str, Any]], output: Literal["table", "j
         print(json.dumps(counts, indent=1))
         return
     show(counts, "table", COUNTS)
-    if not counts:
-        note("no row is missing")
+    note("each row that is kept is shown by --rows" if counts else "no row is missing")
 
 
 def show_rows(rows: Sequence[Mapping[str, Any]], has_more: bool, output: Literal["table", "json", "ndjson"]) -> None:

@@ -5,16 +5,27 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
+from pydantic import Field
+
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.operators import costs
+from streamjoin.operators.biclique.adaptive import AdaptiveBiclique
 from streamjoin.operators.biclique.router import Biclique, Routing
+from streamjoin.operators.biclique.scaling import Limits
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.plan.sharing import Plan
+from streamjoin.plan.window import FullHistory
 from streamjoin.settings.setting import Settings, setting
-from streamjoin.settings.values import Choice, Keys, Units
+from streamjoin.settings.values import UNITS_MAX, Choice, Flag, Keys, Span, Units, Whole
 
 _ROOT = "the root of these units, rounded down"
+_MIB, _MIB_MAX = 1 << 20, 1 << 24
+_ROUNDS_MAX = 1000
+_SHARE = Field(gt=0, le=1, strict=True)
+_LIMITS = (
+    "capacity", "min_units", "max_units", "add_above", "drain_below", "target", "check_every", "confirmations",
+)  # fmt: skip
 
 
 class BicliqueSettings(Settings):
@@ -65,6 +76,49 @@ class BicliqueSettings(Settings):
             unset="none",
         ),
     ] = None
+    adaptive: Annotated[
+        Flag, setting("units are added and taken away while the job runs, as much as is stored asks for")
+    ] = False
+    capacity: Annotated[
+        Annotated[float, Field(ge=2**-20, le=_MIB_MAX, strict=True)] | None,
+        setting(
+            "adaptive: MiB that a unit is to store at most (C)",
+            unset="1024",
+            label="Capacity (MiB)",
+            keeps_state=True,
+        ),
+    ] = None
+    min_units: Annotated[
+        Units | None, setting("adaptive: units of each stream that stay", unset="1", keeps_state=True)
+    ] = None
+    max_units: Annotated[
+        Units | None,
+        setting("adaptive: units of each stream at most", unset="four times as many as at first", keeps_state=True),
+    ] = None
+    add_above: Annotated[
+        Annotated[float, _SHARE] | None,
+        setting("adaptive: above this share of its capacity a subgroup asks for units", unset="0.8", keeps_state=True),
+    ] = None
+    drain_below: Annotated[
+        Annotated[float, _SHARE] | None,
+        setting(
+            "adaptive: below this share of its capacity a subgroup gives units away", unset="0.3", keeps_state=True
+        ),
+    ] = None
+    target: Annotated[
+        Annotated[float, _SHARE] | None,
+        setting("adaptive: the share of its capacity that a subgroup is to have then", unset="0.6", keeps_state=True),
+    ] = None
+    check_every: Annotated[
+        Span | None,
+        setting(
+            "adaptive: how often units are asked what they store; at most once a batch", unset="1min", keeps_state=True
+        ),
+    ] = None
+    confirmations: Annotated[
+        Annotated[int, Whole(1, _ROUNDS_MAX)] | None,
+        setting("adaptive: how many times in a row the answer must be the same", unset="3", keeps_state=True),
+    ] = None
 
 
 def build(settings: BicliqueSettings, plan: Plan, slots: int) -> Biclique:
@@ -81,6 +135,15 @@ def build(settings: BicliqueSettings, plan: Plan, slots: int) -> Biclique:
             f"only contrand routing has subgroups, and this is {routing}", field=f"operator.{sorted(grouped)[0]}"
         )
     r_units, s_units = settings.r_units or slots, settings.s_units or slots
+    limits = _limits(settings, plan, r_units, s_units)
+    found = _built(settings, plan, routing, r_units, s_units)
+    if limits is None:
+        return found
+    at_first = found.r_units, found.s_units, found.routing, found.r_groups, found.s_groups, found.bounds
+    return AdaptiveBiclique(*at_first, limits=limits)
+
+
+def _built(settings: BicliqueSettings, plan: Plan, routing: Routing, r_units: int, s_units: int) -> Biclique:
     if routing is Routing.HASH and not plan.predicate.equalities:
         raise UnsupportedError(
             "hash routing sends equal keys to one unit, and "
@@ -97,6 +160,41 @@ def build(settings: BicliqueSettings, plan: Plan, slots: int) -> Biclique:
     s_groups = settings.s_groups or max(math.isqrt(s_units), 1)
     bounds = None if plan.predicate.equalities else _bounds(settings, plan, r_groups, s_groups)
     return Biclique(r_units, s_units, routing, r_groups, s_groups, bounds)
+
+
+def _limits(settings: BicliqueSettings, plan: Plan, r_units: int, s_units: int) -> Limits | None:
+    """When units are added and taken away; None where they are not."""
+    if not settings.adaptive:
+        if given := settings.model_fields_set & set(_LIMITS):
+            raise InputError(
+                f"{sorted(given)[0]} says when units are added and taken away; write adaptive: true beside it, or "
+                "leave it out",
+                field=f"operator.{sorted(given)[0]}",
+            )
+        return None
+    found = Limits(
+        round((settings.capacity or 1024) * _MIB),
+        settings.min_units or 1,
+        settings.max_units or min(max(r_units, s_units) * 4, UNITS_MAX),
+        settings.add_above or 0.8,
+        settings.drain_below or 0.3,
+        settings.target or 0.6,
+        settings.confirmations or 3,
+        60_000_000 if settings.check_every is None else settings.check_every,
+        not isinstance(plan.window, FullHistory),
+    )
+    if not found.low < found.target < found.high:
+        raise InputError(
+            f"the target {found.target} must be above drain_below {found.low} and below add_above {found.high}",
+            field="operator.target",
+        )
+    if not found.least <= min(r_units, s_units) <= max(r_units, s_units) <= found.most:
+        raise InputError(
+            f"units of each stream are to stay between {found.least} and {found.most}, and the job begins with "
+            f"{r_units} and {s_units}; write other min_units, max_units, r_units or s_units",
+            field="operator.min_units" if found.least > min(r_units, s_units) else "operator.max_units",
+        )
+    return found
 
 
 def _bounds(settings: BicliqueSettings, plan: Plan, d: int, e: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -80,7 +80,7 @@ class Biclique(Operator):
 
     @cached_property
     def groups(self) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-        """Unit numbers of R's and of S's subgroups."""
+        """Numbers of the units that store, by subgroup of R and of S."""
         r = range(self.r_units)
         s = range(self.r_units, self.r_units + self.s_units)
         match self.routing:
@@ -90,6 +90,11 @@ class Biclique(Operator):
                 return even_groups(r, self.r_units), even_groups(s, self.s_units)
             case Routing.CONTRAND:
                 return even_groups(r, self.r_groups), even_groups(s, self.s_groups)
+
+    @property
+    def probed(self) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+        """The same with units that store nothing new; opposite tuples are sent to all of these."""
+        return self.groups
 
     @property
     def units(self) -> tuple[UnitSpec, ...]:
@@ -104,18 +109,19 @@ class Biclique(Operator):
         Raises:
             UnsupportedError: content-sensitive routing without a key to look at.
         """
-        own, other = self.groups[side], self.groups[1 - side]
+        own, other = self.groups[side], self.probed[1 - side]
         group, first, last = self._groups_of(side, tuples)
+        storing = [unit for units in own for unit in units]
         sizes = np.array([len(units) for units in own], np.uint64)
-        starts = np.array([units[0] for units in own], np.int64)
+        starts = np.cumsum([0, *(len(units) for units in own[:-1])])
         # The group itself was chosen by key; the unit inside it by identity, so that a hot key spreads.
-        unit = starts[group] + (tuples.identity.view(np.uint64) % sizes[group]).view(np.int64)
+        place = starts[group] + (tuples.identity.view(np.uint64) % sizes[group]).view(np.int64)
         many = len(other)
         routes = []
-        for code, rows in split((unit * many + first) * many + last):
+        for code, rows in split((place * many + first) * many + last):
             low, high = code // many % many, code % many
             probed = [target for members in other[low : high + 1] for target in members]
-            targets = ((code // many // many, STORE), *((target, PROBE) for target in probed))
+            targets = ((storing[code // many // many], STORE), *((target, PROBE) for target in probed))
             routes.append(Route(rows, targets))
         return routes
 

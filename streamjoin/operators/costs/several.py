@@ -158,12 +158,12 @@ class Several:
             looked_at,
             incoming * copies,
             copies * sum(rate * self.tuple_bytes(side) for rate, side in zip(rates, sides, strict=True)),
-            incoming * (self._kept_s + copies * self.times.send + (copies - 1.0) * self.times.probe)
+            incoming * (self.kept_s + copies * self.times.send + (copies - 1.0) * self.times.probe)
             + looked_at * self.times.join,
         )
 
     @property
-    def _kept_s(self) -> float:
+    def kept_s(self) -> float:
         """To store a tuple, and to drop it again."""
         return self.times.insert + self.times.purge
 
@@ -210,7 +210,7 @@ class Several:
                 )
                 there |= {stream}
             size = self.stored(frozenset([origin])) * self.streams[origin].tuple_bytes
-            cost += Cost(memory_bytes=size, work_s=rate * self._kept_s)
+            cost += Cost(memory_bytes=size, work_s=rate * self.kept_s)
         return cost
 
     def scaled(self, *, stream: int | None = None, share: int | None = None, factor: float = 1.0) -> Several:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class StepTimes:
         output: c_O, of one result.
         switch: c_B, of one row into the cache.
         remove, take, append: c_E, c_S and c_A, of one tuple.
+        meet, search: of a chunk that waits with the part that is read, and of each of its tuples. The paper probes rows
+            of the relation in one table of all tuples, so it has none; where chunks are merged with parts they count.
     """
 
     seek: float
@@ -69,6 +71,8 @@ class StepTimes:
     append: float
     remove: float
     switch: float = 0.0
+    meet: float = 0.0
+    search: float = 0.0
 
     def reading(self, buffer_rows: float) -> float:
         """c_IO(b) and the look-ups of the b rows."""
@@ -81,6 +85,14 @@ class StepTimes:
     def miss(self, matches: float) -> float:
         """A tuple that waits."""
         return self.remove + self.take + self.append + matches * self.output
+
+    def of_units(self, units: int) -> StepTimes:
+        """The same where so many units do each step, one after the other, with their shares of rows and tuples."""
+        return replace(self, seek=units * self.seek, meet=units * self.meet)
+
+    def meeting(self, chunk: float, parts: float) -> float:
+        """Chunks of so many tuples, as many as there are parts, with one part."""
+        return parts * (self.meet + chunk * self.search)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +186,7 @@ class Join:
         hits, misses = in_step * share, in_step * (1 - share)
         memory = memory_bytes(sizes, self.relation_rows, buffer_rows, rows, misses) + entries * sizes.entry
         step = step_s(self.times, buffer_rows, hits, misses, keys.matches, 0.0)  # at rest no row moves
+        step += _NS * self.times.meeting(misses, self.relation_rows / buffer_rows)
         rate = rate_per_s(hits, misses, step)
         return Balance(memory, rate, buffer_rows, round_tuples, hits, misses, share, rows, entries)
 
@@ -228,6 +241,13 @@ class Join:
             return self._filling(memory, self.best_buffer_rows(memory), caches=False)
         return _best(self._buffers(memory), lambda rows: self._filling(memory, rows, caches=True), _by_rate)
 
+    def highest_rate_per_s(self, buffer_rows: float | None = None, *, caches: bool) -> float:
+        """The rate that no memory exceeds: everything is cached, or a reading is shared by ever more tuples."""
+        if caches:
+            return self.in_memory().rate_per_s
+        parts = 1.0 if buffer_rows is None else self.relation_rows / buffer_rows
+        return 1 / (_NS * (self.times.miss(self.keys.matches) + parts * self.times.search))
+
     def given_rate(self, rate: float, buffer_rows: float | None = None, *, caches: bool) -> Balance:
         """The least memory in which a rate is reached (5).
 
@@ -236,7 +256,7 @@ class Join:
         Raises:
             InputError: no memory is enough; says the highest rate.
         """
-        ends = self.in_memory().rate_per_s if caches else 1 / (_NS * self.times.miss(self.keys.matches))
+        ends = self.highest_rate_per_s(buffer_rows, caches=caches)
         if rate >= ends:
             raise InputError(f"no memory lets {rate:,.0f} tuples/s through; at most {ends:,.0f} are joined")
         found = [self._reaching(rate, buffer_rows, caches=caches)] if buffer_rows is not None else []

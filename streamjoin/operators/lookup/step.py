@@ -58,6 +58,7 @@ class LookupStep:
 
     def _given(self, query: JoinPlan, table: Table) -> Iterator[pa.RecordBatch]:
         if (arrived := self.joining.gather(R, PROBE)) is not None:
+            self.report.reading["tuples"] = len(arrived)
             yield from self.report.timed(self._looked_up(query, arrived, table), self._work.seconds)
         if R in query.kind.preserved and (alone := self.joining.gather(R, ALONE)) is not None:
             yield from self._alone(query, alone, table.version)

@@ -37,7 +37,8 @@ class MeshJoin(Operator):
     def __str__(self) -> str:
         many = "1 unit reads" if self.count == 1 else f"{self.count} units read"
         parts = "parts" if self.scan.partitions is None else f"{self.scan.partitions} parts"
-        return f"{many} the relation in {parts}, again and again"
+        rate = "" if self.scan.rate_per_s is None else f", for {self.scan.rate_per_s:,g} tuples/s"
+        return f"{many} the relation in {parts}, again and again{rate}"
 
     @property
     def lasting(self) -> str:

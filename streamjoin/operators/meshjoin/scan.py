@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -33,11 +34,13 @@ class Scan:
         partitions: in how many parts each unit reads its rows (k); None for as many as make one a tenth of the memory.
         memory_bytes: what all units together may take; None for as much as the stream's tuples need.
         steps: how many parts a batch reads; None for as many as make `BATCH_BYTES`.
+        rate_per_s: tuples that are to be joined as they come; then memory has no bound, and a start says what it takes.
     """
 
     partitions: int | None = None
     memory_bytes: int | None = None
     steps: int | None = None
+    rate_per_s: float | None = None
 
     def parts(self, rows: int, size: int, units: int) -> int:
         """In how many parts a unit reads so many rows and bytes."""
@@ -46,6 +49,12 @@ class Scan:
         if self.memory_bytes is None:
             return PARTS
         return max(min(-(-size * BUFFER_SHARE * units // self.memory_bytes), rows), 1)
+
+    def steps_of(self, parts: int, size: int) -> int:
+        """How many of the parts a unit reads in a batch, which have so many bytes together."""
+        if self.steps is not None:
+            return min(self.steps, parts)
+        return max(min(-(-BATCH_BYTES * parts // max(size, 1)), parts), 1)
 
     def check(self, parts: Sequence[Part], units: int) -> None:
         """Refuse a relation of which one part takes more than half of a unit's memory.
@@ -83,28 +92,39 @@ class Reader:
         self.rows = sum(file.num_rows for file in self._files)
         self.bytes = sum(file.nbytes for file in self._files)
         self.parts = scan.parts(self.rows, self.bytes, units)
-        self.read_bytes = 0
-        if scan.steps is not None:
-            self.steps = min(scan.steps, self.parts)
-        else:
-            self.steps = max(min(-(-BATCH_BYTES * self.parts // max(self.bytes, 1)), self.parts), 1)
+        self.read_rows = self.read_bytes = 0
+        self.steps = scan.steps_of(self.parts, self.bytes)
 
-    @property
+    @cached_property
     def buffer_bytes(self) -> int:
-        """What a part takes in memory at most."""
-        return -(-self.bytes // self.parts)
+        """What the largest part takes in memory. Cost: a look at each part where rows are not equally large."""
+        if all(is_fixed_size(column.type) for file in self._files for column in file.schema):
+            return -(-self.bytes // self.parts)
+        return max(sum(rows.nbytes for rows in self._rows_of(part)) for part in range(self.parts))
 
     def read(self, part: int) -> Iterator[Segment]:
         """The rows of a part, in segments that can be probed."""
+        for rows in self._rows_of(part):
+            self.read_rows += rows.num_rows
+            self.read_bytes += rows.nbytes
+            yield arranged(rows)
+
+    def _rows_of(self, part: int) -> Iterator[pa.RecordBatch]:
         first, past = part * self.rows // self.parts, (part + 1) * self.rows // self.parts
         start = 0
         for file in self._files:
             low, high = max(first - start, 0), min(past - start, file.num_rows)
             if low < high:
-                rows = file.slice(low, high - low)
-                self.read_bytes += rows.nbytes
-                yield arranged(rows)
+                yield file.slice(low, high - low)
             start += file.num_rows
+
+
+def is_fixed_size(kind: pa.DataType) -> bool:
+    """Whether all values of a type are equally large."""
+    try:
+        return kind.bit_width > 0
+    except ValueError:
+        return False
 
 
 def arranged(rows: pa.RecordBatch) -> Segment:

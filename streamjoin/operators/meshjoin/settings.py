@@ -76,7 +76,7 @@ def scan_of(settings: ScanSettings) -> Scan:
             field="operator.rate",
         )
     memory = None if settings.rate is not None else (settings.memory or MEMORY_MIB) << 20
-    return Scan(settings.partitions, memory, settings.steps)
+    return Scan(settings.partitions, memory, settings.steps, settings.rate)
 
 
 def refuses(plan: AnyPlan) -> str | None:

@@ -64,7 +64,7 @@ class MeshStep:
         self._known: int | None = values.get(VERSION)
         self._cut: list[Any] = [self._known, *values.get(_CUT, [])]
         self.memory_max: int = values.get(_MEMORY, 0)
-        self.counted: dict[str, int] = {"steps": 0, "relation_bytes": 0}
+        self.counted: dict[str, int] = {"tuples": 0, "steps": 0, "relation_rows": 0, "relation_bytes": 0}
         self.queue = deque(self._opened(values.get(_ENTERED, [])))
         buffered = work.before.segments(BUFFER)
         self.buffer = Buffer([work.open_segment(info) for info in buffered], buffered)
@@ -129,6 +129,7 @@ class MeshStep:
         self.forget()
 
     def _count_reading(self) -> None:
+        self.counted["relation_rows"] += self.reader.read_rows
         self.counted["relation_bytes"] += self.reader.read_bytes
 
     def _one(self, *, enters: bool = True) -> Iterator[pa.RecordBatch]:
@@ -162,6 +163,7 @@ class MeshStep:
     def append(self, rows: pa.RecordBatch) -> None:
         """Tuples enter, as one chunk."""
         if rows.num_rows:
+            self.counted["tuples"] += rows.num_rows
             self.queue.append(Chunk(by_value(rows), self.step, self.joined))
 
     def room(self) -> int | None:
@@ -206,9 +208,11 @@ class MeshStep:
 
     def holding(self) -> dict[str, int]:
         """What is in memory and waits, for the report; `memory_bytes_max` is the most that there ever was."""
+        allowed = self.scan.memory_bytes
         return {
             "waiting_rows": sum(len(chunk) for chunk in self.queue), "outside_rows": len(self.buffer),
             "memory_bytes": self.memory_bytes(), "memory_bytes_max": self.memory_max,
+            **({} if allowed is None else {"memory_bytes_allowed": allowed // self._work.units}),
         }  # fmt: skip
 
     def begin_round(self) -> None:

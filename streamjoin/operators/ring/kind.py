@@ -7,10 +7,11 @@ from typing import Annotated
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts, psp
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.operators.ring.ring import Ring
-from streamjoin.plan.ring import ring_refusal
+from streamjoin.operators.rounds.settings import Orders
+from streamjoin.plan.in_rounds import rounds_refusal
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.stages import AnyPlan
-from streamjoin.settings.orders import LengthsSetting, OrdersSetting
+from streamjoin.settings.orders import LengthsSetting
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Units
 
@@ -31,13 +32,7 @@ class RingSettings(Settings):
             "for streams with little to keep, how many nodes share their window, such as {a: 1}", unset="all nodes"
         ),
     ] = None
-    orders: Annotated[
-        OrdersSetting,
-        setting(
-            "by stream, the order in which its rows meet the others, such as {a: [b, c]}",
-            unset="first what an equality leads to, then what any condition leads to; of these the shorter reach first",
-        ),
-    ] = None
+    orders: Orders = None
 
 
 def _ring(settings: RingSettings, slots: int) -> Ring:
@@ -64,4 +59,6 @@ def _predict(
     return psp.ring(r, s, operator.lengths_by_stream)
 
 
-RING = OperatorKind("ring", "ring of state slices, PSP (EDBT 2009)", RingSettings, build, ring_refusal, _predict, plans)
+RING = OperatorKind(
+    "ring", "ring of state slices, PSP (EDBT 2009)", RingSettings, build, rounds_refusal, _predict, plans
+)

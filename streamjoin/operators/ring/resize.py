@@ -10,8 +10,9 @@ from operator import attrgetter
 
 from streamjoin.engine.state import UnitState, totals_of
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.operators.ring.slices import node_of, others_mark_us
+from streamjoin.operators.ring.slices import node_of
 from streamjoin.operators.ring.state import NodeState
+from streamjoin.operators.rounds.expiry import others_mark_us
 
 
 def resized(

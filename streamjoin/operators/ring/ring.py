@@ -7,29 +7,29 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from streamjoin.engine.operator import Capabilities, Operator
+from streamjoin.engine.operator import Capabilities
 from streamjoin.engine.routing import PROBE, STORE, Route, Tuples, UnitSpec
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import Step, Work
 from streamjoin.errors import InputError
 from streamjoin.index.columns import kept_columns
 from streamjoin.operators.ring.resize import resized
-from streamjoin.operators.ring.step import FirstRound, LaterRound
-from streamjoin.plan.ring import NamedOrders, as_ring
+from streamjoin.operators.ring.step import FirstRound, later_round
+from streamjoin.operators.rounds.operator import RoundsOperator
+from streamjoin.plan.in_rounds import RING, NamedOrders, in_rounds
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, StagePlan
-from streamjoin.plan.window import R
+from streamjoin.plan.stages import AnyPlan
 
 
 @dataclass(frozen=True)
-class Ring(Operator):
+class Ring(RoundsOperator):
     """A ring of nodes, such as `Ring(4, lengths={"a": 2}, orders={"a": ["c", "b"]})`.
 
     Args:
         nodes: N, at least 1.
         lengths: by the names of the query, how many nodes keep a stream's tuples; all of them unless given.
-        orders: see `as_ring`.
+        orders: see `plan.in_rounds.in_rounds`.
         round: what is done in a stage of the plan that `planned` gives; None before.
     """
 
@@ -41,7 +41,7 @@ class Ring(Operator):
 
     def planned(self, plan: AnyPlan) -> AnyPlan:
         """See `Operator`."""
-        found = as_ring(plan, self.orders)
+        found = in_rounds(plan, RING, self.orders)
         known = {name.lower() for name in found.names}
         for stream, length in self.lengths.items():
             where = f"operator.lengths.{stream}"
@@ -52,22 +52,6 @@ class Ring(Operator):
                     f"{length} is not a number of nodes from 1 to {self.nodes}, which the ring has", field=where
                 )
         return found
-
-    def at(self, plan: StagePlan) -> Ring:
-        """See `Operator`."""
-        assert isinstance(plan, RoundPlan)
-        return replace(self, round=plan)
-
-    @property
-    def plan(self) -> RoundPlan:
-        """The round that it runs."""
-        assert self.round is not None, "`planned` gives a plan of rounds, and `at` the operator of each"
-        return self.round
-
-    @property
-    def streams(self) -> tuple[str, ...]:
-        """What the query calls its streams."""
-        return tuple(steps[0].names[R] for steps in self.plan.steps)
 
     @property
     def lengths_by_stream(self) -> tuple[int, ...]:
@@ -103,7 +87,7 @@ class Ring(Operator):
         """See `Operator`."""
         if self.plan.is_first:
             return FirstRound(work, self.plan, self.lengths_by_stream)
-        return LaterRound(work, self.plan)
+        return later_round(work, self.plan)
 
     def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
         """See `Operator`."""

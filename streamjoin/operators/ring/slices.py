@@ -9,16 +9,7 @@ node that may keep some of the stream.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-
-from streamjoin.flow.punctuation import StreamClock, lowest_mark_us
-
-
-def others_mark_us(clocks: Sequence[StreamClock], stream: int) -> int | None:
-    """How far all other streams have come; None before one of them has begun."""
-    return lowest_mark_us(clock.mark_us for number, clock in enumerate(clocks) if number != stream)
 
 
 def nodes_of(ts_us: np.ndarray, mark_us: int | None, reach_us: int, length: int) -> np.ndarray:
@@ -37,8 +28,3 @@ def nodes_of(ts_us: np.ndarray, mark_us: int | None, reach_us: int, length: int)
 def node_of(ts_max_us: int, mark_us: int | None, reach_us: int, length: int) -> int:
     """The same of one segment, by its newest row."""
     return int(nodes_of(np.array([ts_max_us]), mark_us, reach_us, length)[0])
-
-
-def is_dead(ts_max_us: int, mark_us: int | None, reach_us: int) -> bool:
-    """Whether no tuple still to come of another stream, inside its delay, can meet the segment (2-1, M streams)."""
-    return mark_us is not None and ts_max_us + reach_us < mark_us

@@ -77,8 +77,8 @@ class Moving:
 
     @property
     def bytes(self) -> int:
-        """Of the rows that are collected."""
-        return sum(rows.nbytes for rows in self.collected)
+        """Of the rows that are collected, and of the entries that their values will have."""
+        return sum(rows.nbytes for rows in self.collected) + ENTRY_BYTES * int(np.count_nonzero(self.marked))
 
     def begin(self, waiting: np.ndarray) -> None:
         """Count rows of the values that wait."""

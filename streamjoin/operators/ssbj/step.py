@@ -23,11 +23,14 @@ from streamjoin.index.view import CELL, column_of
 from streamjoin.operators.meshjoin.scan import Scan
 from streamjoin.operators.meshjoin.step import MeshStep
 from streamjoin.operators.meshjoin.waiting import Chunk, by_value, fitting
+from streamjoin.operators.reading import PHASES
 from streamjoin.operators.ssbj.cache import Cache
 from streamjoin.operators.ssbj.moving import Moving, Rule, evict
 
 CACHE, VALUES, COUNTED, COLLECTED = "cache", "values", "counted", "collected"
 _TUPLE_BYTES = "tuple_bytes"
+LOOKED_FOR = 16_384
+"""Of the rows outside, so many are looked for in the cache at first, and four times as many again while they fit."""
 COLLECTED_SHARE = 8
 """This part of the memory is set aside for rows that are collected, whether there are any or not: so the memory that
 they take is free when they come. As large a part is never cached, but left to tuples that wait."""
@@ -63,10 +66,8 @@ class BalancedStep(MeshStep):
         rows = self.buffer.rows
         if rows is None or not rows.num_rows:
             return
-        hit = self.cache.found(column_of(rows, CELL))
-        missed = np.nonzero(~hit)[0]
-        misses = rows.take(pa.array(missed))
         room = self.room()
+        hit, missed, misses = self._looked_for(rows, room)
         if room is not None:
             count = self.at_least_one(misses, fitting(misses, room))
             if count < missed.size:  # the first that does not fit, and all behind it, wait outside
@@ -77,6 +78,18 @@ class BalancedStep(MeshStep):
         if hit.any():
             yield from self._from_cache(taken.filter(pa.array(hit)))
 
+    def _looked_for(self, rows: pa.RecordBatch, room: int | None) -> tuple[np.ndarray, np.ndarray, pa.RecordBatch]:
+        """Which of the first rows are cached, bool of shape (n,), and the others, as places and as rows: more than
+        there is room for, or all. What waits outside may be long, and only its beginning can enter."""
+        count = rows.num_rows if room is None else min(LOOKED_FOR, rows.num_rows)
+        while True:
+            hit = self.cache.found(column_of(rows.slice(0, count), CELL))
+            missed = np.nonzero(~hit)[0]
+            misses = rows.take(pa.array(missed))
+            if count == rows.num_rows or (room is not None and misses.nbytes > room):
+                return hit, missed, misses
+            count = min(4 * count, rows.num_rows)
+
     def append(self, rows: pa.RecordBatch) -> None:
         """See `MeshStep`."""
         super().append(rows)
@@ -85,6 +98,7 @@ class BalancedStep(MeshStep):
     def _from_cache(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         chunk = Chunk(by_value(rows), self.step, self.joined)
         self.cache.count(chunk.cells)
+        self.counted["tuples"] += len(chunk)
         self.counted["cache_hits"] += len(chunk)
         if self._segment is not None:
             yield from chunk.probe(self._segment)
@@ -148,10 +162,11 @@ class BalancedStep(MeshStep):
         return super().memory_bytes() + self.cache.bytes + self.moving.bytes
 
     def holding(self) -> dict[str, int]:
-        """See `MeshStep`; empty values are cached without any row."""
+        """See `MeshStep`; empty values are cached without any row. Of the kinds of round, one is that of this unit."""
+        phase = PHASES[self.round % 3]
         return {
             **super().holding(), "cached_rows": self.cache.row_count, "cached_values": int(self.cache.cells.size),
-            "empty_values": self.cache.empty_values,
+            "empty_values": self.cache.empty_values, **{name: int(name == phase) for name in PHASES},
         }  # fmt: skip
 
     def forget(self) -> None:

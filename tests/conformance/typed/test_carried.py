@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -68,17 +69,23 @@ def as_rows(rows: list[Row]) -> pa.RecordBatch:
 
 def widen_segments(state: Path) -> int:
     """Write all segments as they were before: decimals in 128 bits. How many were others."""
-    changed = 0
+    sizes = {}
     for path in state.rglob("*.arrow"):
         rows = pa.ipc.open_file(pa.BufferReader(path.read_bytes())).get_batch(0)
         wide = pa.RecordBatch.from_arrays([widened(column) for column in rows.columns], rows.schema.names)
         if wide.schema == rows.schema:
             continue
-        changed += 1
         path.unlink()  # not over it: it may be mapped
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, wide.schema) as writer:
             writer.write_batch(wide)
-    return changed
+        sizes[path.resolve()] = path.stat().st_size
+    for path in state.rglob("[0-9]*.json"):
+        manifest = json.loads(path.read_text())
+        for table in manifest["tables"].values():
+            for info in table["segments"]:
+                info["bytes"] = sizes.get((path.parent / info["file"]).resolve(), info["bytes"])
+        path.write_text(json.dumps(manifest))
+    return len(sizes)
 
 
 def meets(name: str, r: Decimal | None, s: Decimal | None) -> bool:

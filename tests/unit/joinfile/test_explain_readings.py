@@ -10,7 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamjoin.explain import reading as readings_of
 from streamjoin.explain.plans import explain
+from streamjoin.explain.reading import predicted
+from streamjoin.operators.costs.reading import BATCH_S, SCAN_TIMES, SORTED_TIMES
 from streamjoin.operators.costs.ssbj import Bytes, memory_bytes
 from streamjoin.operators.ssbj.step import COLLECTED_SHARE
 
@@ -45,7 +48,7 @@ def changes(query: str = JOIN, **operator: Any) -> Changes:
 def test_rows_read_and_what_the_cache_joins_are_predicted(validate: Try) -> None:
     shown = explain(validate(changes(memory=1)))
     found = shown.to_json()["readings"]
-    assert list(found) == ["ssbj", "meshjoin"] and found["ssbj"]["memory_bytes"] == MIB
+    assert list(found) == ["lookup", "ssbj", "meshjoin"] and found["ssbj"]["memory_bytes"] == MIB
     ssbj = found["ssbj"]
     # Equation 1, from the share and the rows read: what the memory has to be.
     round_tuples, buffer_rows = ROWS / ssbj["rows_read_per_tuple"], MIB / 10 / ROW
@@ -55,18 +58,23 @@ def test_rows_read_and_what_the_cache_joins_are_predicted(validate: Try) -> None
     assert 0.5 * room < waits < room  # the rest is cached
     assert 0.3 < ssbj["cached_share"] < 0.9
     text = str(shown)
-    assert f"predicted   ssbj: {ssbj['cached_share']:.0%} of o from the cache, " in text
-    assert "rows of c read for each row of o, in 1.0 MiB" in text and "meshjoin: " in text
-    assert "ssbj         can run it; what it reads is predicted above" in text
-    assert "lookup       can run it; no formula tells its costs" in text
+    assert f"\n            ssbj: {ssbj['cached_share']:.0%} of o from the cache, " in text
+    assert "rows of c read for each row of o, in 1.0 MiB; units join up to " in text and "meshjoin: " in text
+    assert "ssbj         can run it; its rate is predicted above" in text
+    assert "lookup       can run it; its rate is predicted above" in text
 
 
 def test_meshjoin_with_its_usual_memory_by_hand(validate: Try) -> None:
     found = explain(validate(changes(name="meshjoin", memory=2, partitions=40))).to_json()["readings"]["meshjoin"]
     round_tuples = (2 * MIB - ROWS / 40 * ROW) / TUPLE
+    times = SCAN_TIMES  # two units: each does 40 steps, with half of the rows and of the tuples, on a core of its own
+    steps_ns = 2 * 40 * (times.seek + 40 * times.meet) + ROWS * times.look_up
+    by_hand_ns = steps_ns + round_tuples * (times.take + times.output + 40 * times.search)
     assert found == {
-        "text": f"{found['rows_read_per_tuple']:.2g} rows of c read for each row of o, in 2.0 MiB",
+        "text": f"{found['rows_read_per_tuple']:.2g} rows of c read for each row of o, in 2.0 MiB; "
+        f"units join up to {found['rate_per_s']:,.0f} tuples/s",
         "memory_bytes": 2 * MIB,
+        "rate_per_s": pytest.approx(2e9 * round_tuples / by_hand_ns, rel=0.01),
         "rows_read_per_tuple": pytest.approx(ROWS / round_tuples, rel=0.02),
         "cached_share": 0,
     }
@@ -100,4 +108,49 @@ def test_where_too_little_is_known_nothing_is_predicted(query: str, validate: Tr
 
 
 def test_a_rate_takes_what_it_takes(validate: Try) -> None:
-    assert list(explain(validate(changes(rate=1_000))).to_json()["readings"]) == ["meshjoin"]
+    found = explain(validate(changes(rate=1_000))).to_json()["readings"]
+    assert list(found) == ["lookup", "ssbj", "meshjoin"]
+    ssbj = found["ssbj"]
+    assert ssbj["asked_per_s"] == 1_000 and ssbj["rate_per_s"] == pytest.approx(1_000, rel=0.01)
+    # A batch reads the whole relation, one tenth after the other; what comes during a batch waits for the next one.
+    waits = 1_000 * BATCH_S * TUPLE
+    assert 0.5 * waits < ssbj["memory_bytes"] - ROWS / 10 * ROW < 1.1 * waits and ssbj["problem"] is None
+    assert "; 1,000 tuples/s take " in ssbj["text"] and "KiB, and this machine has " in ssbj["text"]
+
+
+def test_a_faster_stream_takes_more_memory_and_more_than_there_is_is_warned_of(
+    validate: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = [validate(changes(name="meshjoin", rate=rate)) for rate in (1_000_000, 8_000_000)]
+    slow, fast = (predicted(one) for one in bound)
+    assert slow is not None and fast is not None
+    assert slow.memory_bytes is not None and fast.memory_bytes is not None
+    assert slow.memory_bytes < fast.memory_bytes and not slow.problem
+    monkeypatch.setattr(readings_of, "free_bytes", lambda: (slow.memory_bytes + fast.memory_bytes) // 2)  # type: ignore[operator]
+    slow, fast = (predicted(one) for one in bound)
+    assert slow is not None and fast is not None and not slow.problem
+    assert fast.problem.startswith("8,000,000 tuples/s take ") and "give a lower operator.rate" in fast.problem
+    assert ", but this machine has " in fast.words
+
+
+def test_a_rate_that_no_memory_lets_through_is_said_with_the_highest(validate: Try) -> None:
+    found = predicted(validate(changes(name="ssbj", rate=1e9)))
+    assert found is not None and found.to_json() == {"text": found.refusal}
+    assert found.refusal.startswith("no memory lets 1,000,000,000 tuples/s through; units join up to ")
+    assert found.problem.endswith("; rows that come faster wait")
+
+
+def test_lookup_is_predicted_by_what_looking_up_takes(validate: Try) -> None:
+    found = explain(validate(changes())).to_json()["readings"]["lookup"]
+    assert found["rate_per_s"] == pytest.approx(2e9 / (SORTED_TIMES.look_up + SORTED_TIMES.output), rel=1e-3)
+    assert found["memory_bytes"] is None and found["text"].startswith("units join up to ")
+
+
+def test_streams_alone_are_not_looked_at_for_a_prediction(validate: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readings_of, "look", lambda bound: pytest.fail("looked"))
+    assert predicted(validate({})) is None
+
+
+def test_the_operator_reads_the_rate(validate: Try) -> None:
+    operator = validate(changes(name="ssbj", rate="90/min")).job().operators[0]
+    assert str(operator).startswith("2 units read the relation in parts, again and again, for 1.5 tuples/s")

@@ -12,8 +12,10 @@ import pytest
 
 from streamjoin.errors import InputError
 from streamjoin.sources import filelog
+from streamjoin.spec.joinfile import of_content
+from streamjoin.state.root import ObjectRoot
 
-from .conftest import PAYMENTS, Try
+from .conftest import GOOD, PAYMENTS, Try
 
 Refusal = Callable[..., str]
 COLUMNS = {"ts": "timestamp", "id": "int64", "k": "int64"}
@@ -146,3 +148,21 @@ def test_places_that_may_not_be_written_to_are_refused_before_the_run(
         validate({"results": {"parquet": "out/pairs"}})
     assert refused.value.field == "results.parquet"
     assert refused.value.message.startswith(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [("elsewhere", "elsewhere"), ("file:///mnt/states", "/mnt/states"), ("/mnt/states", "/mnt/states")],
+)
+def test_a_state_in_a_folder_is_a_path(state: str, found: str, tmp_path: Path) -> None:
+    file = of_content({**GOOD, "run": {"state": state}}, base=tmp_path)
+    assert file.states == tmp_path / found
+
+
+def test_a_state_in_a_store_has_a_cache(tmp_path: Path) -> None:
+    run = {"state": "s3://bucket/job/", "cache": {"path": "cache", "size": "2 GiB"}}
+    found = of_content({**GOOD, "run": run}, base=tmp_path).states
+    assert found == ObjectRoot("s3://bucket/job", tmp_path / "cache", 2 << 30)
+    bare = of_content({**GOOD, "run": {"state": "gs://bucket/job"}}, base=tmp_path).states
+    assert isinstance(bare, ObjectRoot) and bare.cache_bytes == 20 << 30 and str(os.getuid()) in bare.cache.name
+    assert of_content(GOOD, base=tmp_path).states is None

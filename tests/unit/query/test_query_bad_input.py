@@ -177,7 +177,7 @@ USING = [
 ]
 
 TYPES = [
-    (HEAD + " WHERE R.k > S.label", 1, 35, ">: cannot compare int64 with string; write CAST"),
+    (HEAD + " WHERE R.k > S.label", 1, 35, ">: cannot compare int64 with string (R.k with S.label); write CAST"),
     (HEAD + " WHERE R.k = '7'", 1, 35, "=: cannot compare int64 with string"),
     (HEAD + " WHERE R.ok > 1", 1, 35, "cannot compare bool with int64"),
     (HEAD + " WHERE R.ts > 5", 1, 35, "cannot compare timestamp with int64"),
@@ -246,6 +246,12 @@ UNSUPPORTED = [
     (HEAD + " UNION SELECT ONLINE 1", 1, 29, "UNION, INTERSECT and EXCEPT"),
     ("SELECT ONLINE R.k FROM (SELECT 1), S", 1, 25, "subqueries and WITH"),
     (HEAD + " WHERE R.k IN (SELECT 1)", 1, 43, "subqueries and WITH"),
+    (HEAD + " WHERE R.k IN (SELECT k FROM S)", 1, 43, "LEFT SEMI JOIN b ON"),
+    (HEAD + " WHERE NOT EXISTS (SELECT 1)", 1, 47, "for NOT EXISTS a LEFT ANTI JOIN"),
+    ("SELECT ONLINE R.k FROM R JOIN S FOR SYSTEM_TIME AS OF R.ts ON R.k = S.k", 1, 33, "meets the newest version"),
+    ("SELECT ONLINE R.k FROM R JOIN S FOR SYSTEM_TIME AS OF PROCTIME() AS c", 1, 33, "leave it out"),
+    ("SELECT ONLINE R.k FROM R JOIN S FOR TIMESTAMP AS OF R.ts ON R.k = S.k", 1, 33, "write ASOF JOIN"),
+    ("SELECT ONLINE R.k FROM R JOIN broadcast(S) ON R.k = S.k", 1, 31, "there is nothing to broadcast"),
     ("SELECT ONLINE SUM(R.x) OVER () FROM R, S", 1, 24, "window functions"),
     ("SELECT ONLINE R.k FROM R LEFT JOIN S ON R.k = S.k", 1, 36, "over full history no row of LEFT JOIN is ever known"),
     ("SELECT ONLINE R.k FROM R ANTI JOIN S ON R.k = S.k", 1, 36, "over full history no row of LEFT ANTI JOIN"),

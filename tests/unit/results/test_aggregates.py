@@ -50,6 +50,18 @@ def test_all_functions_over_all_rows(reader: Reader) -> None:
     assert got[1].blocks_read == got[1].blocks_stored
 
 
+def test_attack_groups_that_take_too_much_memory_are_refused() -> None:
+    job = Job(MemoryStore()).start()
+    count = 400_000
+    job.batch(0, rows(count).set_column(0, "id", pa.array(range(count), pa.int64())))
+    job.ledger.finish()
+    with pytest.raises(InputError, match=r"do not fit into the 8 MiB .* by fewer columns"):
+        aggregate(Reader(job.store, "j"), Question(), parse_aggregates("count"), ("id",), memory_bytes=8 << 20)
+    held: list[int] = []
+    found = aggregate(Reader(job.store, "j"), Question(), parse_aggregates("count"), ("id",), holds=held.append)
+    assert found[0].num_rows == count and held == [found[0].nbytes]
+
+
 def test_groups_come_in_the_order_of_their_columns(reader: Reader) -> None:
     got = aggregate(reader, Question(where="price > 0.5"), parse_aggregates("count, min(id)"), ("name",))
     assert found(got) == by_duckdb(

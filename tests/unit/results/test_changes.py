@@ -17,19 +17,46 @@ from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results import base, latest
 from streamjoin.results.answer import ask
 from streamjoin.results.follow import follow
+from streamjoin.results.names import BASES
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
-from streamjoin.results.snapshot import FIRST
+from streamjoin.results.snapshot import FIRST, BaseId, Snapshot
 from streamjoin.results.stores.memory import MemoryStore
 from streamjoin.results.stores.sqlite import SqliteStore
-from streamjoin.results.stores.store import Store
+from streamjoin.results.stores.store import BlockKey, Store
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with closing(MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "results.db")) as opened:
+@pytest.fixture(params=["memory", "sqlite", "many bases"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    if request.param == "many bases":
+        bases_after(monkeypatch, blocks=4)
+    with closing(SqliteStore(tmp_path / "results.db") if request.param == "sqlite" else MemoryStore()) as opened:
         opened.prepare()
         yield opened
+
+
+def bases_after(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
+    monkeypatch.setattr(base, "TAIL_MAX", blocks * base.BLOCK_ROWS)
+    monkeypatch.setattr(base, "TAIL_BASES", 0)
+
+
+def base_blocks(store: Store) -> set[BlockKey]:
+    return {key for key in store.list_blocks("j") if key.unit == base.BASE_UNIT}
+
+
+def recorded_blocks(store: Store) -> set[BlockKey]:
+    """Of every base that has a record; all that is there beside them is lost."""
+    found = (Snapshot.from_bytes(content) for _, content in store.get_records("j", *BASES))
+    return {ref.key for one in found for ref in one.blocks}
+
+
+def named_blocks(store: Store) -> set[BlockKey]:
+    """Of every base that the head or a snapshot names."""
+    reader = Reader(store, "j")
+    head = reader.refresh()
+    named = {head.floor_base, head.newest_base, *(found.base for found in reader.snapshots())}
+    found = [base.read_base(store, "j", one) for one in named if one is not None and one.upto >= head.floor]
+    return {ref.key for one in found if one is not None for ref in one.blocks}
 
 
 def test_the_last_value_of_each_group_now_and_as_of_every_snapshot_and_time(store: Store) -> None:
@@ -74,6 +101,35 @@ def test_pages_are_one_answer(store: Store) -> None:
     assert found == tables[-1] and len(found) > 3
 
 
+def test_wide_groups_are_held_once_however_often_they_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(latest, "_HELD_BYTES", 10_000)
+    wide = "x" * 1000
+    store = MemoryStore()
+    filled(store, [[((k, wide), number) for k in (1, 2)] for number in range(100)])
+    held: list[int] = []
+    answer = ask(Reader(store, "j"), Question(select=("k",), where="n >= 99"), holds=held.append)
+    assert [row for batch in answer for row in batch.to_pylist()] == [{"k": 1}, {"k": 2}]
+    assert len(held) > 10 and max(held) < 3_000  # 2 of 200 rows, each of 1,000 bytes
+
+    def refuse(size: int) -> None:
+        raise InputError(f"{size}")
+
+    with pytest.raises(InputError):
+        list(ask(Reader(store, "j"), Question(), holds=refuse))
+
+
+def test_columns_that_nobody_asks_for_are_not_held(store: Store) -> None:
+    changes, tables = history()
+    filled(store, changes)
+    held: list[int] = []
+    for select in (None, ("k",)):
+        assert sum(batch.num_rows for batch in ask(Reader(store, "j"), Question(select=select), holds=held.append))
+    assert held[-1] < held[0]
+    assert asked(store) == tables[-1]
+
+
 def test_all_changes_are_the_history(store: Store) -> None:
     changes, _ = history()
     filled(store, changes)
@@ -106,10 +162,11 @@ def test_retention_keeps_the_last_value_of_each_group(store: Store) -> None:
     with pytest.raises(InputError, match="have been removed, and groups are known"):
         asked(store, as_of="3.0")
     assert asked(store, as_of=str(head.floor)) == tables[head.floor.epoch - 1]
-    # One base, and what came after it: nothing is left of those before.
-    named = {ref.key for ref in Reader(store, "j").base(head).blocks}  # type: ignore[union-attr]
-    assert {key for key in store.list_blocks("j") if key.unit == base.BASE_UNIT} == named
-    assert len(list(store.get_records("j", "g/", "g0"))) == 1
+    # Nothing is left of the bases before.
+    assert base_blocks(store) == recorded_blocks(store)
+    first, *_ = (Snapshot.from_bytes(content) for _, content in store.get_records("j", *BASES))
+    assert BaseId(first.id, first.generation) == head.floor_base
+    assert base_blocks(store) == named_blocks(store) or head.newest_base != head.floor_base
 
 
 @pytest.mark.parametrize("place", ["ledger.after_base", "ledger.mid_expire"])
@@ -121,16 +178,15 @@ def test_a_driver_that_dies_while_it_writes_a_base(place: str, store: Store, mon
         if here == place:
             raise RuntimeError(place)
 
-    monkeypatch.setattr("streamjoin.results.ledger.failpoint", die)
+    for module in ("base", "ledger"):
+        monkeypatch.setattr(f"streamjoin.results.{module}.failpoint", die)
     with pytest.raises(RuntimeError, match=place):
         job.change(11, changes[11])
     assert asked(store) == tables[11]
     monkeypatch.undo()
     job = Changes(store, job.policy, retain_us=5_000_000).start()
     assert asked(store) == tables[11]
-    named = Reader(store, "j").base(job.ledger.head)
-    assert named is not None
-    assert {key for key in store.list_blocks("j") if key.unit == base.BASE_UNIT} == {ref.key for ref in named.blocks}
+    assert base_blocks(store) == recorded_blocks(store)
     for number in range(12, 20):
         job.change(number, changes[number])
         assert asked(store) == tables[number]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamjoin.errors import InputError
 from streamjoin.results.parts import BatchDone, Discard, JsonLinesSink, ParquetSink, Sink, json_lines
 
 SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
@@ -135,3 +138,18 @@ def test_discarded_results_are_counted(tmp_path: Path) -> None:
     parts = write(sink, 0, {0: [rows(1, 2)], 1: [rows(3)]})
     sink.commit(BatchDone(0), parts)
     assert [part["rows"] for part in parts] == [2, 1]
+
+
+@pytest.mark.parametrize("kind", ["files", "lines"])
+def test_a_folder_that_cannot_be_synced_is_refused_before_anything_is_written(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuses(descriptor: int) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    sink = ParquetSink(tmp_path / "out") if kind == "files" else JsonLinesSink(str(tmp_path / "out/x"), tmp_path / "s")
+    monkeypatch.setattr(os, "fsync", refuses)
+    with pytest.raises(InputError, match="cannot be made so that results in it outlast a power loss: Invalid argument"):
+        sink.begin("")
+    monkeypatch.undo()
+    assert sink.begin("") is sink and (tmp_path / "out").is_dir()

@@ -8,7 +8,8 @@ from tests.unit.simulate.seeds import told
 from tests.unit.simulate.splitjoin_runs import complaints, drawn
 
 
-def _holds(seed: int) -> None:
+def holds(seed: int) -> None:
+    """All checks of one seed."""
     run, inputs, window, match = drawn(seed)
     with told(seed, run.network):
         run.join(inputs)
@@ -17,11 +18,11 @@ def _holds(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(50))
 def test_a_seed(seed: int) -> None:
-    _holds(seed)
+    holds(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_2000_seeds(part: int) -> None:
     for seed in range(part, 2_000, 4):
-        _holds(seed)
+        holds(seed)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from simulate.ssbj.beside import Case
+from simulate.ssbj.data import OTHER_WEATHER, TPC_H, WEATHER, Data
 from simulate.ssbj.unit import Unit
 from streamjoin.operators.ssbj.moving import Rule
 
@@ -32,6 +35,17 @@ def check(case: Case) -> None:
 
 def test_rate_traffic_and_gain_are_as_the_model_says() -> None:
     check(CASE)
+
+
+@pytest.mark.parametrize(("data", "skew", "cached"), [
+    (TPC_H, 0.0, 0.0), (TPC_H, 1.0, 0.4), (WEATHER, 0.0, 0.0), (OTHER_WEATHER, 0.0, 0.05),
+])  # fmt: skip
+def test_other_data_are_as_the_model_says(data: Data, skew: float, cached: float) -> None:
+    case = replace(CASE, skew=skew, data=data, rows=20_000 if data is OTHER_WEATHER else CASE.rows)
+    check(case)
+    assert cached <= case.predicted().cached_share <= (0.9 if cached else 0.0)
+    keys = data.keys(case.rows, skew)
+    assert (keys.values * keys.rows).sum() == pytest.approx(case.rows) and keys.shares.sum() == pytest.approx(1)
 
 
 @pytest.mark.slow

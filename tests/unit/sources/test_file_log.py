@@ -76,7 +76,9 @@ def test_files_that_are_not_finished_are_not_seen_until_they_get_their_name(fold
     assert names(log, 2) == ["3.csv"]
 
 
-@pytest.mark.parametrize("torn", ['["/data/3.csv"', '["/data/3.csv", 12', "\0\0\0\0", '["é'])
+@pytest.mark.parametrize(
+    "torn", ['\0\0\0.csv", 12]\n["/data/4.csv", 9]\n', '["/data/3.csv"', '["/data/3.csv", 12', "\0\0\0\0", '["é']
+)
 def test_line_torn_by_a_crash_is_forgotten(torn: str, folder: Path) -> None:
     log = opened(folder)
     log.refresh()

@@ -13,6 +13,7 @@ from streamjoin.errors import InputError, QueryError
 from streamjoin.plan.schema import StreamSchema, check_schema
 from streamjoin.query import plan_query
 from streamjoin.sources.guess import first_schema
+from streamjoin.sources.nesting import depth_of
 
 OBJECT = b'{"id": 1, "k": "x"}\n'
 
@@ -67,3 +68,31 @@ def test_an_arrow_stream_is_told_from_a_damaged_file(tmp_path: Path) -> None:
         (tmp_path / "b.arrow").write_bytes(content)
         with pytest.raises(InputError, match=r"b\.arrow cannot be read as arrow"):
             first_schema("arrow", tmp_path / "b.arrow")
+
+
+@pytest.mark.parametrize(
+    "deep",
+    [
+        "[" * 100_000 + "]" * 100_000,
+        '{"a":' * 100_000 + "1" + "}" * 100_000,
+        "\n[" * 100_000 + "]" * 100_000,  # Arrow reads across lines
+    ],
+)
+def test_attack_a_value_nested_100_000_deep_ends_no_process(tmp_path: Path, deep: str) -> None:
+    path = tmp_path / "deep.jsonl"
+    path.write_text(f'{{"id": {deep}}}\n')
+    with pytest.raises(InputError, match=r"nested more than 60 deep.*give a schema"):
+        first_schema("jsonl", path)
+    path.write_text(f'{{"id": 1}}\n{{"id": {deep}}}\n]]]]\n{{"id": 2}}\n')
+    assert first_schema("jsonl", path) == pa.schema([("id", pa.int64())])  # a deep record costs itself only
+    path.write_text(f'{{"id": "\n{"]" * 200_000}\n{{"id": {deep}}}\n')  # what is wrong before it hides nothing
+    with pytest.raises(InputError, match="does not begin as jsonl"):
+        first_schema("jsonl", path)
+
+
+def test_brackets_in_texts_nest_nothing(tmp_path: Path) -> None:
+    assert depth_of(b'{"a": "[[[[\\"[[[", "b": [[1], []]}\n{"c": {}}') == 3
+    assert depth_of(b'{"a": "\n[[1]]\n') == 3 and depth_of(b"]]]]{[") == 2 and depth_of(b"") == depth_of(b"1") == 0
+    path = tmp_path / "texts.jsonl"
+    path.write_text(f'{{"id": "{"[{" * 1000}", "deep": {"[" * 50}1{"]" * 50}}}\n')
+    assert first_schema("jsonl", path).field("id").type == pa.string()

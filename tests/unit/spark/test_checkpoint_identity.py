@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.plan.sharing import key_text
-from streamjoin.spark.checkpoint import identity, opened
+from streamjoin.spark.checkpoint import brought, identity, opened
 from streamjoin.spec.job import IDENTITY_FILE, Job, recorded
-from streamjoin.spec.joinfile import parse
+from streamjoin.spec.joinfile import JoinFile, parse
 from streamjoin.spec.prepare import Bound, bind
+from streamjoin.state.generation import Generation
+from tests.servers.objects import folder_root
 
 FILE = """
 streams:
@@ -194,3 +197,42 @@ operator: {name: biclique, tree: TREE}
         pass
     with pytest.raises(InputError, match="belongs to another join, with other tree"), opened(job(other)):
         pass
+
+
+@pytest.mark.parametrize(
+    ("same", "refused"),
+    [("{parquet: pairs}", False), ("{jsonl: '-'}", False), ("{jsonl: rows.jsonl}", True), ("relations", True)],
+)
+def test_a_job_not_all_of_which_is_beside_its_states_stays_in_its_folder(
+    same: str, refused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    place = folder_root(tmp_path / "store")
+    monkeypatch.setattr(JoinFile, "states", property(lambda file: place))
+    text = FILE.replace("NEAR", STORE).replace("SAME", FOLDER if same == "relations" else same)
+    text += "relations:\n  t: {source: csv, path: t.csv, schema: {x: int64}}\n" if same == "relations" else ""
+
+    def file(checkpoint: str) -> JoinFile:
+        return parse(f"{text}run: {{checkpoint: {checkpoint}}}\n", base=tmp_path)
+
+    brought(file("one"))
+    Generation(place, tmp_path / "one", 1, 0)
+    brought(file("one"))
+    if refused:
+        with pytest.raises(
+            InputError, match=r"^run\.checkpoint: the job at .*, and the \w+ of .* are in that one alone"
+        ):
+            brought(file("two"))
+    else:
+        brought(file("two"))
+
+
+def test_units_that_come_and_go_keep_their_state_in_a_folder(tmp_path: Path) -> None:
+    streams, _, _ = FILE.partition("queries:")
+    one = 'query: "SELECT ONLINE a.x, b.a FROM a, b WHERE a.x = b.a WITHIN 1 SECOND"\n'
+    operator = "operator: {name: biclique, adaptive: true, capacity: 10}\n"
+    job = bind(parse(streams + one + operator, base=tmp_path)).job()
+    with pytest.raises(UnsupportedError, match=r"^operator\.adaptive: units that come and go keep"):
+        opened(replace(job, states=folder_root(tmp_path / "store"))).__enter__()
+    assert not (tmp_path / "store").exists()
+    with opened(job) as held:
+        assert held.generation is None

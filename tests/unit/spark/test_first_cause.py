@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 
 pytest.importorskip("pyspark")
@@ -9,6 +11,11 @@ pytest.importorskip("pyspark")
 from streamjoin.errors import InputError, RunError
 from streamjoin.spark.failures import first_cause
 
+OURS = version("pyspark")
+NEEDED = (
+    "executors need a Python of the driver's minor version with StreamJoin's packages: in one image, or packed and "
+    "named by spark.pyspark.python in run.spark"
+)
 QUERY = "[STREAM_FAILED] Query [id = 1b4e28ba-2fa1, runId = 6fa459ea-ee8a] terminated with exception: "
 
 TRACE = 'x: Traceback (most recent call last):\n  File "worker.py", line 1, in main\n    process()\n    ~~~~~~~^^\n'
@@ -32,6 +39,28 @@ TRACE = 'x: Traceback (most recent call last):\n  File "worker.py", line 1, in m
             f"{QUERY}x\norg.apache.spark.SparkException: Python worker exited unexpectedly (crashed): EOF\n\tat org.x",
             "a Python worker exited without a message, as it does when the system ends it for lack of memory; smaller "
             "batches or a shorter window need less",
+        ),
+        (
+            f"{QUERY}x\nError from python worker:\n  Traceback (most recent call last):\n    File a\n  "
+            "ModuleNotFoundError: No module named 'numpy'\nPYTHONPATH was:\n  a.zip\norg.x: EOFException",
+            f"Python cannot start a worker (ModuleNotFoundError: No module named 'numpy'); {NEEDED}",
+        ),
+        (
+            f'{QUERY}x\n\tat org.x\nCaused by: java.io.IOException: Cannot run program "env/bin/python": error=2\n',
+            f"Python cannot start a worker (there is no program env/bin/python); {NEEDED}",
+        ),
+        (
+            f"{QUERY}{TRACE}pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in "
+            "worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run with different minor "
+            "versions.\n",
+            f"executors run Python 3.12 and the driver 3.11; {NEEDED}",
+        ),
+        (
+            f"{QUERY}Job aborted: Task 0 in stage 1.0 failed 4 times: java.io.InvalidClassException: "
+            "org.apache.spark.scheduler.Task; local class incompatible: stream classdesc serialVersionUID = 1, local "
+            "class serialVersionUID = 2\n\tat java.base/java.io.ObjectStreamClass.initNonProxy\n",
+            f"executors run another version of Spark and the driver {OURS}; start the cluster's masters and workers "
+            f"from Spark {OURS}, or install the PySpark of the cluster's version where the driver runs",
         ),
         (f"{QUERY}x\n\tat org.x\nCaused by: java.io.IOException: disk full", "java.io.IOException: disk full"),
         (f"{QUERY}Partition r-0 was removed. SQLSTATE: XXKST", "Partition r-0 was removed. SQLSTATE: XXKST"),

@@ -13,8 +13,8 @@ from streamjoin.errors import StateError
 from streamjoin.operators.biclique import Biclique
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
-from streamjoin.spark.checkpoint import begins
-from streamjoin.spark.offsetlog import partitions_read
+from streamjoin.spark.offsetlog import logged_in, partitions_read
+from streamjoin.spark.started import begins
 from streamjoin.spec.job import Job
 
 
@@ -62,7 +62,7 @@ CLOCK = {"clock_us": 7, "streams": {}}
 
 
 def read(job: Job, batch: int, topics: dict[int, str]) -> set[tuple[int, str]]:
-    found = list(partitions_read(job.offsets, batch, topics))
+    found = list(partitions_read(logged_in(job.offsets), batch, topics))
     assert all(one.rows == 0 and one.ts_max_us is None and one.clock_us == 0 for one in found)
     assert len({(one.side, one.piece) for one in found}) == len(found)
     return {(one.side, one.router) for one in found}

@@ -13,7 +13,7 @@ from streamjoin.operators.biclique import Biclique
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.window import R
 from streamjoin.query import plan_query
-from streamjoin.spark.checkpoint import shedding
+from streamjoin.spark.started import shedding
 from streamjoin.spec.job import Job
 
 RULE = ShedRule(10, 20, 0.5, "quadratic")

@@ -86,6 +86,15 @@ def test_a_torn_segment_is_an_error(tmp_path: Path, keep: int) -> None:
         StateStore(tmp_path).open_segment(0, state.segments("R")[0])
 
 
+def test_a_segment_of_another_length_than_its_manifest_says_is_an_error(tmp_path: Path) -> None:
+    state = write(StateStore(tmp_path), 1)
+    (info,) = state.segments("R")
+    path = tmp_path / "0" / "0" / info.file
+    path.write_bytes(path.read_bytes() + b"more")
+    with pytest.raises(StateError, match=r"is damaged: it has [0-9,]+ bytes where its manifest says"):
+        StateStore(tmp_path).open_segment(0, info)
+
+
 def test_a_segment_with_other_rows_than_its_manifest_says_is_an_error(tmp_path: Path) -> None:
     state = write(StateStore(tmp_path), 1)
     info = state.segments("R")[0]

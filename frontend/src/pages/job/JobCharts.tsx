@@ -1,7 +1,8 @@
 /** Rates, latency, lag and state over time; and what was left out, where anything was. */
 import { useCallback, useMemo, useState, type ReactNode } from 'react';
+import { isAdaptive } from '../../api/adaptive';
 import type { Report } from '../../api/figures';
-import { chartOf, lagChart, leftOutChart, stateChart } from '../../charts/series';
+import { chartOf, lagChart, leftOutChart, stateChart, unitsChart } from '../../charts/series';
 import { ChartTools } from '../../charts/ChartTools';
 import { TimeChart } from '../../charts/TimeChart';
 import { allOf, within, type Stretch, type View } from '../../charts/view';
@@ -35,6 +36,7 @@ export function JobCharts({ reports, input, range }: JobChartsProps) {
   const onZoom = useCallback((zoom: Stretch | null) => choose(({ isLog }) => ({ isLog, zoom })), []);
   const shared = { view, onZoom };
   const leftOut = useMemo(() => leftOutChart(reports), [reports]);
+  const units = useMemo(() => unitsChart(reports), [reports]);
   const { late, shed, unreadable } = leftOutOf(reports);
   const isComing = input.kind === 'coming';
   const replay =
@@ -64,6 +66,17 @@ export function JobCharts({ reports, input, range }: JobChartsProps) {
           format={formatShort}
           {...shared}
         />
+        {isAdaptive(reports) && (
+          <div className={classes.wide}>
+            <TimeChart
+              title="Units over time"
+              note="those that store, and those that leave once they are empty"
+              data={units}
+              format={formatShort}
+              {...shared}
+            />
+          </div>
+        )}
         {late + shed + unreadable > 0 && (
           <div className={classes.wide}>
             <TimeChart

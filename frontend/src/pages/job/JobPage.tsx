@@ -3,6 +3,7 @@ import { Tabs } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
 import { useParams, useSearchParams } from 'react-router';
+import { isAdaptive } from '../../api/adaptive';
 import type { Report } from '../../api/figures';
 import { isLost } from '../../api/lost';
 import { historyQuery, jobEventsQuery, jobQuery } from '../../api/queries';
@@ -28,18 +29,22 @@ import { Failure } from './Failure';
 import { failureOf } from './failureOf';
 import { inputOf, phaseOf } from './input';
 import { JobActions } from './JobActions';
+import { Decisions } from './Decisions';
 import { JobCharts } from './JobCharts';
 import classes from './JobPage.module.css';
 import { JobStats } from './JobStats';
 import { isApproximate } from './leftOut';
 import { LogsPanel } from './logs/LogsPanel';
 import { mayChange } from '../../shell/mayChange';
+import { OrderNotice } from './OrderNotice';
 import { QueryText } from './QueryText';
+import { ReadingPanel } from './ReadingPanel';
 import { labelOf, MINUTES_AT_FIRST, RangeControl } from './RangeControl';
 import { RejectedPanel } from './rejected/RejectedPanel';
 import { Revisions } from './revisions/Revisions';
 import { Snapshots } from './Snapshots';
 import { StagesPanel } from './StagesPanel';
+import { StorePanel, trafficOf } from './StorePanel';
 import { StreamFigures } from './StreamFigures';
 import { TailPanel } from './TailPanel';
 import { Units } from './units/Units';
@@ -92,17 +97,23 @@ interface JobViewProps {
 function JobView({ job, error = null, lostSinceMs }: JobViewProps) {
   const [parameters, setParameters] = useSearchParams();
   const [typed, setTyped] = useState<Typed | null>(null);
-  const [goingBack, setGoingBack] = useState<JobDefinition | null>(null);
+  const [instead, setInstead] = useState<Typed | null>(null);
   const times = useTimes();
   const isMine = mayChange(useMe(), job);
   const tabs = Object.entries(TABS).filter(([value]) => isMine || !FOR_CHANGERS.has(value));
   const chosen = parameters.get('tab') ?? 'live';
   const tab = tabs.some(([value]) => value === chosen) ? chosen : 'live';
   const hasTyped = typed !== null && !isEmpty(changeOf(typed.base, typed.form));
-  const goBack = (definition: JobDefinition) => {
-    setGoingBack(null);
-    setTyped({ base: job, form: formOf(definition) });
+  const fill = (next: Typed) => {
+    setInstead(null);
+    setTyped(next);
     setParameters({ tab: 'change' });
+  };
+  const fillOrAsk = hasTyped ? setInstead : fill;
+  const goBack = (definition: JobDefinition) => fillOrAsk({ base: job, form: formOf(definition) });
+  const take = (fields: Record<string, string>) => {
+    const form = formOf(job);
+    fillOrAsk({ base: job, form: { ...form, fields: { ...form.fields, ...fields } } });
   };
   return (
     <div className={classes.page} data-lost={lostSinceMs !== undefined}>
@@ -155,7 +166,7 @@ function JobView({ job, error = null, lostSinceMs }: JobViewProps) {
           ))}
         </Tabs.List>
         <Tabs.Panel value="live">
-          <Live job={job} />
+          <Live job={job} onTake={isMine ? take : null} />
         </Tabs.Panel>
         <Tabs.Panel value="ask">
           <AskPanel job={job} />
@@ -178,17 +189,21 @@ function JobView({ job, error = null, lostSinceMs }: JobViewProps) {
           </Suspense>
         </Tabs.Panel>
         <Tabs.Panel value="revisions">
-          <Revisions job={job} onGoBack={isMine ? (hasTyped ? setGoingBack : goBack) : null} />
+          <Revisions job={job} onGoBack={isMine ? goBack : null} />
         </Tabs.Panel>
       </Tabs>
-      {goingBack !== null && (
-        <ReplaceDialog onClose={() => setGoingBack(null)} onReplace={() => goBack(goingBack)} />
-      )}
+      {instead !== null && <ReplaceDialog onClose={() => setInstead(null)} onReplace={() => fill(instead)} />}
     </div>
   );
 }
 
-function Live({ job }: { job: Job }) {
+interface LiveProps {
+  job: Job;
+  /** Fills the form of a change; null for those who may not change the job. */
+  onTake: ((fields: Record<string, string>) => void) | null;
+}
+
+function Live({ job, onTake }: LiveProps) {
   const client = useQueryClient();
   const [minutes, setMinutes] = useState(MINUTES_AT_FIRST);
   const isLive = job.wanted === 'running' || job.observed !== 'stopped';
@@ -205,6 +220,7 @@ function Live({ job }: { job: Job }) {
   return (
     <>
       <QueryText job={job} />
+      {isLive && <OrderNotice report={reports.at(-1)} onTake={onTake} />}
       <JobStats job={job} reports={reports} input={input} span={span} />
       {history.error !== null && <ProblemView error={history.error} />}
       {history.isPending ? (
@@ -222,11 +238,7 @@ function Live({ job }: { job: Job }) {
       <div className={classes.streams}>
         <StreamFigures job={job} reports={reports} input={input} span={span} />
       </div>
-      {job.relations.length > 0 && (
-        <div className={classes.streams}>
-          <RelationsOfJob id={job.id} />
-        </div>
-      )}
+      <OfSomeJobs job={job} reports={reports} span={span} />
       <div className={classes.results}>
         <TailPanel job={job} input={input} isApproximate={isApproximate(reports)} />
       </div>
@@ -234,6 +246,34 @@ function Live({ job }: { job: Job }) {
         <Units report={reports.at(-1)} />
         {hasCommitted && <Snapshots id={job.id} isLive={isLive} />}
       </div>
+    </>
+  );
+}
+
+/** What only some jobs have: units that come and go, a state in a store, relations. */
+function OfSomeJobs({ job, reports, span }: { job: Job; reports: Report[]; span: string }) {
+  return (
+    <>
+      {isAdaptive(reports) && (
+        <div className={classes.streams}>
+          <Decisions reports={reports} span={span} />
+        </div>
+      )}
+      {trafficOf(reports) !== null && (
+        <div className={classes.streams}>
+          <StorePanel reports={reports} span={span} />
+        </div>
+      )}
+      {job.relations.length > 0 && (
+        <>
+          <div className={classes.streams}>
+            <ReadingPanel report={reports.at(-1)} />
+          </div>
+          <div className={classes.streams}>
+            <RelationsOfJob id={job.id} />
+          </div>
+        </>
+      )}
     </>
   );
 }

@@ -25,6 +25,7 @@ let wrongPart = '';
 function answerOf(path: string, body: Draft): object {
   const columns = ['k', 'ts'].map((name) => ({ name, type: 'int64' }));
   if (path.endsWith('/streams')) return { data: [stream('s'), stream('r')], has_more: false };
+  if (path.endsWith('/relations')) return { data: [], has_more: false };
   if (path.endsWith('/sample')) return { columns, rows: [], bad_records: {}, skew: {} };
   if (path.endsWith('/validate')) {
     const slots = body.run?.slots;

@@ -8,9 +8,8 @@ import { PageTitle } from '../../components/PageTitle';
 import { Panel } from '../../components/Panel';
 import { ProblemView } from '../../components/ProblemView';
 import { useMay, useMe } from '../../shell/useMay';
-import { OPERATOR_NAME } from '../job/change/fields';
 import { CreateForm } from './CreateForm';
-import { isTouched, operatorOf, withField } from './draft';
+import { fieldsOfOperator, isTouched, operatorOf, withFields } from './draft';
 import { Explained } from './Explained';
 import classes from './NewJoinPage.module.css';
 import { Preview } from './Preview';
@@ -29,7 +28,7 @@ export function NewJoinPage() {
   const { draft, onEdit, onDiscard } = useDraft(me?.id ?? me?.name ?? '');
   const checked = useChecked(draft, names, mayCreate);
   const { body, isRight, isReady, mistakes, blockers, columns } = checked;
-  const setField = (path: string, text: string) => onEdit((before) => withField(before, path, text));
+  const setFields = (fields: Record<string, string>) => onEdit((before) => withFields(before, fields));
   return (
     <>
       <PageTitle
@@ -51,7 +50,7 @@ export function NewJoinPage() {
             draft={isRight ? { query: body.query, ...(body.results && { results: body.results }) } : null}
             isReady={isReady}
           />
-          <Settings draft={draft} mistakes={mistakes.at} onField={setField} />
+          <Settings draft={draft} mistakes={mistakes.at} onField={(path, text) => setFields({ [path]: text })} />
           <CreateForm
             body={body}
             name={draft.name}
@@ -67,7 +66,8 @@ export function NewJoinPage() {
                 draft={body}
                 isReady={isReady}
                 chosen={operatorOf(draft)}
-                onChoose={(operator) => setField(OPERATOR_NAME, operator === 'auto' ? '' : operator)}
+                onChoose={(operator) => setFields(fieldsOfOperator(operator))}
+                onFields={setFields}
               />
             ) : (
               <Empty title="Nothing to explain yet">The plan appears here once the query is valid.</Empty>

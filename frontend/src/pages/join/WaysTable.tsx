@@ -1,5 +1,5 @@
 /** The ways to join three streams and more: what each would cost, which one runs, and what to write for another. */
-import { Table } from '@mantine/core';
+import { Button, Table } from '@mantine/core';
 import { formatBytes, formatRate } from '../../format';
 import classes from './Operators.module.css';
 import type { Way, Ways } from './ways';
@@ -7,12 +7,30 @@ import { workWords } from './ways';
 
 const HEADS = ['Memory', 'Comparisons', 'Looked at', 'Sent', 'Work'];
 
-function WayRow({ way }: { way: Way }) {
+interface WaysTableProps {
+  ways: Ways;
+  /** Makes the join run in this way. */
+  onTake: (way: Way) => void;
+}
+
+function WayRow({ way, onTake }: { way: Way; onTake: WaysTableProps['onTake'] }) {
   return (
     <Table.Tr aria-current={way.runs || undefined}>
       <Table.Td>
         {way.runs ? <b>{way.plan}, as it runs</b> : way.plan}
         {!way.runs && <div className={classes.words}>{way.setting}</div>}
+        {!way.runs && (
+          <Button
+            size="compact-xs"
+            variant="light"
+            aria-label={`Take this way: ${way.plan}`}
+            onClick={() => {
+              onTake(way);
+            }}
+          >
+            Take this way
+          </Button>
+        )}
       </Table.Td>
       <Table.Td className={classes.figure}>{formatBytes(way.memoryBytes)}</Table.Td>
       <Table.Td className={classes.figure}>{formatRate(way.comparisonsPerS)}</Table.Td>
@@ -23,7 +41,7 @@ function WayRow({ way }: { way: Way }) {
   );
 }
 
-export function WaysTable({ ways }: { ways: Ways }) {
+export function WaysTable({ ways, onTake }: WaysTableProps) {
   return (
     <section aria-label="Ways to join the streams">
       <p>{ways.advice}</p>
@@ -41,7 +59,7 @@ export function WaysTable({ ways }: { ways: Ways }) {
           </Table.Thead>
           <Table.Tbody>
             {ways.found.map((way) => (
-              <WayRow key={way.plan} way={way} />
+              <WayRow key={way.plan} way={way} onTake={onTake} />
             ))}
           </Table.Tbody>
         </Table>

@@ -23,6 +23,16 @@ export function withField(draft: JoinDraft, path: string, text: string): JoinDra
   return { ...draft, fields: Object.fromEntries(fields) };
 }
 
+/** The same with several of them. */
+export const withFields = (draft: JoinDraft, fields: Record<string, string>): JoinDraft =>
+  Object.entries(fields).reduce((before, [path, text]) => withField(before, path, text), draft);
+
+/** The fields of the operator that a join is to have; `auto` also chooses the order of joins. */
+export const fieldsOfOperator = (operator: string): Record<string, string> =>
+  operator === 'auto'
+    ? { [OPERATOR_NAME]: '', 'operator.tree': '', 'operator.orders': '' }
+    : { [OPERATOR_NAME]: operator };
+
 export const isTouched = ({ name, start, query, fields }: JoinDraft): boolean =>
   name !== '' || !start || query !== '' || Object.keys(fields).length > 0;
 

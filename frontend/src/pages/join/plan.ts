@@ -11,7 +11,7 @@ export interface Option {
   replication: number | null;
   comparisonsPerS: number | null;
   bytesPerS: number | null;
-  /** What is predicted of an operator that reads a relation part by part; null of all others. */
+  /** What is predicted of an operator that joins a relation; null of all others. */
   reading: string | null;
 }
 
@@ -32,6 +32,8 @@ export interface Plan {
   /** Tuples of all streams that arrive in a second of event time, as they were sampled; null where nothing was. */
   arrivingPerS: number | null;
   reason: string;
+  /** Of three streams and more, who says in which order they are joined, and why; else empty. */
+  order: string;
   window: string;
   /** Nothing bounds what is kept. */
   stateGrows: boolean;
@@ -87,6 +89,7 @@ export function planOf({ plan }: Explanation): Plan {
     described: text(plan.described).split(', ').slice(1).join(', '),
     arrivingPerS: arriving(plan.sampled),
     reason: text(plan.reason),
+    order: text(plan.order),
     window: text(plan.window),
     stateGrows: plan.state_grows === true,
     stateBytesPerHour: figure(plan.state_bytes_per_hour),

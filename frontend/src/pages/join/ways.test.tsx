@@ -1,13 +1,14 @@
 import { MantineProvider } from '@mantine/core';
-import { render, screen } from '@testing-library/react';
-import { expect, test } from 'vitest';
+import { fireEvent, render, screen } from '@testing-library/react';
+import { expect, test, vi } from 'vitest';
 import { planOf } from './plan';
 import { WaysTable } from './WaysTable';
-import { workWords } from './ways';
+import { fieldsOfWay, workWords } from './ways';
 
 const way = {
   plan: '(a, (b, c))',
   setting: 'tree: [a, [b, c]]',
+  operator: { tree: ['a', ['b', 'c']] },
   runs: false,
   memory_bytes: 2048,
   comparisons_per_s: 798,
@@ -20,9 +21,10 @@ test('ways to join streams are shown with what to write, and which one runs', ()
   const ways = [way, { ...way, plan: '((a, b), c)', setting: 'tree: [[a, b], c]', runs: true, work_s: 0.25 }];
   const plan = planOf({ plan: { ways: { advice: 'operator: {tree: [a, [b, c]]} has 5%', ways } }, text: '', columns: [] });
   if (plan.ways === null) throw new Error('there are ways');
+  const onTake = vi.fn();
   render(
     <MantineProvider>
-      <WaysTable ways={plan.ways} />
+      <WaysTable ways={plan.ways} onTake={onTake} />
     </MantineProvider>,
   );
   expect(screen.getByText('operator: {tree: [a, [b, c]]} has 5%')).toBeTruthy();
@@ -33,6 +35,27 @@ test('ways to join streams are shown with what to write, and which one runs', ()
   expect(runs?.textContent).toContain('((a, b), c), as it runs');
   expect(runs?.textContent).toContain('250 ms/s');
   expect(runs?.getAttribute('aria-current')).toBe('true');
+  // What runs is not to be taken.
+  const [take, ...others] = screen.getAllByRole('button');
+  expect(others).toEqual([]);
+  if (take === undefined) throw new Error('there is a way to take');
+  expect(take.getAttribute('aria-label')).toBe('Take this way: (a, (b, c))');
+  fireEvent.click(take);
+  expect(onTake).toHaveBeenCalledExactlyOnceWith(plan.ways.found[0]);
+});
+
+test('a way is taken by the fields of a form', () => {
+  expect(fieldsOfWay(way, 'matrix')).toEqual({
+    'operator.name': 'matrix',
+    'operator.tree': '[a, [b, c]]',
+    'operator.orders': '',
+  });
+  const ring = { operator: { name: 'ring', orders: { b: ['c', 'a'] } } };
+  expect(fieldsOfWay(ring, 'biclique')).toEqual({
+    'operator.name': 'ring',
+    'operator.tree': '',
+    'operator.orders': '{"b":["c","a"]}',
+  });
 });
 
 test('without ways there is nothing to show', () => {

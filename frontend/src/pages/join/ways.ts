@@ -5,6 +5,8 @@ export interface Way {
   plan: string;
   /** What to write under operator to have it. */
   setting: string;
+  /** The same, by the names of the fields. */
+  operator: Record<string, unknown>;
   runs: boolean;
   memoryBytes: number;
   comparisonsPerS: number;
@@ -28,6 +30,7 @@ function wayOf(given: Record<string, unknown>): Way {
   return {
     plan: text(given.plan),
     setting: text(given.setting),
+    operator: typeof given.operator === 'object' ? { ...given.operator } : {},
     runs: given.runs === true,
     memoryBytes: figure(given.memory_bytes),
     comparisonsPerS: figure(given.comparisons_per_s),
@@ -43,6 +46,20 @@ export function waysOf(value: unknown): Ways | null {
   const given = value as Record<string, unknown>;
   if (!Array.isArray(given.ways)) return null;
   return { advice: text(given.advice), found: given.ways.map((way) => wayOf(way as Record<string, unknown>)) };
+}
+
+/** A tree as a join file has it, such as `[[a, b], c]`. */
+export const treeText = (tree: unknown): string =>
+  Array.isArray(tree) ? `[${tree.map(treeText).join(', ')}]` : text(tree);
+
+/** The fields of a form that have a way; of a tree, with the operator that its stages are run by. */
+export function fieldsOfWay(way: Pick<Way, 'operator'>, stagesBy: string): Record<string, string> {
+  const { name, tree, orders } = way.operator;
+  return {
+    'operator.name': text(name) || stagesBy,
+    'operator.tree': treeText(tree),
+    'operator.orders': orders === undefined ? '' : JSON.stringify(orders),
+  };
 }
 
 export function workWords(seconds: number): string {

@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
-import { demosQuery, eventsQuery, jobsQuery, streamsQuery } from '../../api/queries';
+import { demosQuery, eventsQuery, jobsQuery, machinesQuery, streamsQuery } from '../../api/queries';
 import { Empty } from '../../components/Empty';
 import { EventList } from '../../components/EventList';
 import { Loading } from '../../components/Loading';
@@ -13,6 +13,7 @@ import { Stat, Stats } from '../../components/Stat';
 import { formatCount } from '../../format';
 import { JobsTable } from '../jobs/JobsTable';
 import { Demos } from './Demos';
+import { Machines } from './Machines';
 import classes from './OverviewPage.module.css';
 import { Throughput } from './Throughput';
 
@@ -20,7 +21,7 @@ export function OverviewPage() {
   const jobs = useQuery(jobsQuery);
   const streams = useQuery(streamsQuery);
   const demos = useQuery(demosQuery);
-  const events = useQuery(eventsQuery);
+  const machines = useQuery(machinesQuery);
   const all = jobs.data?.data ?? [];
   const running = all.filter((job) => job.phase === 'running');
   const failing = all.filter((job) => ['failed', 'recovering', 'unknown'].includes(job.phase));
@@ -61,18 +62,26 @@ export function OverviewPage() {
               <JobsTable jobs={all} />
             )}
           </Panel>
+          <Machines machines={machines.data?.data ?? []} />
           <Panel title="Demos" note="the papers' workloads, from generators: no data is needed">
             {demos.data === undefined ? demos.isPending && <Loading what="demos" /> : <Demos demos={demos.data} />}
           </Panel>
         </div>
-        <Panel title="What happened" flush>
-          {events.data === undefined ? (
-            events.isPending && <Loading what="events" />
-          ) : (
-            <EventList events={events.data.data} jobs={names} />
-          )}
-        </Panel>
+        <WhatHappened jobs={names} />
       </div>
     </>
+  );
+}
+
+function WhatHappened({ jobs }: { jobs: Map<string, string> }) {
+  const events = useQuery(eventsQuery);
+  return (
+    <Panel title="What happened" flush>
+      {events.data === undefined ? (
+        events.isPending && <Loading what="events" />
+      ) : (
+        <EventList events={events.data.data} jobs={jobs} />
+      )}
+    </Panel>
   );
 }

@@ -1,5 +1,5 @@
 /** Register a relation: where its rows are, how often it is looked at, and a look at it before anything is kept. */
-import { Button, Group, PasswordInput, Select, Stack, TextInput } from '@mantine/core';
+import { Button, Group, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
 import { Link, useNavigate } from 'react-router';
@@ -13,19 +13,10 @@ import { Rows } from '../../components/Rows';
 import { formatCount } from '../../format';
 import { createRelation } from '../../recipes';
 import { relationPath } from './address';
-import { AT_FIRST, entryOf, fieldsOf, hasPassword, secretsOf, SOURCES, type FieldName, type Typed } from './entry';
+import { AT_FIRST, entryOf, secretsOf, type Typed } from './entry';
+import { EntryFields } from './EntryFields';
 
 const ROWS_PX = 300;
-const EXAMPLES: Record<FieldName, [label: string, example: string, says: string]> = {
-  path: ['Path', '/data/customers', 'A file, a folder or a pattern on the platform'],
-  url: ['Database', 'postgresql://user@host/database', 'Without its password: everybody sees an entry'],
-  table: ['Table', 'rates', 'A table or view; in PostgreSQL with its schema before it, where that is needed'],
-  hosts: ['Hosts', '10.0.0.5, 10.0.0.6', 'Some nodes of the cluster'],
-  keyspace: ['Keyspace', 'sales', 'That the table is in'],
-  username: ['User', 'reader', 'Who logs in; empty where nobody has to'],
-  refresh: ['Refresh', '10min', 'How often running jobs look for a new version; empty for only when asked'],
-};
-
 export function NewRelationPage() {
   const client = useQueryClient();
   const navigate = useNavigate();
@@ -53,7 +44,8 @@ export function NewRelationPage() {
       <Panel title="Entry">
         <form noValidate onSubmit={submit}>
           <Stack maw={560}>
-            <EntryFields name={name} onName={setName} typed={typed} onTyped={setTyped} />
+            <NameField name={name} onName={setName} />
+            <EntryFields typed={typed} onTyped={setTyped} />
             {create.error !== null && <ProblemView error={create.error} />}
             <Group>
               <Button type="submit" loading={create.isPending}>
@@ -80,56 +72,16 @@ export function NewRelationPage() {
   );
 }
 
-interface EntryFieldsProps {
-  name: string;
-  onName: (name: string) => void;
-  typed: Typed;
-  onTyped: (typed: Typed) => void;
-}
-
-function EntryFields({ name, onName, typed, onTyped }: EntryFieldsProps) {
+function NameField({ name, onName }: { name: string; onName: (name: string) => void }) {
   return (
-    <>
-      <TextInput
-        label="Name"
-        description="What queries call it: letters, digits and _"
-        placeholder="customers"
-        maxLength={200}
-        autoComplete="off"
-        value={name}
-        onChange={(event) => onName(event.currentTarget.value)}
-      />
-      <Select
-        label="Source"
-        allowDeselect={false}
-        data={SOURCES}
-        value={typed.source}
-        onChange={(source) => onTyped({ ...typed, source: source ?? typed.source })}
-      />
-      {fieldsOf(typed.source).map((field) => {
-        const [label, example, says] = EXAMPLES[field];
-        return (
-          <TextInput
-            key={field}
-            label={label}
-            description={says}
-            placeholder={example}
-            autoComplete="off"
-            spellCheck={false}
-            value={typed[field]}
-            onChange={(event) => onTyped({ ...typed, [field]: event.currentTarget.value })}
-          />
-        );
-      })}
-      {hasPassword(typed.source) && (
-        <PasswordInput
-          label="Password"
-          description="Of a database server: kept encrypted, and never shown again"
-          autoComplete="new-password"
-          value={typed.password}
-          onChange={(event) => onTyped({ ...typed, password: event.currentTarget.value })}
-        />
-      )}
-    </>
+    <TextInput
+      label="Name"
+      description="What queries call it: letters, digits and _"
+      placeholder="customers"
+      maxLength={200}
+      autoComplete="off"
+      value={name}
+      onChange={(event) => onName(event.currentTarget.value)}
+    />
   );
 }

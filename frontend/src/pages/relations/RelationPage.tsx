@@ -2,7 +2,7 @@
 import { Button, Code } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useParams } from 'react-router';
+import { Link, useParams } from 'react-router';
 import { answered, api } from '../../api/client';
 import { relationQuery, relationSampleQuery, relationVersionsQuery } from '../../api/queries';
 import type { Relation } from '../../api/types';
@@ -22,7 +22,7 @@ import { BadRecords } from '../streams/BadRecords';
 import { badOf } from '../streams/countBad';
 import { Skew } from '../streams/Skew';
 import classes from '../streams/StreamPage.module.css';
-import { refreshOf } from './address';
+import { refreshOf, relationPath } from './address';
 import { DeleteRelationDialog } from './DeleteRelationDialog';
 import { VersionsInJobs } from './VersionsPanel';
 
@@ -58,6 +58,9 @@ function RelationView({ relation }: { relation: Relation }) {
             {mayChange(me, relation) && (
               <>
                 <Refresh relation={name} />
+                <Button component={Link} to={`${relationPath(relation)}/edit`} variant="default">
+                  Edit
+                </Button>
                 <Button variant="default" onClick={() => setDeleting(true)}>
                   Delete…
                 </Button>

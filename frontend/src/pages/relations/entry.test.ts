@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { placeOf, refreshOf, relationPath } from './address';
 import { createRelation } from '../../recipes';
-import { AT_FIRST, entryOf, secretsOf } from './entry';
+import { AT_FIRST, changedEntry, entryOf, secretsOf, typedOf } from './entry';
 
 test('an entry has the fields of its source that were filled', () => {
   const typed = { ...AT_FIRST, path: ' /data/c ', url: 'postgresql://h/db', table: 'rates', refresh: '10min' };
@@ -41,4 +41,18 @@ test('a relation is told by where its rows are', () => {
   expect(refreshOf({ spec: {} })).toBe('when asked');
   expect(relationPath({ id: 'rel_1', name: 'new' })).toBe('/relations/rel_1');
   expect(relationPath({ id: 'rel_1', name: 'rates' })).toBe('/relations/rates');
+});
+
+test('an entry that is changed keeps what the form does not ask for, and another source has nothing of it', () => {
+  const spec = { source: 'csv', path: '/data/c.csv', refresh: '10min', schema: { id: 'int64' }, header: false };
+  const typed = typedOf(spec);
+  expect(changedEntry(spec, typed)).toEqual(spec);
+  expect(changedEntry(spec, { ...typed, path: '/data/d.csv', refresh: '' })).toEqual({
+    source: 'csv', path: '/data/d.csv', schema: { id: 'int64' }, header: false,
+  });
+  expect(changedEntry(spec, { ...typed, source: 'parquet' })).toEqual({
+    source: 'parquet', path: '/data/c.csv', refresh: '10min',
+  });
+  const table = { source: 'cassandra', hosts: ['a', 'b'], keyspace: 'k', table: 't', port: 9042 };
+  expect(changedEntry(table, typedOf(table))).toEqual(table);
 });

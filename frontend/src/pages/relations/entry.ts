@@ -42,6 +42,25 @@ export function fieldsOf(source: string): FieldName[] {
   return ['path', 'refresh'];
 }
 
+/** The form with what an entry says; settings that the form does not ask for are in no field of it. */
+export function typedOf(spec: Record<string, unknown>): Typed {
+  const typed = { ...AT_FIRST, source: typeof spec.source === 'string' ? spec.source : AT_FIRST.source };
+  for (const name of fieldsOf(typed.source)) {
+    const value = spec[name];
+    if (Array.isArray(value)) typed[name] = value.map(String).join(', ');
+    else if (typeof value === 'string' || typeof value === 'number') typed[name] = String(value);
+  }
+  return typed;
+}
+
+/** An entry that is changed keeps the settings that the form does not ask for, as long as its source stays. */
+export function changedEntry(before: Record<string, unknown>, typed: Typed): RelationIn['spec'] {
+  if (before.source !== typed.source) return entryOf(typed);
+  const asked = new Set<string>(fieldsOf(typed.source));
+  const kept = Object.fromEntries(Object.entries(before).filter(([name]) => !asked.has(name)));
+  return { ...kept, ...entryOf(typed) };
+}
+
 /** Fields of other sources, and those that are empty, are left out. What is wrong is for the platform to say. */
 export function entryOf(typed: Typed): RelationIn['spec'] {
   const entry: Record<string, string | string[]> = {};

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from streamjoin.durable import make_folder
 from streamjoin.results.stores.store import BlockKey, Blocks, Records, StoreDownError, StoreError, StoreMissingError
 
 LAYOUT = 1
@@ -43,7 +44,7 @@ class SqliteStore:
     def prepare(self) -> None:
         """Make the tables."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
         except OSError as cause:
             raise StoreError(f"{self.path} cannot be made: {cause.strerror or cause}") from None
         with self._using(make=True) as connection:

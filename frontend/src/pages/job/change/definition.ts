@@ -1,4 +1,5 @@
 /** What makes a job the join that it is, and how two of them differ, field by field as the API compares them. */
+import { isMapping } from '../../../api/mapping';
 import type { Job } from '../../../api/types';
 
 export type Section = 'operator' | 'results' | 'run';
@@ -12,9 +13,6 @@ export interface FieldChange {
   before: unknown;
   after: unknown;
 }
-
-const isMapping = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The values of a mapping by their dotted names; mappings inside of it are looked into. */
 export function fieldsOf(value: Record<string, unknown>, place = ''): Map<string, unknown> {

@@ -1,4 +1,4 @@
-"""How what a ring stores of a stream is found: by one index for each way in which partial results look for it.
+"""How what a node stores of a stream is found: by one index for each way in which partial results look for it.
 
 Tuples of different origins ask in different rounds, with other parts there. Where they look by the same expressions of
 the stored tuple, as in a.k = b.k = c.k, one index serves them all, and the tuples themselves are sorted by it.
@@ -59,7 +59,6 @@ def _stored_part(layout: IndexLayout) -> object:
     return tuple(pair[0] for pair in layout.equal), grid, layout.key.keys[0] if layout.key else None
 
 
-def chain_of(plan: RoundPlan, stream: int, views: Views, length: int, segments: list[Segment]) -> Chain:
-    """Stored tuples of a stream; its segments are at most half a slice long, as whole ones move on."""
-    period_us = max(min(plan.archive_period(stream), plan.reaches_us[stream] // (2 * length)), 1)
+def chain_of(plan: RoundPlan, stream: int, views: Views, period_us: int, segments: list[Segment]) -> Chain:
+    """Stored tuples of a stream, in segments that span so much event time."""
     return Chain(views.layouts, kept_columns(plan, stream), period_us, segments)

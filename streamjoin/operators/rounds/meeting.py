@@ -14,13 +14,13 @@ from streamjoin.flow.block import Block
 from streamjoin.flow.punctuation import lowest_mark_us
 from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import ProbeCounts, Segment
-from streamjoin.operators.ring.views import Views
+from streamjoin.operators.rounds.views import Views
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.window import S
 
 
 class Meeting:
-    """A node's work in one round, as far as all rounds have it.
+    """A node's work in one round, as far as all rounds have it; or in all of them, where they are one stage.
 
     Args:
         sides: how many inputs the round has; all origins come in by one after the first round.
@@ -42,17 +42,25 @@ class Meeting:
         chosen = self.work.given.came(origin, role)
         return Block.concat([given.block for given in chosen]) if chosen else None
 
-    def found(self, origin: int, block: Block, segments: Sequence[Segment], views: Views) -> Iterator[pa.RecordBatch]:
-        """What partial results of an origin make with stored tuples of the stream that they meet."""
+    def found(
+        self, origin: int, block: Block, segments: Sequence[Segment], views: Views, plan: RoundPlan | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """What partial results of an origin make with stored tuples of the stream that they meet.
+
+        Args:
+            plan: of the round, where the stage does them all.
+        """
+        plan = plan or self.plan
         self.query = 0 if self.plan.is_last else origin
-        for rows in self.report.timed(self._matches(origin, block, segments, views), self.work.seconds):
-            self.report.results += rows.num_rows
+        leaves = plan.is_last or not self.plan.is_last  # or this node joins them further
+        for rows in self.report.timed(self._matches(plan, origin, block, segments, views), self.work.seconds):
+            self.report.results += rows.num_rows if leaves else 0
             yield rows
 
     def _matches(
-        self, origin: int, block: Block, segments: Sequence[Segment], views: Views
+        self, plan: RoundPlan, origin: int, block: Block, segments: Sequence[Segment], views: Views
     ) -> Iterator[pa.RecordBatch]:
-        join = self.plan.steps[origin][self.plan.number]
+        join = plan.steps[origin][plan.number]
         layout, counts = layout_of(join, S), ProbeCounts()
         columns = {(join.names[0], name): block.rows.column(name) for name in block.rows.schema.names}
         probes = layout.probes(columns, block.ts_us, len(block))

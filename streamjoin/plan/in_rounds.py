@@ -1,4 +1,4 @@
-"""From a query over streams to the rounds of a ring (PSP): all of its streams in one state, and an order for each.
+"""From a query over streams to rounds (PSP): all of its streams in one state, and an order for each.
 
 The joins of a round are planned as those of a tree are, one tree for each origin: (((origin, first), second), third).
 So a condition is checked in the first round in which all its streams are there, and the rule of times in `plan.stages`
@@ -8,26 +8,46 @@ holds, which gives the same rows in every order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.plan.coercion import cast
 from streamjoin.plan.expression import TRUE, Call, Expression, conjuncts, streams_of
-from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.join import JoinPlan, ResultKey
 from streamjoin.plan.kinds import Join, JoinKind, Tree
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.predicate import analyse
+from streamjoin.plan.reordering import written_key
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.sharing import SharedPlan
 from streamjoin.plan.stages import AnyPlan, Cascade, Flow, Stage, asof_stages, stages_of
 from streamjoin.plan.tree import cascade
-from streamjoin.plan.types import column_type
 from streamjoin.plan.window import CountWindow, FullHistory, Reaches, TimeWindow, Window, reach_us
 
 NamedOrders = Mapping[str, Sequence[str]]
 """By stream, the other streams in the order in which its tuples meet them, as the query calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """An operator that joins all streams at once, as sentences about plans name it.
+
+    Args:
+        operator: its name.
+        subject: what it is called.
+        pieces: what it keeps of a window.
+        at_once: a node has all that its partial results meet, so all rounds are one stage.
+    """
+
+    operator: str
+    subject: str
+    pieces: str
+    at_once: bool = False
+
+
+RING = System("ring", "a ring", "slices")
+ALIGNED = System("aligned", "aligned tuple routing", "segments", at_once=True)
+COORDINATED = System("coordinated", "coordinated tuple routing", "segments")
 
 
 def tree_plan(plan: AnyPlan) -> AnyPlan:
@@ -35,50 +55,51 @@ def tree_plan(plan: AnyPlan) -> AnyPlan:
     return plan.as_tree if isinstance(plan, Cascade) and plan.as_tree is not None else plan
 
 
-def ring_refusal(plan: AnyPlan) -> str | None:
-    """Why a plan cannot be run in rounds; None where it can."""
+def rounds_refusal(plan: AnyPlan, system: System = RING) -> str | None:
+    """Why an operator cannot run a plan in rounds; None where it can."""
+    subject = system.subject
     if isinstance(plan, SharedPlan):
-        return "a ring runs one query a job; run each of these as a job of its own, with query:"
+        return f"{subject} runs one query a job; run each of these as a job of its own, with query:"
     if asof_stages(plan):
-        return "a ring gives every match, and ASOF JOIN gives each row one partner at most; leave operator.name out"
+        return f"{subject} gives every match, and ASOF JOIN gives each row one partner at most; leave operator.name out"
     if plan.ordering is not Ordering.NONE:
-        return "results of a ring leave in no order; leave operator.ordering out"
+        return f"results of {subject} leave in no order; leave operator.ordering out"
     if plan.main is not None:
-        return "each round of a ring has a main condition of its own; leave operator.main out"
+        return f"each round of {subject} has a main condition of its own; leave operator.main out"
     if isinstance(plan, Cascade) and plan.relations:
-        return "a ring is of streams alone; leave operator.name out for a query with relations"
+        return f"{subject} is of streams alone; leave operator.name out for a query with relations"
     for stage in stages_of(tree_plan(plan)):
         if (kind := stage.plan.queries[0].kind) is not JoinKind.INNER:
             return (
-                f"a ring joins all streams at once and has no {kind} JOIN; choose biclique, matrix or splitjoin, which "
-                "join two at a time"
+                f"{subject} joins all streams at once and has no {kind} JOIN; choose biclique, matrix or splitjoin, "
+                "which join two at a time"
             )
     if isinstance(plan.window, FullHistory):
         return (
-            "a ring keeps slices of a window, and this query has none; add WITHIN, such as WITHIN 10 MINUTES, or "
-            "choose biclique, matrix or splitjoin"
+            f"{subject} keeps {system.pieces} of a window, and this query has none; add WITHIN, such as WITHIN 10 "
+            "MINUTES, or choose biclique, matrix or splitjoin"
         )
     if isinstance(plan.window, CountWindow):
         return (
-            "slices of a ring are spans of time, and this is a window of rows; write WITHIN 10 SECONDS, or choose "
-            "another operator"
+            f"{system.pieces} of {subject} are spans of time, and this is a window of rows; write WITHIN 10 SECONDS, "
+            "or choose another operator"
         )
     if len(plan.streams) < 2:
-        return "a ring joins two streams or more"
+        return f"{subject} joins two streams or more"
     return None
 
 
-def as_ring(plan: AnyPlan, orders: NamedOrders | None = None) -> Cascade:
-    """A plan of joins as rounds of a ring, and its groups behind them.
+def in_rounds(plan: AnyPlan, system: System = RING, orders: NamedOrders | None = None) -> Cascade:
+    """A plan of joins as rounds, and its groups behind them.
 
     Args:
         orders: for some of the streams or for all; others have the default order.
     Raises:
         InputError: an order is none.
-        UnsupportedError: what `ring_refusal` says.
+        UnsupportedError: what `rounds_refusal` says.
     """
     plan = tree_plan(plan)
-    if reason := ring_refusal(plan):
+    if reason := rounds_refusal(plan, system):
         raise UnsupportedError(reason, field="operator.name")
     assert not isinstance(plan, SharedPlan)
     names = plan.names
@@ -95,19 +116,15 @@ def as_ring(plan: AnyPlan, orders: NamedOrders | None = None) -> Cascade:
         JoinPlan, index=plan.index, archive_period_us=plan.archive_period_us, predicates=plan.predicates,
         text=plan.queries[0].text,
     )  # fmt: skip
-    key = _result_key(conditions, names) if keyed else None
+    key = written_key(plan) if keyed else None
     select = _select(plan)
     steps = tuple(
         _steps(plan.streams, names, conditions, select, key, reaches, common, (origin, *order))
         for origin, order in enumerate(every)
     )
-    found = RoundPlan(0, every, steps, reaches.spans_us, bool(numbered))
+    found = RoundPlan(0, every, steps, reaches.spans_us, bool(numbered), system.operator)
     found = found.answering(keyed=keyed, feeds=groups is not None)
-    stages = [
-        Stage(number, tuple(range(len(names))) if number == 0 else (Flow(number - 1),), replace(found, number=number),
-              _checked(number, every, names, conditions), keeps=None if number == 0 else 0)
-        for number in range(len(names) - 1)
-    ]  # fmt: skip
+    stages = _stages(found, names, conditions, system.at_once)
     if groups is not None:
         flow = replace(groups.streams[0], columns=found.output)
         stages.append(Stage(len(stages), (Flow(len(stages) - 1),), replace(groups, streams=(flow,))))
@@ -116,6 +133,23 @@ def as_ring(plan: AnyPlan, orders: NamedOrders | None = None) -> Cascade:
         plan.streams, names, tuple(stages), window, plan.queries[0].text, select, _left_deep(range(len(names))),
         conditions, inputs=names, as_tree=plan,
     )  # fmt: skip
+
+
+def _stages(first: RoundPlan, names: Sequence[str], conditions: Sequence[Expression], at_once: bool) -> list[Stage]:
+    """A stage for each round, or one for all of them."""
+    streams = tuple(range(len(names)))
+    if at_once:
+        return [Stage(0, streams, replace(first, at_once=True), tuple(conditions))]
+    return [
+        Stage(
+            number,
+            (Flow(number - 1),) if number else streams,
+            replace(first, number=number),
+            _checked(number, first.orders, names, conditions),
+            keeps=0 if number else None,
+        )
+        for number in range(len(names) - 1)
+    ]
 
 
 def default_order(
@@ -172,20 +206,16 @@ def _steps(
     names: Sequence[str],
     conditions: Sequence[Expression],
     select: Sequence[tuple[str, Expression]],
-    key: Expression | None,
+    key: ResultKey | None,
     reaches: Reaches,
     common: partial[JoinPlan],
     order: Sequence[int],
 ) -> tuple[JoinPlan, ...]:
-    """The joins of an origin's rounds; the key of results is carried along as one more column."""
-    carried = [*select, *([("", key)] if key is not None else [])]
-    plan = cascade(streams, names, conditions, carried, reaches, common, tree=_left_deep(order))
+    """The joins of an origin's rounds."""
+    plan = cascade(streams, names, conditions, select, reaches, common, tree=_left_deep(order), key=key)
     joins = [stage.plan for stage in plan.stages]
     assert all(isinstance(join, JoinPlan) for join in joins)
-    *before, last = [join for join in joins if isinstance(join, JoinPlan)]
-    if key is not None:
-        last = replace(last, select=last.select[:-1], looked_up_by=last.select[-1][1])
-    return (*before, last)
+    return tuple(join for join in joins if isinstance(join, JoinPlan))
 
 
 def _left_deep(order: Sequence[int]) -> Tree:
@@ -221,18 +251,6 @@ def _reaches(window: Window | Reaches, names: Sequence[str]) -> Reaches:
     if len(names) == 2:
         return Reaches(tuple(names), (window.after_us, window.before_us))
     return Reaches(tuple(names), tuple(reach_us(window, number) for number in range(len(names))))
-
-
-def _result_key(conditions: Sequence[Expression], names: Sequence[str]) -> Expression | None:
-    """What results are looked up by: one side of the first equality, else of the first range."""
-    found = [
-        analyse(one, (names[pair[0]], names[pair[1]]))
-        for one in conditions
-        if len(pair := [number for number, name in enumerate(names) if name in streams_of(one)]) == 2
-    ]
-    keys = [one.keys[0] for each in found for one in each.equalities]
-    keys += [one.keys[0] for each in found for one in each.ranges]
-    return cast(keys[0], column_type(keys[0].type)) if keys else None
 
 
 def _numbered(orders: NamedOrders, names: Sequence[str]) -> dict[int, tuple[int, ...]]:

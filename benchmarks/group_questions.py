@@ -1,0 +1,192 @@
+"""How long questions about groups that change take, once a store holds many changes of few groups.
+
+python -m benchmarks.group_questions                      10,000,000 changes of 1,000 groups in SQLite
+python -m benchmarks.group_questions --store cassandra    on a node of its own, which it starts
+python -m benchmarks.group_questions --changes 20000      toy size: shows that it works, its times mean nothing
+
+Each batch gives one change of each group and closes a snapshot, through the same code as a job's; Spark is not in it.
+It prints how long writing took, with the longest commit, and the p50 and p95 of each kind of question: asked of a
+reader that has read the manifests before, as the platform's has, and by a reader that begins, as the command line does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.stores import server
+from streamjoin.plan.changing import EMIT_TIME, OPERATION, UPSERT
+from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
+from streamjoin.results.answer import ask
+from streamjoin.results.block import key_code
+from streamjoin.results.description import Description
+from streamjoin.results.parts import BatchDone
+from streamjoin.results.policy import EpochPolicy
+from streamjoin.results.question import Question
+from streamjoin.results.reader import Reader
+from streamjoin.results.sink import StoreSink, StoreWriter
+from streamjoin.results.stores.spec import StoreSpec
+
+EMIT_US = 1_000_000
+JOB = "benchmark"
+PAGE_ROWS = 100
+SCHEMA = pa.schema(
+    [
+        ("g", pa.int64()), ("n", pa.int64()), ("total", pa.float64()), (OPERATION, pa.string()),
+        (EMIT_TIME, pa.timestamp("us", "UTC")), (RESULT_TIME, pa.int64()), (RESULT_KEY, pa.int64()),
+    ]
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One kind of question, asked some times.
+
+    Args:
+        milliseconds: of each, float64 of shape (times,).
+        blocks, rows: that an answer read, and gave, on average.
+    """
+
+    name: str
+    milliseconds: np.ndarray
+    blocks: float
+    rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How the changes came in.
+
+    Args:
+        writing_s, commit_ms: spent on blocks, and on each commit.
+    """
+
+    changes: int
+    writing_s: float
+    commit_ms: np.ndarray
+
+
+def batch(number: int, groups: int) -> pa.RecordBatch:
+    """A change of each group, as of one moment."""
+    keys, at = np.arange(groups), np.full(groups, number * EMIT_US)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(keys), pa.array(keys * 7 + number), pa.array(np.random.default_rng(number).normal(size=groups)),
+            pa.array([UPSERT] * groups), pa.array(at, pa.timestamp("us", "UTC")), pa.array(at), pa.array(keys),
+        ],
+        schema=SCHEMA,
+    )  # fmt: skip
+
+
+def written(spec: StoreSpec, changes: int, groups: int, retain_s: int | None) -> Written:
+    """Write so many changes, one of each group a batch."""
+    code = key_code(pa.int64(), equality=True, buckets=8 if spec.kind == "cassandra" else 1)
+    policy = EpochPolicy(span_us=None, batches=1)
+    retain_us = None if retain_s is None else retain_s * EMIT_US
+    sink = StoreSink(spec, JOB, Description(SCHEMA, code, identity=("g",)), policy, retain_us=retain_us)
+    writer = sink.begin(JOB)
+    assert isinstance(writer, StoreWriter)
+    writing_s, commits = 0.0, []
+    for number in range(max(changes // groups, 2)):
+        rows = batch(number, groups)
+        begun_s = time.perf_counter()
+        with writer.part(number, 0, SCHEMA) as part:
+            part.write(rows)
+        put_s = time.perf_counter()
+        sink.commit(BatchDone(number, number * EMIT_US), [part.summary()])
+        writing_s += put_s - begun_s
+        commits.append(1000 * (time.perf_counter() - put_s))
+    sink.finish()
+    return Written(len(commits) * groups, writing_s, np.array(commits))
+
+
+def questions(last_us: int, first_us: int, groups: int, times: int) -> dict[str, list[Question]]:
+    """What is asked, by its name."""
+    chosen = np.random.default_rng(1)
+    keys = chosen.integers(0, groups, times).tolist()
+    moments = chosen.integers(first_us, last_us, times, endpoint=True).tolist()
+    return {
+        "all groups now": [Question()] * times,
+        "all groups as of a time": [Question(as_of=at) for at in moments],
+        "one group now": [Question(key=key) for key in keys],
+        "one group as of a time": [Question(key=key, as_of=at) for key, at in zip(keys, moments, strict=True)],
+        "a page of a group's history": [Question(key=key, history=True, limit=PAGE_ROWS) for key in keys],
+    }
+
+
+def asked(name: str, readers: Callable[[], Reader], wanted: Sequence[Question]) -> Asked:
+    """Ask each question once, after one that compiles."""
+    for _ in ask(readers(), wanted[0]):
+        pass
+    spent, blocks, rows = [], 0, 0
+    for question in wanted:
+        begun_s = time.perf_counter()
+        answer = ask(readers(), question)
+        for _ in answer:
+            pass
+        spent.append(1000 * (time.perf_counter() - begun_s))
+        blocks, rows = blocks + answer.blocks_read, rows + answer.rows
+    return Asked(name, np.array(spent), blocks / len(wanted), rows / len(wanted))
+
+
+def measured(spec: StoreSpec, arguments: argparse.Namespace) -> Iterator[Written | Asked]:
+    """First how the changes came in, then each kind of question."""
+    came = written(spec, arguments.changes, arguments.groups, arguments.retain_s)
+    yield came
+    reader = Reader(spec.open(), JOB)
+    head = reader.refresh()
+    last_us = (came.changes // arguments.groups - 1) * EMIT_US
+    first_us = head.below_time_max_us or 0 if head.base else 0
+    wanted = questions(last_us, first_us, arguments.groups, arguments.times)
+    for name, some in wanted.items():
+        yield asked(name, lambda: reader, some)
+    yield asked("all groups now, first read", lambda: Reader(reader.store, JOB), wanted["all groups now"][:5])
+    reader.store.close()
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--store", choices=("sqlite", "cassandra", "hbase"), default="sqlite")
+    parser.add_argument("--changes", type=int, default=10_000_000)
+    parser.add_argument("--groups", type=int, default=1_000)
+    parser.add_argument("--times", type=int, default=40, help="how often each kind of question is asked")
+    parser.add_argument("--retain-s", type=int, help="of the changes' own clock; keeps all unless given")
+    arguments = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        spec = stack.enter_context(server(arguments.store, work))
+        if spec is None:
+            raise SystemExit(f"the jars of {arguments.store} cannot be had")
+        for found in measured(spec, arguments):
+            print(line(found), flush=True)
+
+
+def line(found: Written | Asked) -> str:
+    """What was found, for people."""
+    if isinstance(found, Written):
+        seconds = found.writing_s + found.commit_ms.sum() / 1000
+        return (
+            f"{found.changes:,} changes in {len(found.commit_ms):,} snapshots, {found.changes / seconds:,.0f} a second;"
+            f" a commit took {_spread(found.commit_ms)}\n"
+            f"{'':<30}{'p50 ms':>10}{'p95 ms':>10}{'blocks':>10}{'rows':>10}"
+        )
+    p50, p95 = np.percentile(found.milliseconds, (50, 95))
+    return f"{found.name:<30}{p50:>10.1f}{p95:>10.1f}{found.blocks:>10,.0f}{found.rows:>10,.0f}"
+
+
+def _spread(milliseconds: np.ndarray) -> str:
+    p50, p95, most = np.percentile(milliseconds, (50, 95, 100))
+    return f"{p50:.1f} ms in the median, {p95:.1f} ms at p95 and {most:.0f} ms at most"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""What the ring, ATR and CTR send and store, simulated message by message: PSP's figures 7 and 8 in our words.
+
+python -m benchmarks.psp             docs/evaluation/: psp.json and psp.md; a few minutes
+python -m benchmarks.psp --quick     toy sizes into benchmarks/out/quick/evaluation/, in seconds
+python -m benchmarks.psp --page      the page anew, from the figures that are there
+
+Messages are counted and nothing is timed, so what else the machine does changes no figure.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks import evaluation
+from benchmarks.psp_page import page
+from simulate.network import Earliest
+from simulate.replicated import aligned, coordinated
+from simulate.replicated.traffic import traffic
+from simulate.ring import system
+from simulate.ring.messages import Query, Row
+
+FIGURES, PAGE = "psp.json", "psp.md"
+WINDOW = 120
+"""Time units, in which each stream brings `STORED` rows."""
+STORED = 20
+TUPLE_BYTES = 15_000
+"""The paper's small images: 5,000 pixels of three bytes."""
+WINDOWS_RUN, QUICK_WINDOWS = 12, 4
+NODES = (4, 8, 12, 16, 19)
+QUICK_NODES = (4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run.
+
+    Args:
+        system: ring, aligned or coordinated.
+        matches: p, how many rows of the next stream match a partial result.
+        segment: L, in windows.
+        copies: c.
+    """
+
+    system: str
+    streams: int
+    nodes: int
+    matches: float
+    segment: float = 5.0
+    copies: int = 2
+
+
+def history(streams: int, windows: int, matches: float) -> tuple[list[Row], Query]:
+    """Streams that bring rows in turn; each is joined with the next one where their values are equal."""
+    chosen = random.Random(streams)
+    values = round(STORED / matches)
+    count = windows * STORED * streams
+    gap = WINDOW // (STORED * streams)
+    rows = [Row(order % streams, order * gap, order, chosen.randrange(values)) for order in range(count)]
+    conditions = tuple(((one, one + 1), lambda r, s: r.value == s.value) for one in range(streams - 1))
+    orders = tuple(
+        tuple(sorted((one for one in range(streams) if one != origin), key=lambda one: (abs(one - origin), one)))
+        for origin in range(streams)
+    )
+    return rows, Query((WINDOW,) * streams, conditions, orders)
+
+
+def run_case(case: Case, windows: int) -> dict[str, float]:
+    """Messages, rows and bytes that were sent for a row; rows that are stored in the end, and on the fullest node.
+
+    Both of the latter in multiples of the rows in all windows.
+    """
+    rows, query = history(case.streams, windows, case.matches)
+    played: system.Played | aligned.Played | coordinated.Played
+    if case.system == "ring":
+        played = system.play(rows, query, [case.nodes] * case.streams, Earliest())
+        stored = [sum(map(len, node.state)) for node in played.nodes]
+    elif case.system == "aligned":
+        length = round(case.segment * WINDOW)
+        played = aligned.play(rows, query, case.nodes, length, 0, Earliest())
+        stored = [node.most for node in played.nodes]
+    else:
+        length = round(case.segment * WINDOW)
+        played = coordinated.play(rows, query, case.nodes, length, case.copies, Earliest())
+        stored = [sum(map(len, host.state.values())) for host in played.nodes]
+    sent, live = traffic(played.network.log), STORED * case.streams
+    return {
+        "messages": sent.messages / len(rows),
+        "rows": sent.tuples / len(rows),
+        "bytes": sent.bytes(TUPLE_BYTES) / len(rows),
+        "stored": sum(stored) / live,
+        "fullest": max(stored) / live,
+        "results": len(played.results),
+    }
+
+
+def figures(nodes: tuple[int, ...]) -> dict[str, tuple[Case, ...]]:
+    """All runs, by what they show."""
+    systems: tuple[dict[str, Any], ...] = (
+        {"system": "ring"},
+        {"system": "aligned"},
+        {"system": "aligned", "segment": 1.0},
+        {"system": "coordinated", "segment": 0.25},
+    )
+    by_nodes = tuple(
+        Case(streams=streams, nodes=count, matches=matches, **one)
+        for streams, matches in ((3, 1.0), (3, 5.0), (5, 1.0))
+        for count in nodes
+        for one in systems
+    )
+    last = nodes[-1]
+    by_segment = tuple(Case("aligned", 3, count, 1.0, length) for count in nodes for length in (1.0, 2.0, 5.0))
+    copies = [one for one in (1, 2, 4, 9) if 2 * one <= last]
+    by_copies = tuple(
+        Case("coordinated", 3, count, 1.0, 0.25, one) for count in nodes for one in copies if 2 * one <= count
+    )
+    return {"traffic": by_nodes, "segments": by_segment, "copies": by_copies}
+
+
+def run(nodes: tuple[int, ...], windows: int, show: Callable[[str], None]) -> dict[str, Any]:
+    """All figures; a run that two of them have is done once."""
+    known: dict[Case, dict[str, float]] = {}
+
+    def points(cases: tuple[Case, ...]) -> Iterator[dict[str, Any]]:
+        for case in cases:
+            if case not in known:
+                known[case] = run_case(case, windows)
+            yield {**asdict(case), **known[case]}
+
+    found = {}
+    for name, cases in figures(nodes).items():
+        show(name)
+        found[name] = list(points(cases))
+    return {"windows": windows, "figures": found}
+
+
+def main() -> int:
+    def simulate(quick: bool) -> dict[str, Any]:
+        nodes, windows = (QUICK_NODES, QUICK_WINDOWS) if quick else (NODES, WINDOWS_RUN)
+        return run(nodes, windows, lambda name: print(name, flush=True))
+
+    found, docs = evaluation.simulated("python -m benchmarks.psp", __doc__, FIGURES, simulate)
+    (docs / PAGE).write_text(page(found))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,190 @@
+"""Aligned tuple routing (ATR): one operator spreads tuples, and nodes join what they get, each alone.
+
+The master stream is cut into segments of time, and a segment goes to one node, which keeps a state for each of its
+segments. A tuple of another stream goes to every segment that has a time of the master within reach. So the node of a
+segment is chosen before the segment begins, as tuples of other streams for it come first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from simulate.network import Faults, Network, Scheduler
+from simulate.ring.messages import Parts, Query, Row
+
+DIFFUSION = "diffusion"
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """A tuple, and those segments of its receiver that it is for."""
+
+    row: Row
+    segments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Rules that are left out, to see what they are for.
+
+    Args:
+        no_copies: all streams are cut alike, and nothing goes to the neighbours of its segment.
+        wrong_master: rows are copied as if another stream were the master, and that one goes to its segment alone.
+        chosen_late: the node of a segment is chosen when its first row of the master comes.
+        one_state: the segments of a node share one state.
+        drops_too_early: what a row of the master may still meet is dropped by the row's own window.
+    """
+
+    no_copies: bool = False
+    wrong_master: bool = False
+    chosen_late: bool = False
+    one_state: bool = False
+    drops_too_early: bool = False
+
+
+@dataclass(slots=True)
+class Node:
+    """A join of all streams.
+
+    Args:
+        state: by segment and stream.
+        most: how many tuples it had at most, those that several segments share counted for each.
+    """
+
+    number: int
+    query: Query
+    broken: Broken
+    state: dict[int, list[list[Row]]] = field(default_factory=dict)
+    results: list[Parts] = field(default_factory=list)
+    most: int = 0
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = f"node {self.number}"
+
+    def receive(self, sender: str, message: Tuple, network: Network) -> None:
+        """Store a row, and find what it is the last part of."""
+        for segment in message.segments:
+            key = 0 if self.broken.one_state else segment
+            state = self.state.setdefault(key, [[] for _ in self.query.windows])
+            self._expire(state, message.row)
+            state[message.row.stream].append(message.row)
+            count = len(self.query.windows)
+            alone = tuple(message.row if stream == message.row.stream else None for stream in range(count))
+            self._extend(state, alone, message.row, 0)
+        self.state = {key: state for key, state in self.state.items() if any(state)}
+        self.most = max(self.most, sum(len(rows) for state in self.state.values() for rows in state))
+
+    def wake(self, tag: object, network: Network) -> None:
+        """Nodes have no timers."""
+
+    def _expire(self, state: list[list[Row]], row: Row) -> None:
+        windows = self.query.windows
+        for stream, rows in enumerate(state):
+            window = min(windows) if self.broken.drops_too_early else windows[stream]
+            state[stream] = [one for one in rows if row.ts - one.ts < window]
+
+    def _extend(self, state: list[list[Row]], parts: Parts, origin: Row, met: int) -> None:
+        if met == self.query.rounds:
+            self.results.append(parts)
+            return
+        stream = self.query.orders[origin.stream][met]
+        for row in state[stream]:
+            wider = tuple(row if at == stream else part for at, part in enumerate(parts))
+            if self.query.holds(wider, stream):
+                self._extend(state, wider, origin, met + 1)
+
+
+@dataclass(slots=True)
+class Diffusion:
+    """Cuts streams, and sends each tuple to the nodes of its segments.
+
+    Args:
+        length: L.
+        nodes: of each segment that has been chosen one.
+        load: tuples sent to each node.
+    """
+
+    rows: deque[Row]
+    query: Query
+    length: int
+    master: int
+    load: list[int]
+    broken: Broken
+    nodes: dict[int, int] = field(default_factory=dict)
+    name: str = DIFFUSION
+
+    def receive(self, sender: str, message: object, network: Network) -> None:
+        """Nobody answers."""
+
+    def wake(self, tag: object, network: Network) -> None:
+        """Send the next row."""
+        row = self.rows.popleft()
+        by_node: dict[int, list[int]] = {}
+        for segment in self._segments(row):
+            if (node := self._node(segment, row)) is not None:
+                by_node.setdefault(node, []).append(segment)
+        for node, segments in sorted(by_node.items()):
+            self.load[node] += len(segments)
+            network.send(self.name, f"node {node}", Tuple(row, tuple(segments)))
+        if self.rows:
+            network.wake_at(self.name, network.now_us)
+
+    def _segments(self, row: Row) -> range:
+        master = (self.master + 1) % len(self.query.windows) if self.broken.wrong_master else self.master
+        own = row.ts // self.length
+        if row.stream == master or self.broken.no_copies:
+            return range(own, own + 1)
+        windows = self.query.windows  # a row is in reach of one that is newer by less
+        first = (row.ts - windows[self.master] + 1) // self.length
+        if self.broken.wrong_master and row.stream == self.master:
+            return range(own, own + 1)
+        return range(first, (row.ts + windows[row.stream] - 1) // self.length + 1)
+
+    def _node(self, segment: int, row: Row) -> int | None:
+        """The one with the least load, as the segment is first needed; then it stays."""
+        if self.broken.chosen_late and row.stream != self.master and segment not in self.nodes:
+            return None
+        if segment not in self.nodes:
+            self.nodes[segment] = min(range(len(self.load)), key=lambda node: (self.load[node], node))
+        return self.nodes[segment]
+
+
+@dataclass(slots=True)
+class Played:
+    """What a run has left behind."""
+
+    nodes: list[Node]
+    diffusion: Diffusion
+    network: Network
+
+    @property
+    def results(self) -> list[Parts]:
+        """All nodes'."""
+        return [parts for node in self.nodes for parts in node.results]
+
+
+def play(
+    rows: Sequence[Row],
+    query: Query,
+    nodes: int,
+    length: int,
+    master: int,
+    scheduler: Scheduler,
+    *,
+    broken: Broken | None = None,
+    faults: Faults | None = None,
+) -> Played:
+    """Run rows through ATR.
+
+    Args:
+        rows: in the order of the input.
+        length: of a segment (L).
+    """
+    network = Network(scheduler, faults=faults)
+    every = [Node(number, query, broken or Broken()) for number in range(nodes)]
+    diffusion = Diffusion(deque(rows), query, length, master, [0] * nodes, broken or Broken())
+    network.play(*every, diffusion)
+    return Played(every, diffusion, network)

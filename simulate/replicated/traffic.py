@@ -1,0 +1,60 @@
+"""What was sent in a run of the ring, of ATR or of CTR: messages, tuples and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simulate.network import Delivery
+from simulate.replicated.aligned import Tuple
+from simulate.replicated.coordinated import Drop, Hop, Store
+from simulate.ring.messages import Build, Input, Inter, Probe
+
+HEADER_BYTES = 16
+"""Of a message: whom it is for, what it is, and of which input."""
+ENTRY_BYTES = 8
+"""Of metadata: a segment's name, or a host's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What reached nodes, answers to those that spread tuples included.
+
+    Args:
+        tuples: rows that were carried; a partial result carries each of its parts.
+        entries: of metadata.
+    """
+
+    messages: int
+    tuples: int
+    entries: int
+
+    def bytes(self, tuple_bytes: int) -> int:
+        """All of it, where a row has so many bytes."""
+        return self.messages * HEADER_BYTES + self.tuples * tuple_bytes + self.entries * ENTRY_BYTES
+
+
+def traffic(log: Sequence[Delivery]) -> Traffic:
+    """Of a whole run."""
+    found = [_carried(one.message) for one in log]
+    return Traffic(len(found), sum(tuples for tuples, _ in found), sum(entries for _, entries in found))
+
+
+def _carried(message: object) -> tuple[int, int]:
+    """Rows, and entries of metadata."""
+    match message:
+        case Input() | Build() | Probe():
+            return 1, 0
+        case Inter(parts):
+            return sum(row is not None for row in parts), 0
+        case Tuple(_, segments):
+            return 1, len(segments)
+        case Store(_, rows):
+            return len(rows), 1
+        case Hop(_, _, every, route):
+            carried = sum(row is not None for parts in every for row in parts)
+            return carried, sum(1 + len(keys) for hop in route for keys in hop.values())
+        case Drop():
+            return 0, 1
+        case _:
+            return 0, 0

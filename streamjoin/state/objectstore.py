@@ -1,0 +1,343 @@
+"""The states of units as objects, with the files of a cache to map into memory.
+
+    <uri>/<stage>/<unit>/<version>.<generation>.json         manifests, sealed
+    <uri>/<stage>/<unit>/<version>.<generation>-<n>.arrow    segments
+
+A unit's segments are put side by side, and so are units: a step goes on while they travel. A manifest is put once its
+segments are there, and a slot is done once its manifests are. Names are computed from what a generation knows, so no
+listing is needed; a generation never reads what an older one writes after it began.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import threading
+from collections.abc import Collection, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from streamjoin.engine.state import UnitState
+from streamjoin.engine.unit import UnitReport
+from streamjoin.errors import StateError
+from streamjoin.failpoints import failpoint
+from streamjoin.index.files import mapped_segment, write_rows
+from streamjoin.index.segment import SegmentInfo
+from streamjoin.state import manifest
+from streamjoin.state.objects import checksum, get_sealed, sealed, unsealed
+from streamjoin.state.root import ObjectRoot
+from streamjoin.state.store import KEPT_VERSIONS
+
+_MANIFESTS_AT_ONCE = 32
+
+
+class ObjectStates:
+    """Reads and writes the state of one stage's units below a root of objects."""
+
+    def __init__(self, root: ObjectRoot, stage: int = 0) -> None:
+        self.root = root
+        self.stage = stage
+        self.objects, self.cache = root.opened()
+        self._attached: dict[int, dict[str, pa.RecordBatch]] = {}
+        self._states: dict[tuple[int, int], UnitState] = {}
+        self._written: set[str] = set()
+        self._coming: dict[str, Future[Path]] = {}
+        self._puts: dict[int, list[Future[None]]] = {}
+        self._manifests: list[Future[None]] = []
+        self._lock = threading.Lock()
+        # They wait for segments, which have threads of their own.
+        self._pool = ThreadPoolExecutor(_MANIFESTS_AT_ONCE, "manifests")
+        self._behind = ThreadPoolExecutor(1, "collect")
+
+    def prepare(self, units: Iterable[int], version: int) -> None:
+        """Get what these units will open and this machine has not, side by side."""
+        if not version:
+            return
+        for unit, state in zip(units, self._pool.map(partial(self.load, version=version), units), strict=True):
+            attached = self._attached.get(unit, {})
+            for info in state.named():
+                name = self._name(unit, info.file)
+                if name not in attached and name not in self._coming and not self.cache.path(name).exists():
+                    self._coming[name] = self.objects.submit(partial(self._fetched, name, info))
+
+    def load(self, unit: int, version: int) -> UnitState:
+        """A unit's state at `version`; version 0 is empty and needs no object.
+
+        Raises:
+            StateError: the version is missing or damaged.
+        """
+        if version == 0:
+            return UnitState(0)
+        if (known := self._states.get((unit, version))) is not None:
+            return known
+        if (state := self.find(unit, version)) is None:
+            raise StateError(
+                f"unit {unit} has no state of version {version} below {self.root.place}: the state and the offsets of "
+                "this checkpoint do not belong together"
+            )
+        self._keep(unit, state)
+        return state
+
+    def find(self, unit: int, version: int) -> UnitState | None:
+        """A unit's state at `version`, which is 1 or later; None where there is none.
+
+        Raises:
+            StateError: it is damaged.
+        """
+        name = self._manifest(unit, version)
+        text = self._manifest_text(name) if name else None
+        return None if name is None or text is None else manifest.load(text, name)
+
+    def _keep(self, unit: int, state: UnitState) -> None:
+        with self._lock:
+            self._states[unit, state.version] = state
+            for old in [known for known in self._states if known[0] == unit and known[1] < state.version - 1]:
+                del self._states[old]
+
+    def _manifest(self, unit: int, version: int) -> str | None:
+        writer = self.root.writer(self.stage, version)
+        return None if writer is None else f"{self.stage}/{unit}/{version}.{writer}.json"
+
+    def _manifest_text(self, name: str) -> bytes | None:
+        # A generation writes a version of a unit once, or again with the same content, so a copy is as good.
+        path = self.cache.path(name)
+        try:
+            if (text := unsealed(path.read_bytes())) is not None:
+                return text
+        except FileNotFoundError:
+            pass
+        found = get_sealed(self.objects, name)
+        if found is not None:
+            self.objects.traffic.count(fetched_bytes=len(found))
+            self.cache.add(name, partial(_write_bytes, sealed(found)))
+        return found
+
+    def check_units(self, units: int, version: int) -> None:
+        """Nothing to do: a generation knows of how many units the states are before it begins."""
+
+    def live_tuples(self, units: Iterable[int], version: int) -> int:
+        """Tuples of both streams that these units store or send on at `version`; one that two store counts twice.
+
+        Raises:
+            StateError: as `load`.
+        """
+        states = self._pool.map(partial(self.load, version=version), units)
+        return sum(info.rows for state in states for info in state.tuples())
+
+    def open_segment(self, unit: int, info: SegmentInfo) -> pa.RecordBatch:
+        """A segment's rows, mapped into memory.
+
+        Raises:
+            StateError: it is missing in the store, or damaged there.
+        """
+        name = self._name(unit, info.file)
+        attached = self._attached.setdefault(unit, {})
+        if (rows := attached.get(name)) is not None:
+            self.objects.traffic.count(served=1)
+            return rows
+        if (coming := self._coming.pop(name, None)) is not None:
+            path = coming.result()
+        else:
+            path = self.cache.path(name)
+            if self._is_whole(name, path, info):
+                self.cache.used(path)
+                self.objects.traffic.count(served=1)
+            else:
+                path = self._fetched(name, info)
+        try:
+            attached[name] = batch = mapped_segment(path, info.rows, "manifest")
+        except StateError:
+            if path.exists():
+                raise
+            # The cache of a machine is for all its processes: another one has made room.
+            attached[name] = batch = mapped_segment(self._fetched(name, info), info.rows, "manifest")
+        return batch
+
+    def _is_whole(self, name: str, path: Path, info: SegmentInfo) -> bool:
+        """Whether the cache has a segment; what this process did not write may be older than a crash."""
+        try:
+            if name in self._written:
+                self._written.discard(name)
+                return path.exists()
+            return _fits(path, info)
+        except OSError:
+            return False
+
+    def _fetched(self, name: str, info: SegmentInfo) -> Path:
+        """A segment from the store; what comes damaged is asked for once more."""
+        for again in (True, False):
+            found = self.objects.get(name, info.bytes)
+            size = 0 if found is None else found.size
+            if found is None:
+                raise StateError(
+                    f"segment {self.root.place}/{name} is lost; without it results would be missing, so the job stops"
+                )
+            if size == info.bytes and checksum(found) == info.checksum:
+                self.objects.traffic.count(fetched=1, fetched_bytes=size)
+                return self.cache.add(name, partial(_write_bytes, found))
+            self.objects.traffic.count(retries=int(again))
+        raise StateError(
+            f"segment {self.root.place}/{name} is damaged: its manifest tells of {info.bytes:,} bytes of another "
+            f"content, and the store has {size:,}; restore it from a copy, or start the job anew with another "
+            "run.checkpoint and run.state"
+        )
+
+    def _name(self, unit: int, file: str) -> str:
+        return posixpath.normpath(f"{self.stage}/{unit}/{file}")
+
+    def writer(self, unit: int, version: int | str) -> ObjectWriter:
+        """Where the segments that first appear in `version` go; their names begin with it and the generation's."""
+        (*_, (generation, _)) = self.root.lines[self.stage]
+        self._puts[unit] = []  # without those of a step that failed
+        return ObjectWriter(self, unit, f"{version}.{generation}")
+
+    def commit(self, unit: int, state: UnitState, report: UnitReport) -> None:
+        """Make `state` the unit's state of its version, in one step, by the time that `settle` returns."""
+        name = self._manifest(unit, state.version)
+        assert name is not None
+        puts, self._puts[unit] = self._puts.get(unit, []), []
+        content = sealed(manifest.dump(state, report))
+
+        def put() -> None:
+            for segment in puts:
+                segment.result()
+            failpoint("unit.after_segments")
+            failpoint("unit.before_manifest")
+            self.cache.add(name, partial(_write_bytes, content))
+            self.objects.put(name, content)
+            failpoint("unit.after_manifest")
+
+        self._manifests.append(self._pool.submit(put))
+        self._keep(unit, state)
+
+    def settle(self) -> None:
+        """All that was committed lasts from now on.
+
+        Raises:
+            StateError: the store did not take all of it.
+        """
+        manifests, self._manifests = self._manifests, []
+        try:
+            for put in manifests:
+                put.result()
+        except BaseException:
+            self._states.clear()
+            raise
+        self._behind.submit(self.cache.trim)
+
+    def saving(self, unit: int, name: str, content: pa.Buffer) -> None:
+        """A segment of a unit is on its way."""
+        put = self.objects.submit(partial(self.objects.put, name, content))
+        self._puts.setdefault(unit, []).append(put)
+        self._written.add(name)
+
+    def collect(self, unit: int, version: int) -> None:
+        """In the background, remove the version that falls out of the kept ones, and segments it was the last to name.
+
+        What is missed, because nobody knows any more which generation wrote it or because a crash comes in between, is
+        litter that the next start sweeps. See `StateStore.collect`.
+        """
+        failpoint("state.before_collect")
+        old = version - KEPT_VERSIONS
+        if old >= 1 and (name := self._manifest(unit, old)) is not None:
+            self._behind.submit(partial(self._collect, unit, name))
+
+    def _collect(self, unit: int, name: str) -> None:
+        text = self._manifest_text(name)
+        dropped = [self._name(unit, file) for file in manifest.load(text, name).dropped] if text else []
+        self.objects.remove(dropped)
+        self.objects.remove([name])
+        for gone in (*dropped, name):
+            self.cache.path(gone).unlink(missing_ok=True)
+
+    def collect_left(self, units: Collection[int], version: int) -> None:
+        """Nothing to do: units that come and go are refused where the state is in a store."""
+
+    def collected(self) -> None:
+        """Wait until what was let go so far is removed."""
+        self._behind.submit(lambda: None).result()
+
+    def detach_except(self, unit: int, state: UnitState) -> None:
+        """Forget mapped segments of a unit that its state no longer names."""
+        live = {self._name(unit, info.file) for info in state.named()}
+        attached = self._attached.get(unit, {})
+        self._attached[unit] = {name: rows for name, rows in attached.items() if name in live}
+        own = f"{self.stage}/{unit}/"
+        self._written = {name for name in self._written if name in live or not name.startswith(own)}
+        for name in self._attached[unit]:
+            self.cache.used(self.cache.path(name))
+
+    def sweep(self, units: int, version: int, own: int) -> int:
+        """Remove what no kept state names, of generations before `own`; how many objects.
+
+        A listing may miss some, which stay until another start. Only while no older generation's state is read.
+
+        Args:
+            units, version: of how many units the states are, and the newest version.
+        Raises:
+            StateError: a unit has none of that version, so nobody can tell what is litter.
+        """
+        kept: set[str] = set()
+        for unit in range(units):
+            for number in range(max(version - KEPT_VERSIONS, 0) + 1, version + 1):
+                name = self._manifest(unit, number)
+                state = self.load(unit, number) if number == version else self.find(unit, number)
+                if name is not None and state is not None:
+                    files = (*(info.file for info in state.named()), *state.dropped)
+                    kept |= {name, *(self._name(unit, file) for file in files)}
+        litter = [name for name in self.objects.listed(str(self.stage)) if name not in kept and _number(name) < own]
+        self.objects.remove(litter)
+        return len(litter)
+
+
+class ObjectWriter:
+    """Puts one unit's new segments of a batch; see `ObjectStates.commit` for when they last."""
+
+    def __init__(self, store: ObjectStates, unit: int, start: str) -> None:
+        self.store = store
+        self.unit = unit
+        self._start = start
+        self._written = 0
+
+    def save(self, rows: pa.RecordBatch, info: SegmentInfo) -> SegmentInfo:
+        """Write a segment under its next name, and return its description with that name."""
+        file = f"{self._start}-{self._written}.arrow"
+        self._written += 1
+        name = f"{self.store.stage}/{self.unit}/{file}"
+        failpoint("unit.before_segments")
+        made: list[pa.Buffer] = []
+
+        def write(temporary: Path) -> None:
+            write_rows(temporary, rows)
+            # Mapped before it has its name: whatever becomes of the file, the content is there to be put.
+            made.append(pa.memory_map(str(temporary)).read_buffer())
+
+        self.store.cache.add(name, write)
+        content = made[-1]
+        self.store.saving(self.unit, name, content)
+        return replace(info, file=file, bytes=content.size, checksum=checksum(content))
+
+    def finish(self) -> None:
+        """They are on their way; the manifest that names them waits for them."""
+
+
+def _fits(path: Path, info: SegmentInfo) -> bool:
+    if path.stat().st_size != info.bytes:
+        return False
+    with pa.memory_map(str(path)) as file:
+        return checksum(file.read_buffer()) == info.checksum
+
+
+def _write_bytes(content: bytes | pa.Buffer, path: Path) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def _number(name: str) -> int:
+    """The number of the generation that wrote an object; that of a name which is none of ours is beyond all."""
+    _, _, generation = posixpath.basename(name).partition(".")
+    digits = generation.partition("-")[0].removeprefix("g")
+    return int(digits) if digits.isdecimal() else 1 << 62

@@ -1,0 +1,146 @@
+"""ATR and CTR, message by message, against a nested loop; and what each of their rules is for."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from simulate.network import Shuffled
+from simulate.replicated import aligned, coordinated
+from simulate.replicated.traffic import traffic
+from simulate.ring.messages import Query, Row, nested_loop
+from streamjoin.operators.coordinated.cover import cover
+from tests.unit.simulate.test_ring_protocol import case
+
+SEEDS = 25
+
+
+def run_aligned(seed: int, streams: int | None = None, **others: Any) -> tuple[bool, aligned.Played]:
+    """Whether a run is right, and the run."""
+    rows, query, _ = case(seed, streams)
+    chosen = random.Random(seed)
+    nodes, length, master = chosen.randrange(1, 6), chosen.randrange(2, 20), chosen.randrange(len(query.windows))
+    played = aligned.play(rows, query, nodes, length, master, Shuffled(seed), **others)
+    return Counter(played.results) == Counter(nested_loop(rows, query)), played
+
+
+def run_coordinated(
+    seed: int, streams: int | None = None, copies: int | None = None, **others: Any
+) -> tuple[bool, coordinated.Played]:
+    """The same of CTR."""
+    rows, query, _ = case(seed, streams)
+    chosen = random.Random(seed)
+    nodes = chosen.randrange(2, 7)
+    length, own = chosen.randrange(1, 9), chosen.randrange(1, nodes + 1)
+    # Hosts are faster than the operator that spreads rows, so a table that is ahead of these shows.
+    hosts = [f"host {number}" for number in range(nodes)]
+    speeds = {(host, receiver): 20.0 for host in hosts for receiver in (*hosts, coordinated.DIFFUSION)}
+    played = coordinated.play(rows, query, nodes, length, copies or own, Shuffled(seed, speeds), **others)
+    return Counter(played.results) == Counter(nested_loop(rows, query)), played
+
+
+@pytest.mark.parametrize("seed", [129, 413])
+def test_a_segment_is_done_once_it_came_every_way_to_the_last_hop(seed: int) -> None:
+    """Where hops have several hosts each, one of the last hop hears of a segment once for each way there."""
+    is_right, played = run_coordinated(seed)
+    assert is_right and max(played.diffusion.covers) > 1
+
+
+@pytest.mark.parametrize("run", [run_aligned, run_coordinated], ids=["aligned", "coordinated"])
+def test_random_runs_join_exactly_whatever_comes_first(run: Any) -> None:
+    results = 0
+    for seed in range(SEEDS):
+        is_right, played = run(seed)
+        assert is_right, seed
+        results += len(played.results)
+    assert results > 300
+
+
+@pytest.mark.parametrize("name", aligned.Broken.__slots__)
+def test_aligned_without_one_of_its_rules_is_caught(name: str) -> None:
+    wrong = sum(not run_aligned(seed, broken=aligned.Broken(**{name: True}))[0] for seed in range(SEEDS))
+    assert wrong > SEEDS // 10
+
+
+@pytest.mark.parametrize("name", coordinated.Broken.__slots__)
+def test_coordinated_without_one_of_its_rules_is_caught(name: str) -> None:
+    broken = coordinated.Broken(**{name: True})
+    wrong = sum(not run_coordinated(seed, streams=3, copies=1 + seed % 2, broken=broken)[0] for seed in range(SEEDS))
+    assert wrong > SEEDS // 10
+
+
+def test_the_cover_takes_the_least_load_for_each_segment_that_is_not_covered_yet() -> None:
+    items = {"a": (0, 1), "b": (1,), "c": (1, 2), "d": (2, 3)}
+    assert cover(items, (5, 9, 2, 50)) == {"c": 2, "d": 2, "a": 1, "b": 1}
+    assert cover(items, (0, 0, 0, 0)) == {"a": 1, "b": 1, "c": 1, "d": 2}  # one host has three of them
+    assert cover(items, (1, 9, 9, 1)) == {"a": 0, "d": 3, "b": 1, "c": 1}
+    assert cover({}, (1, 2)) == {}
+
+
+def test_all_is_over_and_dead_segments_are_gone() -> None:
+    for seed in range(SEEDS):
+        _, played = run_coordinated(seed)
+        table, last = played.diffusion.hosts, max(number for _, number in played.diffusion.hosts)
+        assert played.diffusion.waiting == 0
+        for host in played.nodes:
+            assert set(host.state) == {key for key, hosts in table.items() if host.number in hosts}
+        length, windows = played.diffusion.length, played.nodes[0].query.windows
+        assert all((number + 1) * length - 1 + windows[stream] > last * length for stream, number in table)
+
+
+def steady(streams: int, seconds: int, gap: int = 1, values: int = 40) -> tuple[list[Row], Query]:
+    """Streams in turn, of which a share of 1/values pairs matches, with windows of 100."""
+    chosen = random.Random(streams)
+    rows = [Row(order % streams, order * gap, order, chosen.randrange(values)) for order in range(seconds)]
+    conditions = tuple(((one, one + 1), lambda r, s: r.value == s.value) for one in range(streams - 1))
+    orders = tuple(
+        tuple(sorted((other for other in range(streams) if other != one), key=lambda other: (abs(other - one), other)))
+        for one in range(streams)
+    )
+    return rows, Query((100,) * streams, conditions, orders)
+
+
+def test_memory_of_aligned_grows_with_nodes_and_shrinks_with_segments() -> None:
+    rows, query = steady(3, 1_500)
+    most = {
+        (nodes, length): sum(node.most for node in aligned.play(rows, query, nodes, length, 0, Shuffled(1)).nodes)
+        for nodes, length in ((2, 100), (8, 100), (8, 500))
+    }
+    assert most[2, 100] < most[8, 100] > most[8, 500]
+
+
+def test_memory_of_coordinated_is_flat_in_nodes_and_grows_with_copies() -> None:
+    rows, query = steady(3, 1_500)
+    most = {
+        (nodes, copies): sum(host.most for host in coordinated.play(rows, query, nodes, 25, copies, Shuffled(1)).nodes)
+        for nodes, copies in ((4, 2), (8, 2), (8, 4))
+    }
+    assert most[8, 2] < 1.5 * most[4, 2] and most[8, 4] > 1.5 * most[8, 2]
+
+
+def test_with_one_copy_all_state_gathers_on_few_hosts() -> None:
+    """What the paper calls convergence: the cover sends later segments to the hosts of earlier ones."""
+    rows, query = steady(3, 1_500)
+    shares = {
+        copies: coordinated.play(rows, query, 8, 25, copies, Shuffled(1)).fullest_share for copies in (1, 2, 4, 8)
+    }
+    assert shares[1] > 0.9 and shares[8] == pytest.approx(1 / 8)
+    assert shares[1] > shares[2] > shares[8]
+
+
+def test_traffic_is_counted() -> None:
+    rows, query = steady(3, 600)
+    one = traffic(aligned.play(rows, query, 4, 200, 0, Shuffled(1)).network.log)
+    # A master's row once, another one to 1 + 2 x 100 / 200 segments but for the border, of which some share a node.
+    assert one.messages == one.tuples and 1.3 < one.tuples / len(rows) < 5 / 3
+    other = coordinated.play(rows, query, 4, 25, 2, Shuffled(1))
+    sent = traffic(other.network.log)
+    assert sent.tuples > 2 * len(rows) and sent.entries > 0
+    stored = sum(
+        len(message.message.rows) for message in other.network.log if isinstance(message.message, coordinated.Store)
+    )
+    assert stored == 2 * len(rows)
+    assert sent.bytes(1_000) == sent.messages * 16 + sent.tuples * 1_000 + sent.entries * 8

@@ -1,0 +1,51 @@
+"""Folders whose names last: what is synced, and in which order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streamjoin import durable
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders and files that are synced."""
+    found: list[Path] = []
+    monkeypatch.setattr(durable, "sync_folder", found.append)
+    monkeypatch.setattr(durable, "sync_file", found.append)
+    return found
+
+
+def test_each_folder_that_is_made_is_in_a_folder_that_is_synced(synced: list[Path], tmp_path: Path) -> None:
+    durable.make_folder(tmp_path / "a" / "b")
+    # Whoever made `tmp_path` may have died before its sync.
+    assert synced == [tmp_path.parent, tmp_path, tmp_path / "a"]
+    assert (tmp_path / "a" / "b").is_dir()
+    synced.clear()
+    durable.make_folder(tmp_path / "a" / "b")
+    assert synced == [tmp_path / "a"]
+
+
+def test_a_folder_above_that_may_not_be_read_is_somebody_elses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    real = durable.sync_folder
+
+    def refuses(folder: Path) -> None:
+        if folder == tmp_path.parent:
+            raise PermissionError(13, "Permission denied")
+        real(folder)
+
+    monkeypatch.setattr(durable, "sync_folder", refuses)
+    durable.make_folder(tmp_path / "a")
+    assert (tmp_path / "a").is_dir()
+
+
+def test_what_a_killed_process_left_is_synced(synced: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for name in ("x.log", "a/y.log", "a/b/z.txt"):
+        (tmp_path / name).write_text("")
+    durable.sync_all(tmp_path, lambda path: path.suffix == ".log")
+    assert sorted(synced) == sorted(
+        [tmp_path, tmp_path / "x.log", tmp_path / "a", tmp_path / "a/y.log", tmp_path / "a/b"]
+    )
