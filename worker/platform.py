@@ -32,8 +32,8 @@ from worker.pool import Pool
 
 READY_S: Final = 60.0
 CHILD_GRACE_S: Final = 6.0
-DRIVER_GRACE_S: Final = 12.0
-"""So long drivers may finish their batch when the platform ends."""
+DRIVER_GRACE_S: Final = 30.0
+"""So long drivers may finish their batch when the platform ends; on a busy machine one takes many seconds."""
 LOG_TAIL_LINES: Final = 15
 POOL_LOOK_S: Final = 1.0
 _PAUSE_S = 0.1

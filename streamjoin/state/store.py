@@ -187,7 +187,8 @@ class StateStore:
                 kept |= {self._path(unit, name) for name in names}
         there = {self._path(unit, path.name) for unit in self.units() for path in self.directory(unit).iterdir()}
         for path in there - kept:
-            path.unlink()
+            # A task of a batch that was interrupted may have taken its own file away meanwhile.
+            path.unlink(missing_ok=True)
         return len(there - kept)
 
     def write(self, path: Path, content: bytes) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -108,6 +109,12 @@ def test_files_are_joined_as_they_appear_and_a_stop_loses_nothing(session: Spark
     )
 
 
+def _tasks(session: SparkSession) -> int:
+    store: Any = session.sparkContext._jsc.sc().statusStore()  # type: ignore[union-attr]  # it is there while Spark runs
+    executors = store.executorList(True)
+    return sum(executors.apply(number).activeTasks() for number in range(executors.size()))
+
+
 def test_a_batch_that_a_stop_interrupts_is_no_failure_in_any_log(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -134,6 +141,8 @@ def test_a_batch_that_a_stop_interrupts_is_no_failure_in_any_log(
     # Spark searches these words, and on a real failure's many lines it runs out of stack.
     assert len(raised) == 1 and len(raised[0]) < 200 and "InterruptedException" in raised[0]
     assert [record for record in caplog.records if record.exc_info] == []
+    # A process of its own would have ended, with its tasks; these may be writing state yet.
+    assert comes_true(lambda: _tasks(session) == 0, BATCH_S_MAX)
     run_text(session, text, tmp_path)
     check_same(
         result_rows(tmp_path / "results"),

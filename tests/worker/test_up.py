@@ -36,7 +36,7 @@ from .platform import Workers
 
 pytestmark = pytest.mark.slow
 UP_S_MAX = 90.0
-END_S_MAX = 40.0
+END_S_MAX = 80.0
 RECOVERED_S_MAX = 30.0
 """From the kill of a driver until the next one runs; most of it is Spark's start."""
 

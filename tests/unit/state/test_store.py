@@ -145,6 +145,23 @@ def test_a_sweep_removes_what_no_manifest_names_and_nothing_else(tmp_path: Path)
     assert sorted(path.name for path in folder.iterdir()) == ["1-0.arrow", "1.json", "2-0.arrow", "2.json"]
 
 
+def test_a_sweep_meets_a_task_that_takes_its_own_file_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(StateStore(tmp_path), 1)
+    folder = tmp_path / "0" / "0"
+    for name in (".2.json.7", ".2.json.8"):
+        (folder / name).write_bytes(b"not whole")
+    unlink = Path.unlink
+
+    def both_gone(path: Path, missing_ok: bool = False) -> None:
+        for name in (".2.json.7", ".2.json.8"):
+            unlink(folder / name, missing_ok=True)
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", both_gone)
+    StateStore(tmp_path).sweep()
+    assert sorted(path.name for path in folder.iterdir()) == ["1-0.arrow", "1.json"]
+
+
 def test_two_processes_share_one_copy_of_a_segment(tmp_path: Path) -> None:
     state = write(StateStore(tmp_path), 1)
     rows = StateStore(tmp_path).open_segment(0, state.segments("R")[0])
