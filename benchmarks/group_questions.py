@@ -165,7 +165,7 @@ def main() -> None:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         spec = stack.enter_context(server(arguments.store, work))
         if spec is None:
-            raise SystemExit(f"the jars of {arguments.store} cannot be had")
+            raise SystemExit(f"no {arguments.store} can be started here: its jars are missing and cannot be downloaded")
         for found in measured(spec, arguments):
             print(line(found), flush=True)
 

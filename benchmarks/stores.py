@@ -66,7 +66,9 @@ def run(scale: Scale) -> dict[str, Any]:
     for name, batches in (("sqlite", 200), ("cassandra", 200), ("hbase", 40)):
         with server(name, work) as spec:
             if spec is None:
-                found[name] = {"skipped": "its server's jars cannot be had"}
+                found[name] = {
+                    "skipped": "its server cannot be started here: its jars are missing and cannot be downloaded"
+                }
                 continue
             scale.show(f"  {name}: {batches} x {rows_a_batch:,} rows")
             found[name] = _measure(scale, spec, scale.pick(batches, 4), rows_a_batch)
@@ -80,7 +82,7 @@ def run(scale: Scale) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def server(name: str, work: Path) -> Iterator[StoreSpec | None]:
-    """A store to measure, on a server of its own where it needs one; None if that cannot be had."""
+    """A store to measure, on a server of its own if it needs one; None if that cannot be started here."""
     if name == "sqlite":
         yield StoreSpec("sqlite", (("path", str(work / "results.db")),))
         return

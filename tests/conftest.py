@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Spark with two threads, and with the Kafka connector where it can be had; a process can have one only."""
+    """Spark with two threads, and with the Kafka connector if its jars are there; a process can have one only."""
     # Imported here: most tests need no Spark, and the import takes a second.
     from streamjoin.spark.session import create_session
     from tests.servers import ServerUnavailable, spark_connector_jars

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin.errors import StreamJoinError
 from streamjoin.operators import registry
 from streamjoin.operators.aligned import Aligned
 from streamjoin.operators.aligned.segments import Segments
 from streamjoin.operators.aligned.step import AlignedStep
 from streamjoin.operators.rounds import keeping
-from streamjoin.plan.stages import AnyPlan, stages_of
+from streamjoin.plan.stages import stages_of
 from streamjoin.query import plan_query
 from streamjoin.state.store import StateStore
 
@@ -27,9 +25,12 @@ from .test_ring import (
     CHAIN,
     MIXED,
     NAMES,
+    NINE,
     STREAMS,
     any_join,
     band,
+    check_nine,
+    check_refused,
     cut,
     equal,
     fastest,
@@ -72,12 +73,9 @@ def test_many_random_queries_are_joined_exactly(tmp_path: Path) -> None:
 
 
 def test_nine_streams_are_one_stage(tmp_path: Path) -> None:
-    streams = [[{"ts": 7 * number + place, "id": number, "k": 0, "x": 0} for number in range(3)] for place in range(9)]
-    conditions = [equal(one, other) for one, other in itertools.pairwise(NAMES)]
-    wanted = nested_loop(streams, conditions, (12,) * 9)
-    run = Run(text_of(9, conditions, (12,) * 9), tmp_path, nodes=2, segment="4us")
+    run = Run(NINE, tmp_path, nodes=2, segment="4us")
     assert len(run.loop.operators) == 1
-    assert run.run(streams, 2) == wanted and sum(wanted.values()) > 20
+    check_nine(run)
 
 
 def test_ten_segments_of_one_node_give_each_result_once(tmp_path: Path) -> None:
@@ -247,12 +245,7 @@ def test_a_broken_routing_is_caught(broken: str | None, tmp_path: Path, monkeypa
     ],
 )
 def test_what_it_cannot_do_is_said_with_a_way_out(text: str, knobs: dict[str, Any], message: str) -> None:
-    def planned() -> AnyPlan:
-        plan = plan_query(f"SELECT ONLINE a.id {text}", STREAMS, main=knobs.get("main"))
-        return registry.planned("aligned", knobs, plan, 2)
-
-    with pytest.raises(StreamJoinError, match=message):
-        planned()
+    check_refused("aligned", text, knobs, message)
 
 
 def test_default_settings() -> None:

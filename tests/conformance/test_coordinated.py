@@ -11,25 +11,24 @@ from typing import Any
 
 import pytest
 
-from streamjoin.errors import StreamJoinError
 from streamjoin.operators import registry
 from streamjoin.operators.coordinated import Coordinated
 from streamjoin.operators.coordinated import step as steps
 from streamjoin.operators.coordinated.routes import Routes
 from streamjoin.operators.coordinated.table import HostState, RoutingTable
-from streamjoin.plan.stages import AnyPlan
 from streamjoin.query import plan_query
 from streamjoin.state.store import StateStore
 
 from .loops import joined, loop_of
 from .test_ring import (
     CHAIN,
-    NAMES,
+    NINE,
     STREAMS,
     any_join,
     check_dying_task,
+    check_nine,
+    check_refused,
     cut,
-    equal,
     nested_loop,
     record_batch,
     rows_of,
@@ -80,12 +79,9 @@ def test_many_random_queries_are_joined_exactly(tmp_path: Path) -> None:
 
 
 def test_nine_streams_take_eight_hops(tmp_path: Path) -> None:
-    streams = [[{"ts": 7 * number + place, "id": number, "k": 0, "x": 0} for number in range(3)] for place in range(9)]
-    conditions = [equal(one, other) for one, other in itertools.pairwise(NAMES)]
-    wanted = nested_loop(streams, conditions, (12,) * 9)
-    run = Run(text_of(9, conditions, (12,) * 9), tmp_path, nodes=3)
+    run = Run(NINE, tmp_path, nodes=3)
     assert len(run.loop.operators) == 8
-    assert run.run(streams, 2) == wanted and sum(wanted.values()) > 20
+    check_nine(run)
 
 
 def test_one_slow_stream_and_unequal_reaches(tmp_path: Path) -> None:
@@ -262,11 +258,7 @@ def test_broken_routes_are_caught(broken: str | None, tmp_path: Path, monkeypatc
     ],
 )
 def test_what_it_cannot_do_is_said_with_a_way_out(text: str, knobs: dict[str, Any], message: str) -> None:
-    def planned() -> AnyPlan:
-        return registry.planned("coordinated", knobs, plan_query(f"SELECT ONLINE a.id {text}", STREAMS), 2)
-
-    with pytest.raises(StreamJoinError, match=message):
-        planned()
+    check_refused("coordinated", text, knobs, message)
 
 
 def test_default_settings() -> None:

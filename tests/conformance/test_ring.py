@@ -304,13 +304,22 @@ def test_every_eleventh_choice_of_orders_of_four_streams_gives_the_same(tmp_path
         assert run.run(streams, 3) == wanted, orders
 
 
-def test_nine_streams_take_eight_rounds(tmp_path: Path) -> None:
+NINE_CHAIN = [equal(one, other) for one, other in itertools.pairwise(NAMES)]
+NINE = text_of(9, NINE_CHAIN, (12,) * 9)
+"""A query of as many streams as there may be."""
+
+
+def check_nine(run: Run) -> None:
+    """A run of `NINE` is exact."""
     streams = [[{"ts": 7 * number + place, "id": number, "k": 0, "x": 0} for number in range(3)] for place in range(9)]
-    conditions = [equal(one, other) for one, other in itertools.pairwise(NAMES)]
-    wanted = nested_loop(streams, conditions, (12,) * 9)
-    run = Run(text_of(9, conditions, (12,) * 9), tmp_path, nodes=2)
-    assert len(run.loop.operators) == 8
+    wanted = nested_loop(streams, NINE_CHAIN, (12,) * 9)
     assert run.run(streams, 2) == wanted and sum(wanted.values()) > 20
+
+
+def test_nine_streams_take_eight_rounds(tmp_path: Path) -> None:
+    run = Run(NINE, tmp_path, nodes=2)
+    assert len(run.loop.operators) == 8
+    check_nine(run)
 
 
 def test_rows_at_one_time_in_one_batch_and_in_three_are_joined_once(tmp_path: Path) -> None:
@@ -505,6 +514,17 @@ def test_a_broken_ring_is_caught(broken: str | None, tmp_path: Path, monkeypatch
     assert (run.found == wanted) == (broken is None)
 
 
+def check_refused(operator: str, text: str, knobs: dict[str, Any], message: str) -> None:
+    """An operator with knobs cannot run a query, and says so."""
+
+    def planned() -> AnyPlan:
+        plan = plan_query(f"SELECT ONLINE a.id {text}", STREAMS, main=knobs.get("main"))
+        return registry.planned(operator, knobs, plan, 2)
+
+    with pytest.raises(StreamJoinError, match=message):
+        planned()
+
+
 @pytest.mark.parametrize(
     ("text", "knobs", "message"),
     [
@@ -532,12 +552,7 @@ def test_a_broken_ring_is_caught(broken: str | None, tmp_path: Path, monkeypatch
     ],
 )
 def test_what_a_ring_cannot_do_is_said_with_a_way_out(text: str, knobs: dict[str, Any], message: str) -> None:
-    def planned() -> AnyPlan:
-        plan = plan_query(f"SELECT ONLINE a.id {text}", STREAMS, main=knobs.get("main"))
-        return registry.planned("ring", knobs, plan, 2)
-
-    with pytest.raises(StreamJoinError, match=message):
-        planned()
+    check_refused("ring", text, knobs, message)
 
 
 def test_the_default_order_follows_equalities_first() -> None:

@@ -116,7 +116,7 @@ class CassandraNode:
     Args:
         more: further lines of cassandra.yaml.
     Raises:
-        ServerUnavailable: on entering, when java or the jars cannot be had.
+        ServerUnavailable: on entering, when java or the jars are missing and cannot be downloaded.
         ServerFailed: on entering, when the node does not start.
     """
 

@@ -81,7 +81,7 @@ class HbaseServer:
     """HBase and its gateway, which run inside the `with` block; clients connect to `port` of 127.0.0.1.
 
     Raises:
-        ServerUnavailable: on entering, when java or the jars cannot be had.
+        ServerUnavailable: on entering, when java or the jars are missing and cannot be downloaded.
         ServerFailed: on entering, when one of the two does not start.
     """
 

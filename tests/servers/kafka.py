@@ -84,7 +84,7 @@ class KafkaBroker:
     """A broker that runs inside the `with` block, where `servers` is its "host:port".
 
     Raises:
-        ServerUnavailable: on entering, when java or the jars cannot be had.
+        ServerUnavailable: on entering, when java or the jars are missing and cannot be downloaded.
         ServerFailed: on entering, when the broker does not start.
     """
 
@@ -210,6 +210,6 @@ def spark_connector_jars() -> str:
     """The value of `spark.jars` that adds Spark's Kafka source and sink to a session.
 
     Raises:
-        ServerUnavailable: java or the jars cannot be had.
+        ServerUnavailable: java or the jars are missing and cannot be downloaded.
     """
     return ",".join(str(jar) for jar in sorted(jars(HERE / "spark-kafka").glob("*.jar")))

@@ -22,7 +22,7 @@ FETCH_S_MAX = 600.0
 
 
 class ServerUnavailable(Exception):
-    """A server cannot be had on this machine.
+    """A server cannot be started on this machine.
 
     Args:
         reason: what is missing, such as "java is not on the PATH".

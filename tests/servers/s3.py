@@ -38,7 +38,7 @@ class S3:
     """A server that runs inside the `with` block, with one bucket.
 
     Raises:
-        ServerUnavailable: on entering, when java or the jars cannot be had.
+        ServerUnavailable: on entering, when java or the jars are missing and cannot be downloaded.
         ServerFailed: on entering, when it does not start.
     """
 

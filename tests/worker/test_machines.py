@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
@@ -195,6 +196,22 @@ def test_a_machine_whose_clock_is_far_ahead_gets_no_jobs(desk: Desk) -> None:
     add_machine(desk.catalog, "a", 8 * GB)
     desk.look()
     assert queues(desk) == [queue_of("a")]
+
+
+def test_whoever_has_spoken_leaves_no_catalog_open_for_a_fork(settings: Settings, catalog: Catalog) -> None:
+    machine = Machines(catalog, "a", "of a")
+    machine.say()
+    assert open_below(settings.data) == []
+    with catalog.read() as session:
+        assert [room.name for room in machines.rooms(session, now_us())] == ["a"]
+    assert open_below(settings.data) != [], "what is looked for is found where it is"
+    machine.leave()
+    assert open_below(settings.data) == []
+
+
+def open_below(folder: Path) -> list[str]:
+    """The files below a folder that this process has open."""
+    return [file.path for file in psutil.Process().open_files() if Path(file.path).is_relative_to(folder.absolute())]
 
 
 def test_attack_forks_find_no_catalog_open(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:

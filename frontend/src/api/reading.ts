@@ -7,7 +7,7 @@ export interface Reading {
   /** Rows of the relation read per tuple, and the share of tuples joined from the cache; null if the operator has neither. */
   rowsPerTuple: number | null;
   cachedShare: number | null;
-  /** The memory that units use, and their limit; null if there is no limit. */
+  /** Memory the units use, and how much they may use; null if they may use any amount. */
   memoryBytes: number | null;
   allowedBytes: number | null;
   /** How many units are in each kind of round; null if the operator has no cache. */

@@ -1,4 +1,4 @@
-"""The archive that `streamjoin support-bundle` writes. A part that cannot be had is said, and leaves the others be."""
+"""The archive that `streamjoin support-bundle` writes. If one part is missing, it says so and holds the others."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def plans(settings: AlignedSettings, plan: AnyPlan, slots: int) -> AnyPlan:
     """All rounds of a plan as one stage.
 
     Raises:
-        InputError: the master is no stream of the query's, or orders are none.
+        InputError: the query has no such master stream, or `orders` leaves out or repeats a stream.
     """
     return _aligned(settings, slots).planned(plan)
 

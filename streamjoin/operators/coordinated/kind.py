@@ -46,7 +46,7 @@ def plans(settings: CoordinatedSettings, plan: AnyPlan, slots: int) -> AnyPlan:
     """The hops of a plan.
 
     Raises:
-        InputError: there are more copies than nodes, or orders are none.
+        InputError: there are more copies than nodes, or `orders` leaves out or repeats a stream.
     """
     return _coordinated(settings, slots).planned(plan)
 

@@ -43,7 +43,7 @@ def plans(settings: RingSettings, plan: AnyPlan, slots: int) -> AnyPlan:
     """The rounds of a plan.
 
     Raises:
-        InputError: orders or lengths are of other streams than the query's, or are none.
+        InputError: `orders` or `lengths` name a stream that the query has not, or `orders` leaves out or repeats one.
     """
     return _ring(settings, slots).planned(plan)
 

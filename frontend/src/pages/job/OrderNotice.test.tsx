@@ -44,7 +44,7 @@ test('who may not change the job reads it without a button', () => {
 });
 
 test.each([undefined, null, { text: 'no other order is clearly better', better: null }])(
-  'nothing is said where no order is better: %s',
+  'shows nothing when no order is better: %s',
   (order) => {
     show(order, () => undefined);
     expect(screen.queryByRole('status')).toBeNull();
