@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
 from backend.catalog.models import Report
+from streamjoin.counts import add_counts
 from streamjoin.operators.reading import counted, measured
 
 EVERY_S: Final = 1.0
@@ -201,8 +202,7 @@ def quantiles(values: Sequence[float]) -> dict[str, float | None]:
 def _added(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for part in parts:
-        for name, count in part.items():
-            total[name] = total.get(name, 0) + count
+        add_counts(total, part)
     return total
 
 

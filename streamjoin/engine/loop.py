@@ -12,6 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from streamjoin.counts import add_counts
 from streamjoin.engine.feeding import Feeding
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.router import Router, Sending, announced
@@ -188,7 +189,6 @@ class Loop:
             for where, slot, sent, punctuation in told:
                 steps[where][slot].punctuate(punctuation, sent)
                 own.append(punctuation)
-                for name, value in punctuation.counts.items():
-                    self.counts[stream][name] = self.counts[stream].get(name, 0) + value
+                add_counts(self.counts[stream], punctuation.counts)
             position += rows.num_rows
         return own

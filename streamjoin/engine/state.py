@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamjoin.counts import add_counts
 from streamjoin.flow.punctuation import StreamClock
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.plan.window import R, S
@@ -100,6 +101,5 @@ def totals_of(states: Iterable[UnitState]) -> dict[str, int]:
     """Counters of several units together."""
     totals: dict[str, int] = {}
     for state in states:
-        for name, value in state.totals.items():
-            totals[name] = totals.get(name, 0) + value
+        add_counts(totals, state.totals)
     return totals

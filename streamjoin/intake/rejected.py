@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from streamjoin.counts import add_counts
 from streamjoin.durable import have_folder, put_durably
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
@@ -325,6 +326,4 @@ def _parse(id: str) -> tuple[int, int]:
 
 def _add(counts: Counts, more: Counts) -> None:
     for stream, by_reason in more.items():
-        known = counts.setdefault(stream, {})
-        for reason, rows in by_reason.items():
-            known[reason] = known.get(reason, 0) + rows
+        add_counts(counts.setdefault(stream, {}), by_reason)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamjoin.counts import add_counts
 from streamjoin.flow.periods import ended_by
 from streamjoin.flow.punctuation import Punctuation, lowest_mark_us
 from streamjoin.intake import rejected
@@ -73,9 +74,7 @@ def batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gath
     for slot in slots:
         traffic.update(slot.get("traffic", {}))
         for item in slot["intake"]:
-            counts = intake.setdefault(item["side"], {})
-            for name, value in item["counts"].items():
-                counts[name] = counts.get(name, 0) + value
+            add_counts(intake.setdefault(item["side"], {}), item["counts"])
             if item["ts_max_us"] is not None:
                 latest[item["side"]] = max(item["ts_max_us"], latest.get(item["side"], item["ts_max_us"]))
     return BatchReport(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamjoin.counts import add_counts
 from streamjoin.operators.reading import counted
 from streamjoin.spark.adapting import Adapting
 from streamjoin.spark.batchreport import BatchReport, BatchTimes
@@ -79,8 +80,7 @@ class Progress:
         self.results += report.results
         for side, counts in report.intake.items():
             self.tuples_in[side] += counts.get("rows", 0)
-            for name, value in counts.items():
-                self.counts[side][name] = self.counts[side].get(name, 0) + value
+            add_counts(self.counts[side], counts)
         stored, waiting, self.holding, self.readers = [0] * self.streams, 0, {}, 0
         self.state_bytes = self.segments = self.flow_rows = self.open_rows = 0
         for unit in report.units:
@@ -96,18 +96,16 @@ class Progress:
             for stream in range(self.streams):
                 self.late[stream] += unit["late"][stream]
                 stored[stream] += unit["stored_rows"][stream]
-            for role, rows in unit["received"].items():
-                self.received[role] = self.received.get(role, 0) + rows
-                size = unit["received_bytes"][role]
-                self.received_bytes[role] = self.received_bytes.get(role, 0) + size
+            add_counts(self.received, unit["received"])
+            add_counts(self.received_bytes, unit["received_bytes"])
             for name in _COUNTED:
-                _add(getattr(self, name), unit.get(name, {}))
-            _add(self.reading, counted(unit))
+                add_counts(getattr(self, name), unit.get(name, {}))
+            add_counts(self.reading, counted(unit))
             self.readers += "reading" in unit and bool(unit["reading"])
             self._add_unit(unit)
             self._add_queries(unit["queries"])
         self.adapting.add(report.batch, report.units)
-        _add(self.traffic, report.traffic)
+        add_counts(self.traffic, report.traffic)
         self.stored_rows = tuple(stored)
         self.state_bytes_max = max(self.state_bytes_max, self.state_bytes)
         self.stored_rows_max = max(self.stored_rows_max, sum(stored) + self.flow_rows)
@@ -123,8 +121,7 @@ class Progress:
     def _add_queries(self, queries: Sequence[Mapping[str, int]]) -> None:
         self.queries = self.queries or [{} for _ in queries]
         for known, counts in zip(self.queries, queries, strict=True):
-            for name, count in counts.items():
-                known[name] = known.get(name, 0) + count
+            add_counts(known, counts)
 
     def _add_unit(self, unit: dict[str, Any]) -> None:
         known = self.units.setdefault(
@@ -141,8 +138,3 @@ class Progress:
         known["segments"] = unit["segments"]
         for name, seconds in unit["seconds"].items():
             known["seconds"][name] += seconds
-
-
-def _add(counts: dict[str, int], more: Mapping[str, int]) -> None:
-    for what, count in more.items():
-        counts[what] = counts.get(what, 0) + count
