@@ -26,6 +26,7 @@ from streamjoin.sources.guess import first_schema
 from streamjoin.sources.served import ServedTable
 
 Figure = TypeVar("Figure")
+TEXT_FORMATS = ("csv", "jsonl")
 FILES_OPENED_MAX = 1_000
 """A look at a relation opens no more; the footer of one takes about a millisecond."""
 
@@ -77,13 +78,18 @@ class Relation:
         """
         return replace(self, files=tuple(list_files(self.path)))
 
+    @property
+    def guesses_types(self) -> bool:
+        """Whether its files are texts, from which a later guess may take a column for something else."""
+        return self.format in TEXT_FORMATS
+
     def origin(self) -> str:
-        """What changes when its files do: a hash of their names, sizes and times of change.
+        """What changes when its files do, or how they are read: a hash of names, sizes and times of change.
 
         Raises:
             InputError: one is gone.
         """
-        found = hashlib.sha256()
+        found = hashlib.sha256(f"{self.format}\0{self.columns}\0{self.csv}\0".encode())
         for file in self.files:
             about = self._of(file, lambda file: file.stat())
             found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\0".encode())

@@ -44,6 +44,11 @@ class ServedTable(ABC):
         """
 
     @property
+    def guesses_types(self) -> bool:
+        """Never: a table has types."""
+        return False
+
+    @property
     def is_listed(self) -> bool:
         """Whether `origin` says that it has changed; a table's rows do, and nothing else."""
         return False
@@ -58,8 +63,8 @@ class ServedTable(ABC):
         return self
 
     def origin(self) -> str:
-        """Which table it is."""
-        return self.place
+        """Which table it is, and how it is read."""
+        return f"{self.place}\n{self.columns}"
 
     def blocks(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
         """All rows; no record is bad, as a table knows its types.

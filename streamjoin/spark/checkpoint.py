@@ -33,11 +33,12 @@ from streamjoin.lockfile import locked
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.sharing import Lasting, SharedPlan, key_text
-from streamjoin.plan.stages import Cascade, Query, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, Query, stages_of
 from streamjoin.plan.window import S
 from streamjoin.spark.started import lasting_version, settle, version_of, write_json
 from streamjoin.spec.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
 from streamjoin.spec.joinfile import JoinFile
+from streamjoin.spec.relations import columns_read
 from streamjoin.state import rewrite
 from streamjoin.state.generation import Generation
 from streamjoin.state.manifest import FORMAT, WAY_OUT
@@ -51,6 +52,9 @@ KEYS = 2
 """How values become keys, which is what state is sorted by. Before 2, bounds and wide decimals had keys of floats."""
 
 
+RELATION_COLUMNS = "relation columns"
+
+
 def identity(job: Job) -> dict[str, Any]:
     """What must not change while a checkpoint is used.
 
@@ -61,7 +65,7 @@ def identity(job: Job) -> dict[str, Any]:
     ending = {join.names[S] for join in joins if join.asof is not None and join.asof.values}
     return {
         **({"tree": plan.shape} if isinstance(plan, Cascade) else {}),
-        **({"relations": _relations(plan)} if isinstance(plan, Cascade) and plan.relations else {}),
+        **({"relations": _relations(plan), RELATION_COLUMNS: _relation_columns(job)} if job.relations else {}),
         "format": FORMAT,
         "streams": {
             name: {
@@ -81,9 +85,24 @@ def identity(job: Job) -> dict[str, Any]:
     }
 
 
-def _relations(plan: Cascade) -> dict[str, str]:
+def _relations(plan: AnyPlan) -> dict[str, str]:
     """By the names of the query, which relations are joined; a later version may have other columns beside these."""
+    assert isinstance(plan, Cascade)
     return dict(zip(plan.relation_names, (relation.name for relation in plan.relations), strict=True))
+
+
+def _relation_columns(job: Job) -> dict[str, dict[str, str]]:
+    """The types of what is read of each relation, by which rows are compared and stored."""
+    return {name: {one.name: str(one.type) for one in columns_read(job, name)} for name in job.relations}
+
+
+def _retyped(was: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> str | None:
+    """What a column of a relation was and is now, for people; None where none has changed."""
+    for relation, columns in now.items():
+        for name, kind in columns.items():
+            if (before := was.get(relation, {}).get(name, kind)) != kind:
+                return f'column "{name}" of relation {relation} was {before} and is {kind} now'
+    return None
 
 
 @dataclass(slots=True)
@@ -298,6 +317,13 @@ def _check_identity(job: Job) -> Held:
                 f"{FORMAT}; {WAY_OUT}",
                 field="run.checkpoint",
             )
+        kinds = mine.pop(RELATION_COLUMNS, {})
+        if said := _retyped(theirs.get(RELATION_COLUMNS, {}), kinds):
+            raise InputError(
+                f"checkpoint {job.checkpoint}: {said}, and what is stored was compared as it was; give it that type "
+                "again, or use another run.checkpoint to start anew",
+                field="run.checkpoint",
+            )
         if changed := [name for name in mine if theirs.get(name) != mine[name]]:
             was = f" ({theirs.get('operator')} and not {mine['operator']})" if "operator" in changed else ""
             raise InputError(
@@ -311,6 +337,9 @@ def _check_identity(job: Job) -> Held:
                 "decimals or fractions in this query's condition; use another run.checkpoint to start anew",
                 field="run.checkpoint",
             )
+        if kinds and RELATION_COLUMNS not in theirs:  # it is from before they were recorded
+            theirs[RELATION_COLUMNS] = kinds
+            write_json(path, theirs)
         units = _recorded_units(theirs.get("units", _units(job.operators)))
         queries = _recorded_in(job.checkpoint) if "query" not in theirs else _recorded_before(job, theirs)
         return Held(str(theirs["id"]), units, queries, theirs.get("resizes", 0), theirs.get("requeries", 0))

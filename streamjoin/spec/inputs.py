@@ -19,7 +19,7 @@ from streamjoin.sources.kind import Columns, Limits
 from streamjoin.sources.registry import INPUTS, SOURCES
 from streamjoin.sources.relation import AnyRelation, Relation
 from streamjoin.sources.spec import SourceSpec
-from streamjoin.spec.job import recorded_columns
+from streamjoin.spec.job import as_recorded, recorded_columns
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.sections import PunctuateFile, StreamFile
 
@@ -35,8 +35,11 @@ def open_inputs(file: JoinFile, *, anew: bool) -> dict[str, StreamSchema]:
         if SOURCES[stream.source].files(stream) and stream.schema_ is None:
             found = recorded_columns(file.checkpoint, name, stream.time, schemas[name].columns)
             schemas[name] = replace(schemas[name], columns=found or schemas[name].columns)
-    for name in file.relations:
-        schemas[name] = StreamSchema.of_relation(name, open_relation(file, name).columns)
+    for name, entry in file.relations.items():
+        relation = open_relation(file, name)
+        is_pinned = relation.guesses_types and entry.schema_ is None and not anew
+        columns = as_recorded(file.checkpoint, name, relation.columns) if is_pinned else relation.columns
+        schemas[name] = StreamSchema.of_relation(name, columns)
     return schemas
 
 

@@ -301,6 +301,18 @@ def recorded_columns(checkpoint: Path, stream: str, time: str, guessed: pa.Schem
     return fits[0] if len(fits) == 1 else None
 
 
+def as_recorded(checkpoint: Path, relation: str, guessed: pa.Schema) -> pa.Schema:
+    """A relation's columns, those with the types of before that its checkpoint has joined by.
+
+    What is stored was compared by these, and a value that is not of its column's type any more is a bad record.
+    """
+    try:
+        was = _recorded(checkpoint)["relation columns"][relation]
+        return pa.schema([_column(f"{one.name}: {was[one.name]}") if one.name in was else one for one in guessed])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return guessed  # whoever opens the checkpoint looks closer
+
+
 def _column(line: str) -> pa.Field:
     """The inverse of `str` of a field of a stream's columns."""
     name, _, kind = line.rpartition(": ")

@@ -125,7 +125,8 @@ class Bound:
     def relations(self) -> dict[str, AnyRelation]:
         """The relations that are joined, by name."""
         read = self.plan.relations if isinstance(self.plan, Cascade) else ()
-        return {relation.name: open_relation(self.file, relation.name) for relation in read}
+        # A guess may have other types than those that the query was bound to.
+        return {one.name: replace(open_relation(self.file, one.name), columns=one.own_columns) for one in read}
 
     def ending(self) -> dict[str, Sink]:
         """Where the results of queries go that are being stopped, by name."""

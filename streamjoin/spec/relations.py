@@ -98,7 +98,10 @@ def _check_columns(known: Version, relation: AnyRelation, columns: Sequence[str]
             raise InputError(f'it has no column "{name}" any more; it has {", ".join(list(carried)[:20])}')
         was = known.columns.get(name, carried[name])
         if was != carried[name]:
-            raise InputError(f'its column "{name}" is {carried[name]} now, and was {was}; stop the job and start it')
+            raise InputError(
+                f'its column "{name}" is {carried[name]} now, and was {was}; give it that type again, or start the job '
+                "anew"
+            )
 
 
 def read_version(
@@ -155,6 +158,12 @@ def _some_good(blocks: Iterator[tuple[pa.RecordBatch, int]]) -> Iterator[tuple[p
         yield block, letters
     if bad and not rows:
         raise RunError(f"none of its {bad:,} records can be read")
+
+
+def columns_read(job: Job, relation: str) -> pa.Schema:
+    """What is read of a relation of a job."""
+    of = job.relations[relation]
+    return pa.schema([of.columns.field(name) for name in _columns(plans_of(job, relation), of)])
 
 
 def _columns(plans: dict[int, JoinPlan], relation: AnyRelation) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def damaged(folder: Path) -> None:
     [
         (gone, "rates does not exist"),
         (emptied, "rates has no files any more"),
-        (of_another_type, 'its column "k" is string now, and was int64; stop the job and start it'),
+        (of_another_type, 'its column "k" is string now, and was int64; give it that type again, or start'),
         (without_a_column, 'it has no column "said" any more; it has k, told'),
         (damaged, "rates.parquet"),
     ],
