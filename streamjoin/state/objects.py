@@ -31,6 +31,10 @@ _PAUSE_S, _PAUSE_MAX_S = 0.05, 5.0
 _AT_ONCE = 32
 _PART_BYTES = 8 << 20
 """An object that is longer is read in parts, side by side: a connection has its own limit."""
+_TOO_NEW = (
+    "the store does not know what newer clients ask it for; set AWS_REQUEST_CHECKSUM_CALCULATION and "
+    "AWS_RESPONSE_CHECKSUM_VALIDATION to when_required in the environment"
+)
 _REFUSED = {
     "NO_SUCH_BUCKET": "there is no such bucket",
     "Bucket does not exist": "there is no such bucket",
@@ -40,8 +44,8 @@ _REFUSED = {
     "INVALID_SIGNATURE": "the store does not take the secret key",
     "HTTP status 401": "the store does not permit it",
     "HTTP status 403": "the store does not permit it",
-    "NotImplemented": "the store does not know what newer clients ask it for; set AWS_REQUEST_CHECKSUM_CALCULATION and "
-    "AWS_RESPONSE_CHECKSUM_VALIDATION to when_required in the environment",
+    "NotImplemented": _TOO_NEW,
+    "XAmzContentSHA256Mismatch": _TOO_NEW,  # it takes a trailer with a checksum for content
     "Permission denied": "the store does not permit it",
 }
 """What is in the text of a failure that does not pass by itself, and what it means."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from streamjoin.state.restored import restore
 from streamjoin.state.root import ObjectRoot
 from tests.unit.state.test_objects import written
 
-from .s3 import BUCKET, S3
+from .s3 import BUCKET, ENVIRONMENT, S3
 from .unruly import Fault, Unruly
 
 pytestmark = pytest.mark.services
@@ -63,6 +64,19 @@ def test_what_is_wrong_with_a_place_is_said_at_the_start(s3: S3, tmp_path: Path)
         place = ObjectRoot(uri, tmp_path / "cache")
         with pytest.raises(InputError, match=said):
             _started(place, checkpoint)
+
+
+def test_a_store_that_does_not_know_newer_clients_says_which_settings_help(
+    s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ENVIRONMENT:
+        if "CHECKSUM" in name:
+            monkeypatch.delenv(name)
+    place = ObjectRoot(s3.uri(f"{BUCKET}/{tmp_path.name}"), tmp_path / "cache")
+    begun_s = time.monotonic()
+    with pytest.raises(InputError, match="AWS_REQUEST_CHECKSUM_CALCULATION"):
+        _started(place, _folder(tmp_path / "checkpoint"))
+    assert time.monotonic() - begun_s < place.retry_s
 
 
 def test_a_large_segment_comes_back_and_a_generation_follows_another(s3: S3, tmp_path: Path) -> None:
