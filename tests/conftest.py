@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The soak is run by who asks for it by its name. A file's tests are a group, but for those that share nothing."""
     for item in items:
         if not item.get_closest_marker("kills"):
-            item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(config.rootpath).as_posix()))
     if (share := config.getoption("--share")) is not None:
         items[:] = [item for item in items if in_share(item.nodeid, share)]
     if "soak" in config.getoption("markexpr"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,25 @@ def test_a_stage_reads_all_files_that_have_its_tests() -> None:
     ]
     assert len(marked) > 5
     assert not [file for file in marked if not file.startswith(SERVERS)]
+
+
+GROUPED = """
+import os, pathlib, pytest
+pytestmark = pytest.mark.xdist_group("one")
+
+@pytest.mark.parametrize("number", range(8))
+def test_it(number):
+    pathlib.Path("ran").joinpath(os.environ["PYTEST_XDIST_WORKER"]).touch()
+"""
+
+
+def test_the_tests_of_a_group_run_in_one_process(tmp_path: Path) -> None:
+    """Else each process would start the servers of each file; pytest and pytest-xdist must agree on names."""
+    (tmp_path / "ran").mkdir()
+    (tmp_path / "test_grouped.py").write_text(GROUPED)
+    (servers,) = (stage for stage in STAGES if stage.name == "servers")
+    arguments = [one for one in servers.arguments if one in ("--dist", "loadgroup", "--no-loadscope-reorder")]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "8 passed" in done.stdout, done.stdout
+    assert len(list((tmp_path / "ran").iterdir())) == 1
