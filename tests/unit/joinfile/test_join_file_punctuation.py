@@ -106,7 +106,7 @@ def test_rows_and_files_are_read_as_the_rule_says(validate: Try) -> None:
 
 
 def test_an_ending_is_no_part_of_what_a_checkpoint_must_keep(validate: Try) -> None:
-    from streamjoin.spark.checkpoint import identity
+    from streamjoin.spark.identity import identity
 
     assert identity(validate(punctuated(MARKED)).job()) == identity(validate({}).job())
 

@@ -11,7 +11,8 @@ import pytest
 
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.plan.sharing import key_text
-from streamjoin.spark.checkpoint import brought, identity, opened
+from streamjoin.spark.checkpoint import brought, opened
+from streamjoin.spark.identity import identity
 from streamjoin.spec.job import IDENTITY_FILE, Job, recorded
 from streamjoin.spec.joinfile import JoinFile, parse
 from streamjoin.spec.prepare import Bound, bind
