@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import provenance
+from benchmarks import provenance, quiet
 from benchmarks.scale import ROOT
 
 DOCS = ROOT / "docs" / "evaluation"
@@ -41,7 +41,7 @@ def is_real(docs: Path) -> bool:
 
 
 def simulated(
-    prog: str, doc: str | None, name: str, simulate: Callable[[bool], dict[str, Any]]
+    prog: str, doc: str | None, name: str, simulate: Callable[[bool], dict[str, Any]], *, timed: bool = False
 ) -> tuple[dict[str, Any], Path]:
     """The figures of a page that is simulated, and the folder of the page.
 
@@ -51,6 +51,7 @@ def simulated(
     Args:
         name: of their file.
         simulate: whether sizes are toys -> the figures.
+        timed: some of them are times, for which the machine has to be quiet.
     """
     parser, arguments = asked(prog, doc, "simulate nothing")
     docs = arguments.docs
@@ -58,7 +59,9 @@ def simulated(
         if is_real(docs):
             try:
                 provenance.require_clean()
-            except provenance.DirtyError as refused:
+                if timed:
+                    quiet.wait_until_quiet()
+            except (provenance.DirtyError, quiet.BusyError) as refused:
                 parser.exit(1, f"nothing was simulated: {refused}, or do it for yourself with --docs FOLDER\n")
         begun, commit = datetime.now(UTC).isoformat(timespec="seconds"), provenance.commit()
         results = rounded(simulate(arguments.quick))
