@@ -11,9 +11,9 @@ from streamjoin.plan.expression import Column, Literal, columns_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import looked_into
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.schema import VERSION, StreamSchema
 from streamjoin.plan.sharing import Plan, SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade
+from streamjoin.plan.stages import AnyPlan, Cascade, asof_stages
 from streamjoin.plan.tree import cascade
 from streamjoin.plan.window import CountWindow, R, S
 from streamjoin.spec.job import read_columns
@@ -24,7 +24,8 @@ _NEVER_LATE_US = 1 << 62
 def of_numbers(plan: AnyPlan) -> AnyPlan:
     """The same join with the numbers of rows as its only result columns: the last column of each stream.
 
-    Groups are of many rows, so they are computed as they are.
+    Behind them stands the version of each relation that is asked for it, which rows without a match have too. Groups
+    are of many rows, so they are computed as they are.
     """
     if isinstance(plan, Cascade) and plan.groups:
         return plan
@@ -37,6 +38,9 @@ def of_numbers(plan: AnyPlan) -> AnyPlan:
 
 def _cascade_of_numbers(plan: Cascade) -> Cascade:
     matched = {pair for stage in plan.stages for condition in stage.conditions for pair in columns_of(condition)}
+    for stage in asof_stages(plan):
+        assert isinstance(stage.plan, JoinPlan) and stage.asof is not None
+        matched |= {(stage.plan.names[S], column) for column in stage.asof.values}
     names = (*plan.names, *plan.relation_names)
     inputs = [
         _numbered(one, {one.time, *(column for of, column in matched if of == name)})
@@ -48,15 +52,25 @@ def _cascade_of_numbers(plan: Cascade) -> Cascade:
             f"row of {name}",
             Literal(None, pa.int64())
             if plan.inputs.index(name) in hidden
-            else Column(name, one.columns.names[-1], pa.int64()),
+            else Column(name, one.own_columns.names[-1], pa.int64()),
         )
         for name, one in zip(names, inputs, strict=True)
+    ]
+    numbers += [
+        (version_name(name), Column(name, VERSION, pa.int64()))
+        for name, one in zip(names, inputs, strict=True)
+        if one.has_version and plan.inputs.index(name) not in hidden
     ]
     common = partial(JoinPlan, index=plan.index, predicates=plan.predicates)
     assert not isinstance(plan.window, CountWindow)
     given = dict(zip(names, inputs, strict=True))
     in_from = [given[name] for name in plan.inputs]
     return cascade(in_from, plan.inputs, plan.where, numbers, plan.window, common, tree=plan.tree)
+
+
+def version_name(relation: str) -> str:
+    """What the version of a relation is called among the numbers of its rows."""
+    return f"version of {relation}"
 
 
 def relations_of(plan: AnyPlan) -> tuple[StreamSchema, ...]:
@@ -74,15 +88,16 @@ def _numbered(stream: StreamSchema, matched: set[str]) -> StreamSchema:
     number = "row"
     while number in stream.columns.names:
         number += "_"
-    columns = [column for column in stream.columns if column.name in matched]
+    columns = [column for column in stream.own_columns if column.name in matched]
     # Where no row is late nothing expires, so late tuples meet all others.
-    return replace(
+    numbered = replace(
         stream,
         columns=pa.schema([*columns, pa.field(number, pa.int64())]),
         delay_us=_NEVER_LATE_US,
         idle_us=None,
         key=(),
     )
+    return numbered.versioned() if stream.has_version else numbered
 
 
 def _without_results(query: JoinPlan) -> JoinPlan:

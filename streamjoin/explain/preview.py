@@ -20,9 +20,9 @@ import pyarrow as pa
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.engine.operator import Operator
 from streamjoin.explain.no_row import reason_for, span_text, time_text, times_of
-from streamjoin.explain.numbers import of_numbers, relations_of
+from streamjoin.explain.numbers import of_numbers, relations_of, version_name
 from streamjoin.explain.overlap import ROW_BYTES_MAX, Sample, row_sizes, samples
-from streamjoin.explain.relations import SampledTables, relation_samples
+from streamjoin.explain.relations import SAMPLE_VERSION, SampledTables, relation_samples
 from streamjoin.intake.intake import REJECTED
 from streamjoin.operators.aggregate import Aggregate
 from streamjoin.operators.asof import AsOfJoin
@@ -32,7 +32,7 @@ from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.expression import Column, walk
 from streamjoin.plan.rounds import RoundPlan
-from streamjoin.plan.schema import StreamSchema, type_name
+from streamjoin.plan.schema import VERSION, StreamSchema, type_name
 from streamjoin.plan.stages import AnyPlan, Cascade, Stage, asof_stages, decided_stages, stages_of
 from streamjoin.results.formats import write_table
 from streamjoin.results.parts import json_lines
@@ -239,7 +239,7 @@ class _Joining:
         states = [MemoryStates() for _ in stages_of(plan)]
         operators = tuple(map(_operator, stages_of(plan)))
         tables = SampledTables(plan, of_relations) if isinstance(plan, Cascade) else None
-        self._versions = {relation.name: 1 for relation in relations_of(plan)}
+        self._versions = {relation.name: SAMPLE_VERSION for relation in relations_of(plan)}
         self._loop = Loop(plan, operators, lambda stage: states[stage], on_fed=self._fed, tables=tables)
 
     @property
@@ -283,8 +283,8 @@ def _operator(stage: Stage) -> Operator:
 
 
 def _numbered_rows(rows: pa.RecordBatch, stream: StreamSchema) -> pa.RecordBatch:
-    columns = [rows.column(name) for name in stream.columns.names[:-1]]
-    return pa.RecordBatch.from_arrays([*columns, pa.array(np.arange(rows.num_rows))], schema=stream.columns)
+    columns = [rows.column(name) for name in stream.own_columns.names[:-1]]
+    return pa.RecordBatch.from_arrays([*columns, pa.array(np.arange(rows.num_rows))], schema=stream.own_columns)
 
 
 def _batch_rows(sampled: tuple[Sample, ...]) -> int:
@@ -348,6 +348,8 @@ class _Shown:
                     (stream, name): sample.rows.column(name).take(some.column(number))
                     for name in sample.rows.schema.names
                 }
+                if (version := version_name(stream)) in some.schema.names:
+                    columns[stream, VERSION] = some.column(version)
             values = [
                 evaluate(expression, columns, some.num_rows, self.plan.predicates) for _, expression in self.plan.select
             ]

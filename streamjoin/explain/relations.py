@@ -16,7 +16,7 @@ from streamjoin.explain.overlap import ROW_BYTES_MAX, Sample, row_sizes
 from streamjoin.index.table import Table
 from streamjoin.plan.expression import TRUE
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.schema import VERSION, type_name
+from streamjoin.plan.schema import VERSION, StreamSchema, type_name
 from streamjoin.plan.stages import Cascade
 from streamjoin.plan.stages import Table as TableInput
 from streamjoin.plan.window import S
@@ -29,6 +29,8 @@ SAMPLE_ROWS = 500_000
 SAMPLE_BYTES = 64 << 20
 SAMPLE_S = 1.5
 """A preview looks rows up in the first ones of a relation: as many as this, and as are read in so many seconds."""
+SAMPLE_VERSION = 1
+"""The version that they are of, as a job's first one would be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,13 @@ def _sample(relation: AnyRelation, query: JoinPlan) -> Sample:
         if rows_there >= SAMPLE_ROWS or bytes_there >= SAMPLE_BYTES or time.monotonic() > until:
             break
     return Sample(pa.concat_batches(parts), np.zeros(0, np.int64), bad, large, row_bytes)
+
+
+def versioned_rows(rows: pa.RecordBatch, schema: StreamSchema) -> pa.RecordBatch:
+    """Rows of a sample as conditions see them: with their version, where the query asks a relation for it."""
+    if not schema.has_version:
+        return rows
+    return rows.append_column(VERSION, pa.array(np.full(rows.num_rows, SAMPLE_VERSION, np.int64)))
 
 
 class SampledTables:

@@ -226,9 +226,14 @@ class StreamSchema:
         return StreamSchema(name, columns, ARRIVAL, is_relation=True)
 
     @property
+    def has_version(self) -> bool:
+        """It is a relation, and has the column of its version."""
+        return self.is_relation and VERSION in self.columns.names
+
+    @property
     def own_columns(self) -> pa.Schema:
         """Those that its source has."""
-        if not self.is_relation or VERSION not in self.columns.names:
+        if not self.has_version:
             return self.columns
         return self.columns.remove(self.columns.names.index(VERSION))
 

@@ -93,7 +93,7 @@ class Sorting:
 
     def _versioned(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """With the column of their version, where the query asks for it."""
-        if VERSION not in self.query.streams[S].columns.names:
+        if not self.query.streams[S].has_version:
             return rows
         return rows.append_column(VERSION, pa.array(np.full(rows.num_rows, self.version, np.int64)))
 

@@ -52,6 +52,15 @@ def previewed(folder: Path, query: str, more: str = "", **streams: list[Row]) ->
     return preview.preview(bind(load(folder / "join.yaml")))
 
 
+def beside_a_relation(folder: Path, query: str) -> Preview:
+    """A preview of streams a and b, whose rows are there, and of a relation c with one row."""
+    (folder / "c.csv").write_text("k,n\n1,x\n")
+    streams = "".join(f"  {name}: {{source: csv, path: {name}.csv, time: ts}}\n" for name in "ab")
+    text = f"streams:\n{streams}relations: {{c: {{source: csv, path: c.csv}}}}\nquery: {query!r}\n"
+    (folder / "join.yaml").write_text(text)
+    return preview.preview(bind(load(folder / "join.yaml")))
+
+
 def rows_of(found: Preview) -> list[tuple[Any, ...]]:
     rows = found.queries[0].rows
     return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
@@ -176,11 +185,37 @@ def test_rows_without_a_partner_are_shown(tmp_path: Path, monkeypatch: pytest.Mo
 def test_what_waits_and_a_relation_go_together(query: str, wanted: list[Any], tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.csv").write_text("ts,k\n2026-01-01T12:00:00Z,1\n")
-    (tmp_path / "c.csv").write_text("k,n\n1,x\n")
-    streams = "".join(f"  {name}: {{source: csv, path: {name}.csv, time: ts}}\n" for name in "ab")
-    text = f"streams:\n{streams}relations: {{c: {{source: csv, path: c.csv}}}}\nquery: {query!r}\n"
-    (tmp_path / "join.yaml").write_text(text)
-    assert rows_of(preview.preview(bind(load(tmp_path / "join.yaml")))) == wanted
+    assert rows_of(beside_a_relation(tmp_path, query)) == wanted
+
+
+LOOKED_UP = "FROM a LEFT JOIN c ON a.k = c.k"
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        (f"SELECT ONLINE a.k, c.n, VERSION(c) AS v {LOOKED_UP}", [(1, "x", 1), (2, None, 1)]),
+        (f"SELECT ONLINE a.k, c.n {LOOKED_UP} WHERE VERSION(c) = 1", [(1, "x"), (2, None)]),
+        ("SELECT ONLINE a.k, VERSION(c) + 1 AS v FROM a JOIN c ON a.k = VERSION(c)", [(1, 2)]),
+        ("SELECT ONLINE a.k FROM a LEFT SEMI JOIN c ON a.k = c.k AND VERSION(c) = 1", [(1,)]),
+        ("SELECT ONLINE b.k, VERSION(c) AS v FROM a JOIN c ON a.k = c.k RIGHT JOIN b ON a.k = b.k WITHIN 1 SECOND",
+         [(1, 1), (2, None)]),
+        ("SELECT ONLINE a.k, VERSION(c) AS v, VERSION(d) AS w FROM a LEFT JOIN c ON a.k = c.k JOIN b ON a.k = b.k "
+         "JOIN c AS d ON d.k < b.k + a.k WITHIN 1 SECOND", [(1, 1, 1), (2, 1, 1)]),
+        (f"SELECT DISTINCT ONLINE VERSION(c) AS v {LOOKED_UP}", [(1,)]),
+        (f"SELECT ONLINE a.k, c.n {LOOKED_UP} WHERE VERSION(c) = 2", "meets the condition"),
+        ("SELECT ONLINE a.k, c.n FROM a JOIN c ON a.k = c.k WHERE VERSION(c) = 2",
+         "no row of c that was looked at meets (VERSION(c) = 2)"),
+    ],
+)  # fmt: skip
+def test_rows_know_the_version_of_the_relation_that_they_met(query: str, wanted: Any, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("ts,k\n2026-01-01T12:00:00Z,1\n2026-01-01T12:00:00Z,2\n")
+    found = beside_a_relation(tmp_path, query)
+    if isinstance(wanted, str):
+        assert wanted in str(found.queries[0].reason)
+    else:
+        assert sorted(rows_of(found)) == wanted
 
 
 def test_a_relation_without_a_byte_has_no_rows(tmp_path: Path) -> None:
@@ -193,3 +228,19 @@ def test_a_relation_without_a_byte_has_no_rows(tmp_path: Path) -> None:
     )
     (tmp_path / "join.yaml").write_text(text)
     assert rows_of(preview.preview(bind(load(tmp_path / "join.yaml")))) == [(1, None)]
+
+
+def test_rows_that_end_their_key_are_known_beside_another_join(tmp_path: Path) -> None:
+    """What tells an end is read, whether or not the query asks for it."""
+    (tmp_path / "t.csv").write_text("ts,k\n2026-01-01T12:00:01Z,1\n2026-01-01T12:00:03Z,1\n")
+    (tmp_path / "b.csv").write_text("ts,k\n2026-01-01T12:00:02Z,1\n")
+    (tmp_path / "m.csv").write_text("ts,id,name,rank\n2026-01-01T12:00:00Z,1,Ada,7\n2026-01-01T12:00:02Z,1,,\n")
+    text = (
+        "streams:\n  t: {source: csv, path: t.csv, time: ts}\n  b: {source: csv, path: b.csv, time: ts}\n"
+        "  m: {source: csv, path: m.csv, time: ts, key: [id], deletes: true}\n"
+        "query: SELECT ONLINE t.ts, m.name FROM t ASOF LEFT JOIN m ON t.k = m.id AND t.ts >= m.ts JOIN b ON b.k = t.k "
+        "WITHIN 1 MINUTE\n"
+    )
+    (tmp_path / "join.yaml").write_text(text)
+    found = preview.preview(bind(load(tmp_path / "join.yaml")))
+    assert [name for _, name in sorted(rows_of(found))] == ["Ada", None]
