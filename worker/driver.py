@@ -157,7 +157,7 @@ def run(
     steps.done(PROCESS)
     if keeper.stop.is_set():
         return None
-    sinks = [store_sink(query.file, query.query) for query in bound.queries]
+    sinks = [store_sink(query.file, query.plan) for query in bound.queries]
     recents = []
     for sink in sinks:
         recent, sink.memory = recent_for(settings, sink.job)

@@ -305,7 +305,7 @@ class _Shown:
         self.sampled = sampled
         self.row_bytes_max = row_bytes_max
         results = bound.file.results
-        post = store_sink(bound.file, bound.query).post if results.store is not None else Post()
+        post = store_sink(bound.file, bound.plan).post if results.store is not None else Post()
         self.post = Post(post.where, post.select)
         self.count = 0
         self.large = 0

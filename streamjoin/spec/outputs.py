@@ -11,7 +11,7 @@ from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.changing import EMIT_TIME, OPERATION
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.stages import Query
+from streamjoin.plan.stages import AnyPlan
 from streamjoin.results.block import key_code
 from streamjoin.results.description import Description
 from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink
@@ -46,7 +46,7 @@ def store_job(file: JoinFile) -> str:
     return name if name[0].isalnum() else f"join{name}"[:100]
 
 
-def open_sink(file: JoinFile, plan: Query, staged: Path) -> Sink:
+def open_sink(file: JoinFile, plan: AnyPlan, staged: Path) -> Sink:
     """Where the results of a query go.
 
     Args:
@@ -62,46 +62,49 @@ def open_sink(file: JoinFile, plan: Query, staged: Path) -> Sink:
     return Discard()
 
 
-def store_sink(file: JoinFile, plan: Query) -> StoreSink:
+def store_sink(file: JoinFile, plan: AnyPlan) -> StoreSink:
     """The sink into the store that a join file names.
 
+    Args:
+        plan: of one query.
     Raises:
         InputError: what is to be kept is wrong.
     """
     results = file.results
     assert results.store is not None
-    identity = plan.identity if isinstance(plan, AggregatePlan) else ()
+    (query,) = plan.queries
+    identity = query.identity if isinstance(query, AggregatePlan) else ()
     _check_identity(results, identity)
     where = select = None
     if results.where is not None:
         from streamjoin.query import bind_condition
 
         try:
-            where = bind_condition(results.where, plan.output, RESULTS)
+            where = bind_condition(results.where, query.output, RESULTS)
         except InputError as wrong:
             raise InputError(wrong.message, field="results.where") from None
-    schema = plan.emitted
+    schema = query.emitted
     if results.select is not None:
         select = tuple(results.select)
         for name in select:
-            if name not in plan.output.names:
-                raise InputError(f'there is no result column "{name}"; there are {", ".join(plan.output.names)}',
+            if name not in query.output.names:
+                raise InputError(f'there is no result column "{name}"; there are {", ".join(query.output.names)}',
                                  field="results.select")  # fmt: skip
             if select.count(name) > 1:
                 raise InputError(f'"{name}" is given twice', field="results.select")
-        engine = [field for field in schema if field.name not in plan.output.names]
+        engine = [field for field in schema if field.name not in query.output.names]
         schema = pa.schema([*(schema.field(name) for name in select), *engine])
-    key = plan.result_key
+    key = query.result_key
     code = key_code(
         None if key is None else key.type,
-        equality=plan.has_equal_keys,
+        equality=query.has_equal_keys,
         buckets=STORES[results.store].buckets,
     )
     policy = snapshot_policy(file, plan)
     return StoreSink(
         store_spec(file),
         store_job(file),
-        Description(schema, code, plan.text, plan.key_name, policy.period_us, results.where, identity),
+        Description(schema, code, query.text, query.key_name, policy.period_us, results.where, identity),
         policy,
         Post(where, select),
         results.retain,
@@ -126,7 +129,7 @@ def _check_identity(results: ResultsFile, identity: tuple[str, ...]) -> None:
         )
 
 
-def snapshot_policy(file: JoinFile, plan: Query) -> Policy:
+def snapshot_policy(file: JoinFile, plan: AnyPlan) -> Policy:
     """When snapshots close, as `results.snapshot` says."""
     wanted = file.results.snapshot
     ordered = plan.ordering is not Ordering.NONE
@@ -153,13 +156,10 @@ def snapshot_policy(file: JoinFile, plan: Query) -> Policy:
     )
 
 
-def _by_punctuation(file: JoinFile, plan: Query) -> Policy:
-    """By the periods that the streams' `punctuate` says."""
-    names = [stream.name for stream in plan.streams]
-    # What a last stage reads may be the output of others, so that any stream of the file may be behind it.
-    names = names if all(name in file.streams for name in names) else list(file.streams)
+def _by_punctuation(file: JoinFile, plan: AnyPlan) -> Policy:
+    """By the periods that `punctuate` says of the streams which the query reads."""
     spans: list[int | None] = []
-    for name in names:
+    for name in (stream.name for stream in plan.streams):
         punctuate = file.streams[name].punctuate
         if punctuate is None:
             raise InputError(

@@ -139,7 +139,7 @@ class Bound:
 
     def sink(self, checkpoint: Path | None = None) -> Sink:
         """Where the results of one query go."""
-        return open_sink(self.file, self.query, (checkpoint or self.file.checkpoint) / "staged-results" / self.name)
+        return open_sink(self.file, self.plan, (checkpoint or self.file.checkpoint) / "staged-results" / self.name)
 
 
 def _first_slots(file: JoinFile, checkpoint: Path | None) -> int:
@@ -290,7 +290,7 @@ def _bind_one(
     plan = _delivering(plan, file)
     (query,) = plan.queries
     if query.keyed:
-        store_sink(file, query)  # so that what is wrong with it shows before anything starts
+        store_sink(file, plan)  # so that what is wrong with it shows before anything starts
     if isinstance(plan, Cascade) and plan.last_join is None:
         check_joins_nothing(file.operator)
         return Bound(file, plan, Aggregate.name)

@@ -102,7 +102,7 @@ def test_the_join_runs_from_the_source_into_the_store(tmp_path: Path) -> None:
     bound = bind(of_content(content(run={"checkpoint": str(tmp_path / "state")})))
     results = joined(bound)
     assert sorted(row["a"] for rows in results for row in rows.to_pylist()) == list(range(20))
-    sink = store_sink(bound.file, bound.query)
+    sink = store_sink(bound.file, bound.plan)
     writer = sink.begin("origin")
     with writer.part(0, 0, bound.query.emitted) as part:
         for rows in results:

@@ -196,7 +196,7 @@ def test_a_store_is_told_the_same_key_in_every_order(operator: str, tmp_path: Pa
     found = {}
     for more in ("{}", operator):
         one = bound(tmp_path, CHAIN.replace("b.j = c.j", "a.x < c.x"), more=f"operator: {more}\n{STORE}")
-        found[more] = store_sink(one.file, one.query).description
+        found[more] = store_sink(one.file, one.plan).description
     assert found[operator] == found["{}"]
     assert found[operator].key_name is not None and found[operator].code.ordered
 

@@ -97,8 +97,8 @@ def test_all_streams_punctuate_in_pairs(orders: Any, payments: Any, field: str, 
 def test_rows_and_files_are_read_as_the_rule_says(validate: Try) -> None:
     bound = validate(punctuated({"column": "price", "value": 3.25}, PER_FILE))
     assert [stream.ending for stream in bound.plan.streams] == [EndsByRow("price", pa.scalar(3.25)), EndsByFile()]
-    assert snapshot_policy(bound.file, bound.query) == PairPolicy()
-    assert snapshot_policy(validate(punctuated(SECONDS, SECONDS)).file, bound.query) == PunctuationPolicy(1_000_000)
+    assert snapshot_policy(bound.file, bound.plan) == PairPolicy()
+    assert snapshot_policy(validate(punctuated(SECONDS, SECONDS)).file, bound.plan) == PunctuationPolicy(1_000_000)
     job = bound.job()
     assert "price" in job.read_columns(0), "although the query does not need it"
     assert "price" not in validate(punctuated(PER_FILE, PER_FILE)).job().read_columns(0)
@@ -138,3 +138,20 @@ def test_explain_says_when_periods_close(orders: Any, payments: Any, words: str,
 
 def test_a_stream_may_punctuate_where_nothing_closes_by_it(validate: Try) -> None:
     assert validate({**punctuated(MARKED, None), "results": {"discard": True}}).plan.streams[0].ending is not None
+
+
+GROUPED = (
+    "SELECT ONLINE orders.k, COUNT(*) AS n FROM orders, payments WHERE orders.k = payments.k WITHIN 1 SECOND "
+    "GROUP BY orders.k, TUMBLE(1 SECOND)"
+)
+OF_THREE = "SELECT ONLINE a.id FROM orders a, payments p, orders b WHERE a.k = p.k AND a.k = b.k WITHIN 1 DAY"
+
+
+@pytest.mark.parametrize("query", [GROUPED, OF_THREE])
+def test_only_streams_that_the_query_reads_must_punctuate(query: str, validate: Try) -> None:
+    unread = {"query": query, "streams/parcels": {"source": "csv", "path": "data/orders", "time": "ts"}}
+    bound = validate({**punctuated(SECONDS, SECONDS), **unread})
+    assert snapshot_policy(bound.file, bound.plan) == PunctuationPolicy(1_000_000)
+    with pytest.raises(InputError) as wrong:
+        validate({**punctuated(SECONDS, None), **unread})
+    assert wrong.value.field == "streams.payments.punctuate"

@@ -80,7 +80,7 @@ def bound(place: Path) -> Bind:
 
 def sink_of(made: Bound) -> StoreSink:
     """Where the results of the only query go."""
-    return store_sink(made.file, made.query)
+    return store_sink(made.file, made.plan)
 
 
 def sqlite(**more: Any) -> dict[str, Any]:
