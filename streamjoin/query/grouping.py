@@ -22,7 +22,7 @@ from streamjoin.query.aggregates import AGGREGATES, made
 from streamjoin.query.changing import changing, check_changes, runs
 from streamjoin.query.hopping import STAND_IN
 from streamjoin.query.parse import ParsedQuery
-from streamjoin.query.select import Item, alias_of, named
+from streamjoin.query.select import Item, alias_of, merged_name, named
 from streamjoin.query.tokens import CALL_MARK, Words
 from streamjoin.query.translate import RULES
 from streamjoin.query.translator import Translator
@@ -152,7 +152,7 @@ def _items(tree: exp.Select, groups: _OverGroups) -> list[Item]:
             raise groups.words.source.wrong("NULL alone has no type; write CAST(NULL AS ...)", where)
         if alias is None and isinstance(expression, Column) and expression.stream == GROUPS:
             bounds = expression in (WINDOW_START, WINDOW_END)
-            alias = expression.name if bounds else f"column_{position}"
+            alias = expression.name if bounds else merged_name(inner, groups.tuples) or f"column_{position}"
         items.append(Item(cast(expression, column_type(expression.type)), alias, position, where))
     return items
 

@@ -85,6 +85,14 @@ def alias_of(node: exp.Expr, translator: Translator) -> str | None:
     return node.alias
 
 
+def merged_name(node: exp.Expr, translator: Translator) -> str | None:
+    """What an item is called that is a column which USING made of several; None of any other one."""
+    if type(node) is not exp.Column or node.args.get("table"):
+        return None
+    value = translator.expression(node)
+    return next((one.columns[0].name for one in translator.scope.merged if one.value is value), None)
+
+
 def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
     where = translator.place(node)
     if type(node) is exp.Star and not any(node.args.values()):
@@ -106,8 +114,8 @@ def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
         node = node.this
     expression = translator.expression(node)
     check_hidden(expression, translator.scope.hidden, translator, node)
-    if alias is None and type(node) is exp.Column and not node.args.get("table"):
-        alias = next((one.columns[0].name for one in translator.scope.merged if one.value is expression), None)
+    if alias is None:
+        alias = merged_name(node, translator)
     if pa.types.is_null(expression.type):
         raise translator.words.source.wrong("NULL alone has no type; write CAST(NULL AS ...)", where)
     is_field = isinstance(expression, Column) and "." in expression.name and "." not in node.name

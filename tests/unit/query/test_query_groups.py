@@ -60,6 +60,20 @@ def test_what_columns_are_called() -> None:
     assert plan.output.names == ["t", "column_2", "window_start", "column_4", "n"]
 
 
+@pytest.mark.parametrize("kind", ["FULL", "LEFT", "RIGHT", ""])
+@pytest.mark.parametrize("column", ["k", "x"])
+def test_a_column_that_using_made_is_called_as_without_groups(kind: str, column: str) -> None:
+    streams = {"a": STREAMS["a"], "b": StreamSchema("b", pa.schema([("ts", pa.int64()), ("k", pa.int64()),
+                                                                    ("x", pa.float64())]), "ts", "us")}  # fmt: skip
+    joined = f"FROM a {kind} JOIN b USING ({column}) WITHIN 5 SECONDS"
+    plain = plan_query(f"SELECT ONLINE {column}, 1 AS n {joined}", streams).queries[0]
+    for by in (f"GROUP BY {column}", f"GROUP BY {column}, TUMBLE(1 MINUTE)"):
+        grouped = plan_query(f"SELECT ONLINE {column}, COUNT(*) AS n {joined} {by}", streams).queries[0]
+        assert grouped.output.names[:2] == plain.output.names == [column, "n"]
+    other = plan_query(f"SELECT ONLINE {column} + 1, COUNT(*) AS n {joined} GROUP BY {column} + 1", streams).queries[0]
+    assert other.output.names[:2] == ["column_1", "n"]
+
+
 @pytest.mark.parametrize(
     ("window", "expected"),
     [
