@@ -52,8 +52,9 @@ def made(name: str, args: Sequence[Expression], *, distinct: bool = False) -> Ma
     if name == COUNT and not args:
         return Made(COUNT, (Part(Kind.ROWS),), INT64)
     if len(args) != many:
-        written = "nothing" if not args else f"{len(args)} arguments"
-        raise QueryError(f"{name.upper()} takes {many} argument{'' if many == 1 else 's'}, not {written}")
+        raise QueryError(
+            f"{name.upper()} takes {many} argument{'' if many == 1 else 's'}, not {len(args) or 'nothing'}"
+        )
     return make(name, args)
 
 

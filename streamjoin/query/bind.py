@@ -325,7 +325,7 @@ def _streams(
     if len(found) < streams_min:
         raise source.unsupported(
             "a join needs two streams; write FROM R, S, or the same stream twice with two names; one stream alone can "
-            "be grouped, with GROUP BY R.k, TUMBLE(1 MINUTE)",
+            "be grouped, with GROUP BY R.k, or GROUP BY R.k, TUMBLE(1 MINUTE)",
             words.range_of(start),
         )
     if len(found) > STREAMS_MAX:

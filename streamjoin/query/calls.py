@@ -56,8 +56,9 @@ def call_by_name(translator: Translator, node: exp.Anonymous) -> Expression:
                 translator.place(node),
             )
         raise translator.wrong(
-            f"{name.upper()} is computed of groups, in the SELECT list and HAVING of a query with GROUP BY and a "
-            f"window, such as GROUP BY R.k, TUMBLE(1 MINUTE){hint}",
+            f"{name.upper()} is computed of groups, in the SELECT list and HAVING of a query with GROUP BY; write "
+            "GROUP BY R.k for groups that are given again as they change, or GROUP BY R.k, TUMBLE(1 MINUTE) for each "
+            f"minute once{hint}",
             node,
         )
     known = {own: own.upper() for own in (*PUBLIC_FUNCTIONS, VERSION_CALL)}

@@ -23,6 +23,7 @@ from streamjoin.query.changing import changing, check_changes, runs
 from streamjoin.query.hopping import STAND_IN
 from streamjoin.query.parse import ParsedQuery
 from streamjoin.query.select import Item, alias_of, merged_name, named
+from streamjoin.query.source import Range
 from streamjoin.query.tokens import CALL_MARK, Words
 from streamjoin.query.translate import RULES
 from streamjoin.query.translator import Translator
@@ -43,8 +44,8 @@ def is_grouped(tree: exp.Select, words: Words) -> bool:
     if tree.args.get("having"):
         place = next(at for at in range(len(words.tokens)) if words.kind(at) == TokenType.HAVING)
         raise words.source.wrong(
-            "HAVING chooses among groups, and this query has none; write GROUP BY ..., TUMBLE(1 MINUTE) before it, or "
-            "WHERE to choose among rows",
+            "HAVING chooses among groups, and this query has none; write GROUP BY R.k before it, or WHERE to choose "
+            "among rows",
             words.range(place),
         )
     return False
@@ -70,7 +71,7 @@ def bind_groups(parsed: ParsedQuery, tuples: Translator, timed: Timed) -> Groups
             f"{words.source.snippet(window.where)} is given once; leave one of both out",
             wrong,
         )
-    keys = _keys(tree, tuples)
+    keys = _keys(tree, tuples, words.range(place))
     groups = _OverGroups(tuples, keys, has_windows=window is not None)
     select = named(_items(tree, groups), words.source)
     having = groups.condition(tree.args["having"].this) if tree.args.get("having") else TRUE
@@ -110,11 +111,13 @@ def check_alone(parsed: ParsedQuery, main: str | None, tree: NamedTree | None) -
             raise InputError("this query reads one stream and joins nothing; leave it out", field=f"operator.{name}")
 
 
-def _keys(tree: exp.Select, tuples: Translator) -> tuple[Key, ...]:
+def _keys(tree: exp.Select, tuples: Translator, where: Range) -> tuple[Key, ...]:
     group = tree.args["group"]
     called = {node.alias.lower(): node.this for node in tree.expressions if type(node) is exp.Alias}
     if any(part and key != "expressions" for key, part in group.args.items()):
-        raise tuples.wrong("GROUP BY takes columns and expressions, one after the other, and a window", group)
+        raise tuples.words.source.wrong(
+            "GROUP BY takes columns and expressions, one after the other, and a window", where
+        )
     keys: list[Key] = []
     for node in group.expressions:
         if type(node) is exp.Column and node.name == STAND_IN:

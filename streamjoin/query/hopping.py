@@ -13,6 +13,7 @@ from sqlglot import Token, TokenType
 from streamjoin.errors import QueryError
 from streamjoin.plan.aggregate import PANES_MAX, Hopping
 from streamjoin.plan.window import format_us
+from streamjoin.query.durations import UNITS_US
 from streamjoin.query.source import Range
 from streamjoin.query.spans import span_at
 from streamjoin.query.tokens import Words
@@ -20,6 +21,9 @@ from streamjoin.query.tokens import Words
 STAND_IN = "\0window"
 """The name that stands in the parser's words for the window; no text can contain it."""
 _EXAMPLES = {"TUMBLE": "TUMBLE(1 MINUTE)", "HOP": "HOP(10 SECONDS, 1 MINUTE)"}
+_ELSEWHERE = ("SESSION", "SESSION_WINDOW", "CUMULATE")
+"""What windows are called in other systems that have no counterpart here, whatever stands in their brackets."""
+_UNITS = frozenset(name + plural for name in UNITS_US for plural in ("", "S"))
 _TAKES = {"TUMBLE": "the size of the windows", "HOP": "how far they are apart and their size"}
 
 
@@ -36,8 +40,11 @@ def take_hopping(words: Words) -> tuple[Words, WrittenWindow | None]:
 
     Raises:
         QueryError: it cannot be read, stands elsewhere than in GROUP BY, or stands twice.
+        UnsupportedQueryError: it is a window of another kind.
     """
     grouped = next((at for at in range(len(words.tokens)) if words.kind(at) == TokenType.GROUP_BY), len(words.tokens))
+    for place in range(grouped + 1, len(words.tokens)):
+        _check_other_window(words, place)
     places = [place for place in range(len(words.tokens)) if _is_window(words, place)]
     if not places:
         return words, None
@@ -59,6 +66,20 @@ def take_hopping(words: Words) -> tuple[Words, WrittenWindow | None]:
 def _is_window(words: Words, place: int) -> bool:
     named = words.kind(place - 1) in (TokenType.DOT, TokenType.ALIAS)
     return words.is_word(place, *_EXAMPLES) and words.kind(place + 1) == TokenType.L_PAREN and not named
+
+
+def _check_other_window(words: Words, place: int) -> None:
+    """Refuse windows that other systems have: a name that is known for one, or any with a span in its brackets."""
+    is_item = words.kind(place - 1) in (TokenType.GROUP_BY, TokenType.COMMA)
+    if words.kind(place + 1) != TokenType.L_PAREN or not is_item or words.is_word(place, *_EXAMPLES):
+        return
+    has_span = words.kind(place + 2) == TokenType.NUMBER and words.is_word(place + 3, *_UNITS)
+    if has_span or words.is_word(place, *_ELSEWHERE):
+        raise words.source.unsupported(
+            f"there are no windows called {words.text(words.tokens[place])}; windows are TUMBLE(1 MINUTE), each "
+            "minute, and HOP(10 SECONDS, 1 MINUTE), the minute before every tenth second",
+            words.range(place),
+        )
 
 
 class _Reader:

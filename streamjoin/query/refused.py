@@ -28,6 +28,12 @@ _BROADCAST = "there is nothing to broadcast: all units of a machine share one co
 _POSITIONAL = "there is no POSITIONAL JOIN here: rows of streams have no common order; write FROM R JOIN S ON ..."
 _NATURAL = "NATURAL is not supported yet; name the columns, such as USING (k)"
 _WINDOW_FUNCTION = "window functions are not supported yet; the window of a join is its WITHIN clause"
+_GROUPINGS = "a query groups its rows in one way; run one job for each, such as GROUP BY R.k, R.l and GROUP BY R.k"
+_ALL = "GROUP BY ALL is not supported; name what rows of a group have in common, such as GROUP BY R.k"
+_FILTER = (
+    "FILTER is not supported; aggregates pass over NULL, so write SUM(CASE WHEN c THEN x END), and for COUNT(*) "
+    "COUNT(CASE WHEN c THEN 1 END)"
+)
 _TABLES = "only registered streams can stand in FROM, not LATERAL, PIVOT or table functions"
 
 KEYWORDS = {
@@ -45,6 +51,7 @@ KEYWORDS = {
     TokenType.PIVOT: _TABLES,
     TokenType.UNPIVOT: _TABLES,
 }
+_MANY_GROUPINGS = (TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS)
 SYMBOLS = frozenset(("(", ")", ",", ".", "=", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "::"))
 _INSTEAD = {
     "==": "write =",
@@ -83,6 +90,7 @@ def check_words(words: Words) -> None:
         if words.kind(place - 1) == TokenType.DOT:
             continue
         kind = words.kind(place)
+        _check_groups(words, place)
         if (reason := _elsewhere(words, place)) is not None:
             raise words.source.unsupported(reason, words.range(place))
         if kind in KEYWORDS:
@@ -93,6 +101,19 @@ def check_words(words: Words) -> None:
             _check_using(words, place)
         if words.is_word(place, "EXTRACT") and words.kind(place + 1) == TokenType.L_PAREN:
             _check_extract(words, place)
+
+
+def _check_groups(words: Words, place: int) -> None:
+    """What other systems have around GROUP BY and aggregates."""
+    kind, before, after = (words.kind(place + step) for step in (0, -1, 1))
+    named = place + 1 if kind == TokenType.WITH else place  # MySQL's GROUP BY k WITH ROLLUP
+    if words.kind(named) in _MANY_GROUPINGS and (named > place or after == TokenType.L_PAREN):
+        name = words.text(words.tokens[named]).upper()
+        raise words.source.unsupported(f"{name}: {_GROUPINGS}", words.range(place, named))
+    if kind == TokenType.GROUP_BY and after == TokenType.ALL:
+        raise words.source.unsupported(_ALL, words.range(place, place + 1))
+    if kind == TokenType.FILTER and (before, after) == (TokenType.R_PAREN, TokenType.L_PAREN):
+        raise words.source.unsupported(_FILTER, words.range(place))
 
 
 def _elsewhere(words: Words, place: int) -> str | None:

@@ -18,6 +18,7 @@ from streamjoin.plan.join import RESULT_TIME
 from streamjoin.results.cursor import Cursor
 from streamjoin.results.finding import Answer, Place, find, find_in
 from streamjoin.results.latest import Holds, latest, living
+from streamjoin.results.parts import iso_times
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.rows import Rows
@@ -46,8 +47,8 @@ def ask_latest(
         )
     if until_us is not None and head.base and until_us < (head.below_time_max_us or until_us):
         raise InputError(
-            f"what groups were at {until_us} us is not known any more: retention has kept the last values up to "
-            f"{head.below_time_max_us} us; ask as of that time or later"
+            f"what groups were at {_iso(until_us)} is not known any more: retention has kept the last values up to "
+            f"{_iso(head.below_time_max_us or until_us)}; ask as of that time or later"
         )
     base = reader.base(head, upto, until_us)
     # By time nothing is ruled out but what is later than the moment.
@@ -68,6 +69,11 @@ def _moment(question: Question) -> tuple[SnapshotId | None, int | None]:
     if asked is None:
         return None, None
     return (None, asked) if isinstance(asked, int) else (SnapshotId.parse(asked), None)
+
+
+def _iso(time_us: int) -> str:
+    """A time to the microsecond, so that it can be asked for as it stands."""
+    return str(iso_times(pa.array([time_us], pa.timestamp("us", "UTC")))[0])
 
 
 def _rows(

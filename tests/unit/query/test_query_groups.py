@@ -143,7 +143,12 @@ WRONG = [
     ("SELECT ONLINE a.x, COUNT(*) FROM a " + BY, 1, 15, "a.x is neither in GROUP BY nor inside an aggregate"),
     ("SELECT ONLINE a.t, x + COUNT(*) FROM a " + BY, 1, 20, "a.x is neither in GROUP BY"),
     ("SELECT ONLINE SUM(MAX(x)) FROM a " + BY, 1, 19, "MAX cannot stand inside SUM: aggregates do not nest"),
-    ("SELECT ONLINE SUM(x) FROM a, b", 1, 15, "SUM is computed of groups"),
+    (
+        "SELECT ONLINE SUM(x) FROM a, b",
+        1,
+        15,
+        "query with GROUP BY; write GROUP BY R.k for groups that are given again",
+    ),
     ("SELECT ONLINE MAX(a.x) FROM a, b", 1, 15, "of two values, write GREATEST"),
     (HEAD + "HAVING COUNT(*) > 1", 1, 26, "HAVING chooses among groups, and this query has none"),
     (HEAD + "WHERE COUNT(*) > 1 " + BY, 1, 32, "COUNT is computed of groups"),
@@ -181,7 +186,14 @@ WRONG = [
     (HEAD + "GROUP BY t + COUNT(*), TUMBLE(1 DAY)", 1, 39, "COUNT is computed of a group"),
     (HEAD + "GROUP BY 1, TUMBLE(1 DAY)", 1, 35, "not constants or positions"),
     (HEAD + "GROUP BY (t, x), TUMBLE(1 DAY)", 1, 36, "is not part of the query language"),
-    (HEAD + "GROUP BY ROLLUP (t), TUMBLE(1 DAY)", 1, 43, "is not part of the query language"),
+    (HEAD + "GROUP BY ROLLUP (t), TUMBLE(1 DAY)", 1, 35, "ROLLUP: a query groups its rows in one way; run one job"),
+    (HEAD + "GROUP BY x, CUBE (t, x)", 1, 38, "CUBE: a query groups its rows in one way; run one job for each"),
+    (HEAD + "GROUP BY GROUPING SETS ((t), (x))", 1, 35, "GROUPING SETS: a query groups its rows in one way"),
+    (HEAD + "GROUP BY t\nWITH ROLLUP", 2, 1, "ROLLUP: a query groups its rows in one way"),
+    (HEAD + "\nGROUP BY ALL", 2, 1, "GROUP BY ALL is not supported; name what rows of a group have in common"),
+    (HEAD + "GROUP BY t, SESSION(5 SECONDS)", 1, 38, "there are no windows called SESSION; windows are TUMBLE(1 MIN"),
+    (HEAD + "GROUP BY session(t, 5)", 1, 35, "there are no windows called session; windows are TUMBLE(1 MINUTE)"),
+    (HEAD + "GROUP BY sliding(5 SECONDS, 1 DAY)", 1, 35, "there are no windows called sliding"),
     (HEAD + "WITHIN 5 SECONDS " + BY, 1, 26, "this query reads one stream; leave it out"),
     ("SELECT ONLINE * FROM a " + BY, 1, 15, "* is every column of a row, and a group is of many rows"),
     ("SELECT ONLINE a.* FROM a " + BY, 1, 15, "* is every column of a row"),
@@ -193,11 +205,11 @@ WRONG = [
     ),
     ("SELECT ONLINE SUM(*) FROM a " + BY, 1, 15, "SUM needs an expression; only COUNT takes *"),
     ("SELECT ONLINE COUNT() FROM a " + BY, 1, 15, "COUNT needs an argument, or COUNT(*)"),
-    ("SELECT ONLINE COUNT(x, t) FROM a " + BY, 1, 15, "COUNT takes 1 argument, not 2 arguments"),
-    ("SELECT ONLINE ARG_MAX(x) FROM a " + BY, 1, 15, "ARG_MAX takes 2 arguments, not 1 argument"),
+    ("SELECT ONLINE COUNT(x, t) FROM a " + BY, 1, 15, "COUNT takes 1 argument, not 2"),
+    ("SELECT ONLINE ARG_MAX(x) FROM a " + BY, 1, 15, "ARG_MAX takes 2 arguments, not 1"),
     ("SELECT ONLINE SUM(DISTINCT x) FROM a " + BY, 1, 15, "SUM takes no DISTINCT; only COUNT does"),
     ("SELECT ONLINE BOOL_AND(x) FROM a " + BY, 1, 15, "BOOL_AND takes conditions, and this is int32"),
-    ("SELECT ONLINE APPROX_QUANTILE(x) FROM a " + BY, 1, 15, "APPROX_QUANTILE takes 2 arguments, not 1 argument"),
+    ("SELECT ONLINE APPROX_QUANTILE(x) FROM a " + BY, 1, 15, "APPROX_QUANTILE takes 2 arguments, not 1"),
     ("SELECT ONLINE APPROX_QUANTILE(x, 95) FROM a " + BY, 1, 15, "takes a number from 0 to 1 behind what it is of"),
     ("SELECT ONLINE APPROX_QUANTILE(x, -0.1) FROM a " + BY, 1, 15, "takes a number from 0 to 1 behind what it is of"),
     ("SELECT ONLINE APPROX_QUANTILE(x, x) FROM a " + BY, 1, 15, "takes a number from 0 to 1 behind what it is of"),
@@ -205,7 +217,8 @@ WRONG = [
     ("SELECT ONLINE APPROX_QUANTILE(t, 0.5) FROM a " + BY, 1, 15, "takes numbers, and this is string"),
     ("SELECT ONLINE APPROX_COUNT_DISTINCT(*) FROM a " + BY, 1, 15, "needs an expression; only COUNT takes *"),
     ("SELECT ONLINE SUM(NULL) FROM a " + BY, 1, 15, "NULL alone has no type"),
-    ("SELECT ONLINE SUM(x) FILTER (WHERE p) FROM a " + BY, 1, 15, "is not part of the query language"),
+    ("SELECT ONLINE SUM(x) FILTER (WHERE p) FROM a " + BY, 1, 22, "COUNT(CASE WHEN c THEN 1 END)"),
+    ("SELECT ONLINE COUNT(*) FILTER (WHERE p) FROM a " + BY, 1, 24, "write SUM(CASE WHEN c THEN x END), and for COUNT"),
     ("SELECT ONLINE WINDOW_END(1) FROM a " + BY, 1, 15, "WINDOW_END takes no argument"),
     ("SELECT ONLINE t AS n, COUNT(*) AS N FROM a " + BY, 1, 23, "two output columns are called"),
     ("SELECT ONLINE COUNT(*) AS __n FROM a " + BY, 1, 15, "cannot be the name of a column"),
@@ -219,7 +232,7 @@ WRONG = [
         38,
         "DISTINCT gives a row again when none like it is inside",
     ),
-    ("SELECT ONLINE t FROM a", 1, 22, "a join needs two streams"),
+    ("SELECT ONLINE t FROM a", 1, 22, "can be grouped, with GROUP BY R.k, or GROUP BY R.k, TUMBLE(1 MINUTE)"),
 ]
 
 
@@ -230,6 +243,26 @@ def test_what_is_wrong_is_said_at_its_place(text: str, line: int, column: int, m
     assert wrong.value.span is not None
     assert message in wrong.value.message
     assert (wrong.value.span.line, wrong.value.span.column) == (line, column)
+
+
+def test_how_many_arguments_there_are_is_a_number_alone() -> None:
+    for call, said in (
+        ("ARG_MAX(x)", "ARG_MAX takes 2 arguments, not 1"),
+        ("SUM(x, k)", "SUM takes 1 argument, not 2"),
+    ):
+        with pytest.raises(QueryError) as wrong:
+            planned(f"SELECT ONLINE {call} FROM a {BY}")
+        assert wrong.value.message == said
+
+
+def test_words_of_other_systems_may_be_names() -> None:
+    named = {"filter": STREAMS["a"], "rollup": STREAMS["b"], "session": STREAMS["c"]}
+    found = plan_query(
+        "SELECT ONLINE filter.t, session.x, COUNT(*) AS cube FROM filter, rollup, session WHERE filter.k = rollup.k "
+        "AND rollup.k = session.k WITHIN 1 SECOND GROUP BY filter.t, session.x HAVING MAX(rollup.x) > 1",
+        named,
+    )
+    assert found.queries[0].output.names[:3] == ["t", "x", "cube"]
 
 
 @pytest.mark.parametrize("setting", [{"main": "a.k = b.k"}, {"tree": ("a", "b")}])
