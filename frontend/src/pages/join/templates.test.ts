@@ -81,6 +81,9 @@ FROM "where", s
 WHERE "where"."mood 😀" = s."mood 😀"
 WITHIN 10 SECONDS`);
   expect(equal?.fill(r, r)?.query.split('\n')[1]).toBe('FROM "where" AS a, "where" AS b');
+  for (const name of ['outer', 'for', 'distinct', 'all', 'values', 'window', 'Outer']) {
+    expect(equal?.fill({ ...r, name }, { ...r, name: 's' })?.query.split('\n')[1]).toBe(`FROM "${name}", s`);
+  }
 });
 
 test('the latest value is that of the same key and not newer, and needs event times of both', () => {

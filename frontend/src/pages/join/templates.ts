@@ -1,6 +1,7 @@
 /** Queries to begin with, over two registered streams and columns that look as if they belong together. */
 import type { Column } from '../../api/types';
 import { kindOf } from '../../format';
+import { RESERVED } from './reserved';
 
 export interface Known {
   name: string;
@@ -23,14 +24,6 @@ export interface Template {
   /** Null where the streams have no columns for it. */
   fill: (r: Known, s: Known) => Filled | null;
 }
-
-/** Words that the language would not take for a name. */
-const RESERVED = new Set(
-  (
-    'select from where on not and or as when any having limit union inner natural using cross with join insert ' +
-    'create drop within group'
-  ).split(' '),
-);
 
 const nameOf = (name: string): string =>
   /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !RESERVED.has(name.toLowerCase()) ? name : `"${name.replaceAll('"', '""')}"`;
