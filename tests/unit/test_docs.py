@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 
 from streamjoin.cli.commands import app
+from streamjoin.cli.results import Asked
 from streamjoin.generate import GENERATORS
 from streamjoin.operators.registry import AUTO, COMMON_KNOBS, REGISTRY
 from streamjoin.plan.functions.table import PUBLIC_FUNCTIONS
@@ -113,6 +115,12 @@ def test_every_generator_and_every_type_is_named(kind: str) -> None:
 @pytest.mark.parametrize("command", [name for name in app if not name.startswith("-")])
 def test_every_command_is_documented(command: str) -> None:
     assert re.search(rf"`streamjoin {command}[ `]", JOIN_FILE + DEPLOYMENT)
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Asked)])
+def test_every_option_of_a_question_is_documented(field: str) -> None:
+    (row,) = re.findall(r"^\| `streamjoin query FILE.*", JOIN_FILE, re.MULTILINE)
+    assert re.search(rf"--{field.strip('_').replace('_', '-')}[ \]]", row)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
