@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from .changes import Asked, Timed, check_table, moment_of, replayed
 from .groups import DISORDER_US, STREAMS, Pair, is_close, joined, present, rows
 from .loops import cut
 from .test_groups import EVERYTHING, everything, flat, given, loop_of, planned, views_twice
+from .test_outer_docs import PAGE, tables_in
 
 WITHIN = 20
 EVERY = 10
@@ -360,14 +360,11 @@ def test_an_easy_mistake_is_caught(mutation: Mutation, tmp_path: Path, monkeypat
         run(tmp_path / "wrong")
 
 
-def test_the_example_of_the_documents(tmp_path: Path) -> None:
-    """docs/query-language.md shows two streams, a query and what it gives when each row is a batch."""
-    page = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text()
-    text = page.split("<!-- example of changing groups -->")[1].split("<!-- end -->")[0]
-    first, second, shown = (
-        [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()]
-        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    )
+@pytest.mark.parametrize(("example", "stays"), list(enumerate([False, True])))
+def test_the_examples_of_the_documents(example: int, stays: bool, tmp_path: Path) -> None:
+    """docs/query-language.md shows two streams, queries and what they give when each row is a batch."""
+    text = PAGE.split("<!-- example of changing groups -->")[1].split("<!-- end -->")[0]
+    first, second, *every = tables_in(text)
     schemas, arrivals = {}, []
     for number, ((head, *names), _, *listed) in enumerate((first, second)):
         stream, _, time = head.partition(": ")
@@ -378,7 +375,9 @@ def test_the_example_of_the_documents(tmp_path: Path) -> None:
             values = [int(cell) if cell.isdecimal() else cell for cell in cells]
             row = dict(zip(columns.names, [dt.datetime.fromisoformat(f"2026-01-01T{at}+00:00"), *values], strict=True))
             arrivals.append((at, number, pa.RecordBatch.from_pylist([row], schema=columns)))
-    plan = plan_query(text.split("```sql")[1].split("```")[0], schemas)
+    query = text.split("```sql")[1 + example].split("```")[0]
+    assert ("CUMULATIVE" in query) is stays
+    plan = plan_query(query, schemas)
     loop = loop_of(plan, tmp_path)  # type: ignore[arg-type]
     mine: list[list[str]] = []
     arrivals.sort(key=lambda arrival: arrival[0])
@@ -391,6 +390,6 @@ def test_the_example_of_the_documents(tmp_path: Path) -> None:
             row["emit_time"] = row["emit_time"].strftime("%H:%M:%S")
             mine.append(["NULL" if value is None else str(value) for value in row.values()])
         loop.commit(now)
-    names, _, *expected = shown
+    names, _, *expected = every[example]
     assert names == list(plan.queries[0].output.names)
     assert sorted(mine) == sorted(expected) and [row[-1] for row in mine] == [row[-1] for row in expected]

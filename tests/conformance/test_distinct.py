@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,10 +14,14 @@ import pytest
 
 from streamjoin.engine.loop import Brought
 from streamjoin.operators.aggregate import runs
+from streamjoin.plan.join import RESULT_TIME
+from streamjoin.plan.stages import Cascade
+from streamjoin.query import plan_query
 
 from .groups import STREAMS, Pair, joined, rows
 from .loops import cut
 from .test_groups import flat, given, loop_of, planned
+from .test_outer_docs import PAGE, stream_of, tables_in
 
 WITHIN = 20
 QUERY = f"SELECT DISTINCT ONLINE a.k, b.p, b.f FROM a, b WHERE a.k = b.k WITHIN {WITHIN} MICROSECONDS"
@@ -161,3 +166,16 @@ def test_an_easy_mistake_is_caught(
     mutation(monkeypatch)
     found = counted(given(loop_of(planned(QUERY), tmp_path), streams, batches=7))
     assert found != wanted(joined(streams, on_k, WITHIN), value_of)
+
+
+def test_the_example_of_the_documents(tmp_path: Path) -> None:
+    """docs/query-language.md shows two streams, a query and what it gives, with its times."""
+    text = PAGE.split("<!-- example of distinct -->")[1].split("<!-- end -->")[0]
+    *streams, (_, _, *shown) = tables_in(text)
+    streams_given = [stream_of(table) for table in streams]
+    plan = plan_query(text.split("```sql")[1].split("```")[0], {schema.name: schema for schema, _ in streams_given})
+    assert isinstance(plan, Cascade)
+    found = flat(given(loop_of(plan.keyed(), tmp_path), [some for _, some in streams_given], batches=1))
+    times = [dt.datetime.fromtimestamp(row[RESULT_TIME] / 1e6, dt.UTC) for row in found]
+    mine = [[row["customer"], time.strftime("%H:%M:%S")] for row, time in zip(found, times, strict=True)]
+    assert sorted(mine) == sorted(shown)

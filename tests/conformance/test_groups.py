@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-import re
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -37,6 +36,7 @@ from .groups import (
     windowed,
 )
 from .loops import cut
+from .test_outer_docs import PAGE, tables_in
 
 EVERYTHING = (
     "COUNT(*) AS n, COUNT(b.x) AS nx, SUM(b.x) AS sx, SUM(b.f) AS sf, SUM(b.d) AS sd, AVG(b.x) AS ax, AVG(b.f) AS af, "
@@ -333,15 +333,13 @@ def test_a_view_that_is_added_twice_or_a_window_given_early_is_caught(
         check(by_group(found), wanted(streams, Windowed(40, 40, by_k)))
 
 
-def test_the_example_of_the_documents(tmp_path: Path) -> None:
-    """docs/query-language.md shows two streams, a query and what it gives."""
-    page = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text()
-    text = page.split("<!-- example of groups -->")[1].split("<!-- end -->")[0]
-    query = text.split("```sql")[1].split("```")[0]
-    first, second, shown = (
-        [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()]
-        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    )
+@pytest.mark.parametrize(("example", "window"), list(enumerate(["TUMBLE(", "HOP("])))
+def test_the_examples_of_the_documents(example: int, window: str, tmp_path: Path) -> None:
+    """docs/query-language.md shows two streams, queries and what they give."""
+    text = PAGE.split("<!-- example of groups -->")[1].split("<!-- end -->")[0]
+    query = text.split("```sql")[1 + example].split("```")[0]
+    assert window in query
+    first, second, *every = tables_in(text)
     day = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
     def time_of(cell: str) -> dt.datetime:
@@ -362,7 +360,7 @@ def test_the_example_of_the_documents(tmp_path: Path) -> None:
     plan = plan_query(query, schemas)
     assert isinstance(plan, Cascade)
     found = flat(given(loop_of(plan, tmp_path), given_rows, batches=1))
-    (names, _, *expected) = shown
+    (names, _, *expected) = every[example]
     mine = [[row[name].strftime("%H:%M:%S") if name == "since" else str(row[name]) for name in names] for row in found]
     assert sorted(mine) == sorted(expected)
 

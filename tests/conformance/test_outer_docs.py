@@ -18,10 +18,17 @@ from .loops import joined, loop_of
 PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text()
 TEXT = PAGE.split("<!-- example of joins -->")[1].split("<!-- end -->")[0]
 QUERIES = re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)
-TABLES = [
-    [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()]
-    for table in re.findall(r"(?:^\|.*\n)+", TEXT, re.MULTILINE)
-]
+
+
+def tables_in(text: str) -> list[list[list[str]]]:
+    """The cells of each table of a page, its head first."""
+    return [
+        [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()]
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    ]
+
+
+TABLES = tables_in(TEXT)
 
 
 def stream_of(table: list[list[str]]) -> tuple[StreamSchema, pa.RecordBatch]:
