@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from streamjoin.errors import InputError
 from streamjoin.plan.expression import Expression, streams_of
-from streamjoin.plan.kinds import Join, JoinKind, Tree
+from streamjoin.plan.kinds import Join, JoinKind, Tree, streams_in
 from streamjoin.plan.schema import StreamSchema
+
+Groups = int | tuple["Groups", ...]
+"""Inputs of a query that stand in brackets together, by their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +43,40 @@ def place_of(inputs: Sequence[StreamSchema], number: int) -> tuple[int, bool]:
     return sum(one.is_relation == is_relation for one in inputs[:number]), is_relation
 
 
-def in_order(inputs: Sequence[StreamSchema], names: Sequence[str], conditions: Sequence[Expression]) -> Tree:
+def in_order(
+    inputs: Sequence[StreamSchema],
+    names: Sequence[str],
+    conditions: Sequence[Expression],
+    groups: Groups | None = None,
+) -> Tree:
     """Inner joins of each input with what the ones before it have become.
 
     A relation waits for a stream, and for a condition that leads to it from what is there: without one, each row would
     meet all of it.
+
+    Args:
+        groups: what is joined first, as it stands in brackets, in each of which is a stream; all are in one group
+            unless given.
     """
-    order: list[int] = []
+    if isinstance(groups, int):
+        return groups
+    order: list[Tree] = []
     waiting: list[int] = []
 
     def is_led_to(number: int) -> bool:
-        there = {names[other] for other in order}
+        there = {names[other] for tree in order for other in streams_in(tree)}
         reads = map(streams_of, conditions)
         return any(names[number] in read and len(read) > 1 and read <= there | {names[number]} for read in reads)
 
-    for number, one in enumerate(inputs):
-        (waiting if one.is_relation else order).append(number)
+    for group in range(len(inputs)) if groups is None else groups:
+        if isinstance(group, int) and inputs[group].is_relation:
+            waiting.append(group)
+        else:
+            order.append(in_order(inputs, names, conditions, group))
         while order and (found := next(filter(is_led_to, waiting), None)) is not None:
             waiting.remove(found)
             order.append(found)
-    tree: Tree = order[0]
-    for number in [*order[1:], *waiting]:
-        tree = Join(tree, number)
-    return tree
+    return reduce(Join, [*order, *waiting])
 
 
 _TURNED = {JoinKind.INNER: JoinKind.INNER, JoinKind.RIGHT: JoinKind.LEFT}

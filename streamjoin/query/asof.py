@@ -27,6 +27,7 @@ from streamjoin.query.parse import ParsedQuery
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
 from streamjoin.query.translator import Translator
+from streamjoin.query.written import Written
 
 _ORDERED = ("lt", "le", "gt", "ge")
 _LEFT = "(left)"
@@ -38,28 +39,35 @@ def is_asof(join: exp.Join) -> bool:
     return bool(join.args.get("method") == "ASOF")
 
 
-def asof_alone(parsed: ParsedQuery) -> exp.Join | None:
+def asof_alone(joins: Sequence[Written], words: Words) -> Written | None:
     """The ASOF JOIN of a query that joins nothing else; None of another query.
 
     Raises:
         QueryError: an ASOF JOIN of any query has USING.
-        UnsupportedQueryError: it keeps rows of the right stream.
+        UnsupportedQueryError: it keeps rows of the right stream, or brings more than one.
     """
-    joins = parsed.tree.args.get("joins") or []
-    for join in filter(is_asof, joins):
-        _check_form(join, parsed.words)
-    return joins[0] if len(joins) == 1 and is_asof(joins[0]) else None
+    as_of = [join for join in joins if is_asof(join.node)]
+    for join in as_of:
+        _check_form(join, words)
+    return as_of[0] if as_of and len(joins) == 1 else None
 
 
-def _check_form(join: exp.Join, words: Words) -> None:
+def _check_form(written: Written, words: Words) -> None:
+    join = written.node
     if join.args.get("side") not in (None, "", "LEFT") or join.args.get("kind") not in (None, "", "OUTER"):
         raise words.source.unsupported("as-of joins are ASOF JOIN and ASOF LEFT JOIN", words.range_of(join))
     if using := join.args.get("using"):
         raise words.source.wrong("ASOF JOIN takes ON, with the comparison of times in it", words.range_of(using[0]))
+    if len(written.right) > 1:
+        raise words.source.unsupported(
+            "ASOF JOIN brings the latest row of one stream, and these brackets hold a join; write that stream without "
+            "brackets, and the other joins behind it",
+            words.range_of(join.this),
+        )
 
 
 def bind_asof(
-    join: exp.Join, parsed: ParsedQuery, translator: Translator, select: tuple[tuple[str, Expression], ...]
+    join: Written, parsed: ParsedQuery, translator: Translator, select: tuple[tuple[str, Expression], ...]
 ) -> JoinPlan:
     """The plan of a query with an ASOF JOIN of two streams.
 
@@ -70,7 +78,7 @@ def bind_asof(
     """
     names, streams = translator.scope.names, translator.scope.streams
     both = (names[R], names[S])
-    equalities, asof = asof_on(join, S, (), translator)
+    equalities, asof = asof_on(join, (), translator)
     left: list[Expression] = []
     given: list[Expression] = []
     if (where := parsed.tree.args.get("where")) is not None:
@@ -83,22 +91,20 @@ def bind_asof(
     )  # fmt: skip
 
 
-def asof_on(
-    join: exp.Join, joined: int, as_of: Sequence[str], translator: Translator
-) -> tuple[tuple[Expression, ...], AsOf]:
+def asof_on(written: Written, as_of: Sequence[str], translator: Translator) -> tuple[tuple[Expression, ...], AsOf]:
     """The equalities of ON, and what the join is.
 
     Args:
-        joined: the number of the stream that it brings.
         as_of: the streams before it that an ASOF JOIN has brought.
     Raises:
         QueryError: ON lacks an equality or the comparison of times, or has more.
     """
     scope, words = translator.scope, translator.words
+    join, joined = written.node, written.joined
     place = words.range_of(join)
     right = scope.names[joined]
-    times = _times(joined, translator, place)
-    first = next((name for name in times if name not in (right, *as_of)), scope.names[0])
+    times = _times(written, translator, place)
+    first = next((name for name in times if name not in (right, *as_of)), scope.names[written.within.start])
     example = f"ON {first}.key = {right}.key AND {times[first]} >= {times[right]}"
     equalities: list[Expression] = []
     keys: list[Expression] = []
@@ -130,15 +136,16 @@ def asof_on(
     return tuple(equalities), AsOf(keeps, older, values, Column(left, TS, INT64))
 
 
-def _times(joined: int, translator: Translator, place: Range) -> Mapping[str, Column]:
+def _times(written: Written, translator: Translator, place: Range) -> Mapping[str, Column]:
     """By name, the columns of event time of the stream that is joined and of those before it.
 
     Raises:
         QueryError: it has none, or none before it has one.
     """
     names, streams = translator.scope.names, translator.scope.streams
-    timed = [number for number in range(joined + 1) if streams[number].time != ARRIVAL]
-    missing = joined if joined not in timed else R if timed == [joined] else None
+    joined = written.joined
+    timed = [number for number in (*written.before, joined) if streams[number].time != ARRIVAL]
+    missing = joined if joined not in timed else written.within.start if timed == [joined] else None
     if missing is not None and streams[missing].is_relation:
         raise translator.words.source.unsupported(
             "ASOF JOIN gives rows of what stands before it, which are relations only, whose rows have no time; write a "

@@ -16,6 +16,7 @@ from streamjoin.plan.functions.table import FUNCTIONS
 from streamjoin.plan.grouping import feeding_select, joined_groups, stream_groups
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import Join, Tree
+from streamjoin.plan.parted import in_order
 from streamjoin.plan.predicate import JoinPredicate, led_by
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import STREAMS_MAX, Cascade
@@ -35,11 +36,11 @@ from streamjoin.query.tokens import Words
 from streamjoin.query.translate import RULES
 from streamjoin.query.translator import Translator
 from streamjoin.query.using import merged_columns
+from streamjoin.query.written import From, Written, place_of, read_from
 from streamjoin.settings.trees import NamedTree
 
 _SELECT_READS = {"expressions", "from_", "joins", "where", "group", "having"}
-_TABLE_READS = {"this", "alias"}
-_NESTED = "joins in brackets are not supported yet; write them one after the other"
+_TABLE_READS = {"this", "alias", "joins"}  # of which the last are those of the brackets that it stands first in
 
 
 def plan_query(
@@ -92,23 +93,23 @@ def bind(
         _check_archive_period(archive_period_us, parsed)
     syntax, words = parsed.tree, parsed.words
     _check_parts(syntax, words)
-    asof, grouped = asof_alone(parsed), is_grouped(syntax, words) or parsed.distinct is not None
-    names, read = _streams(syntax, words, streams, streams_min=1 if grouped else 2)
-    check_relations(read, parsed)
+    start = read_from(syntax, words)
+    asof, grouped = asof_alone(start.joins, words), is_grouped(syntax, words) or parsed.distinct is not None
+    names, read = _streams(start, words, streams, streams_min=1 if grouped else 2)
+    check_relations(read, start.joins, parsed)
     read = with_versions(names, read, parsed)
-    syntax.set("joins", syntax.args.get("joins") or [])
     scope = Scope(words.source, names, read)
     if asof is not None:
         return _asof(asof, parsed, Translator(RULES, words, scope, registered), main, tree, archive_period_us, index)
     scope = replace(
-        scope, merged=merged_columns(syntax.args["joins"], words, scope), hidden=hidden_names(syntax, words, names)
+        scope, merged=merged_columns(start.joins, words, scope), hidden=hidden_names(start.joins, words, names)
     )
     translator = Translator(RULES, words, scope, registered)
     with room_to_recurse():
         common = partial(
             JoinPlan, index=index, archive_period_us=archive_period_us, predicates=translator.used, text=parsed.text
         )
-        joins = bind_joins(syntax, translator)
+        joins = bind_joins(syntax, start, translator)
         groups = _groups(parsed, translator, lambda: _timed(names, read, parsed))
         select = bind_select(syntax, translator) if groups is None else feeding_select(groups)
         if groups is not None and len(read) == 1:
@@ -165,7 +166,7 @@ def _registered(predicates: Mapping[str, RegisteredPredicate]) -> dict[str, Regi
 
 
 def _asof(
-    join: exp.Join,
+    join: Written,
     parsed: ParsedQuery,
     translator: Translator,
     main: str | None,
@@ -206,7 +207,7 @@ def _binary(
     main: str | None,
 ) -> JoinPlan:
     (only,) = joins.clauses
-    check_window(only.kind, window, parsed.words, parsed.tree.args["joins"][0])
+    check_window(only.kind, window, parsed.words, only.written.node)
     r, s = names
     parts = parts_of(only.kind, only.on, joins.where, (frozenset([r]), frozenset([s])))
     condition = conjunction(parts.filter)
@@ -238,17 +239,20 @@ def _staged(
             parsed.within,
         )
     if joins.are_inner:
-        numbered = None if tree is None else _numbered(tree, names)
-        plan = cascade(read, names, joins.conditions, select, window, common, parsed.text, numbered)
+        conditions = joins.conditions
+        whole = in_order(read, names, conditions, joins.groups) if tree is None else _numbered(tree, names)
+        plan = cascade(read, names, conditions, select, window, common, parsed.text, whole)
     elif tree is None:
         sides = sides_of_relations(joins, read)
-        for clause, join, of_relations in zip(joins.clauses, parsed.tree.args["joins"], sides, strict=True):
+        for clause, of_relations in zip(joins.clauses, sides, strict=True):
             if not of_relations:  # to which no row ever comes
-                check_window(clause.kind, window, parsed.words, join)
+                check_window(clause.kind, window, parsed.words, clause.written.node)
         plan = cascade(read, names, joins.where, select, window, common, parsed.text, joins.tree)
     else:
         raise InputError(
-            "outer, semi, anti and as-of joins are joined as they are written; leave it out", field="operator.tree"
+            "outer, semi, anti and as-of joins are joined as they are written; leave it out, and group them by "
+            "brackets in FROM",
+            field="operator.tree",
         )
     for stage in plan.stages:
         try:
@@ -308,30 +312,26 @@ def _check_parts(tree: exp.Select, words: Words) -> None:
                 "SELECT ONLINE ... FROM R, S WHERE ... WITHIN ... GROUP BY ... HAVING ...",
                 where,
             )
+    if not tree.expressions and tree.args.get("from_"):
+        raise words.source.wrong("SELECT ONLINE needs at least one column", words.range(0))
 
 
 def _streams(
-    tree: exp.Select, words: Words, streams: Mapping[str, StreamSchema], streams_min: int
+    start: From, words: Words, streams: Mapping[str, StreamSchema], streams_min: int
 ) -> tuple[tuple[str, ...], tuple[StreamSchema, ...]]:
     """What the query calls its streams, and the streams."""
-    source = words.source
-    if not tree.expressions and tree.args.get("from_"):
-        raise words.source.wrong("SELECT ONLINE needs at least one column", words.range(0))
-    if (start := tree.args.get("from_")) is None:
-        raise source.wrong("the query has no FROM; a join reads two streams, such as FROM R, S", words.range(0))
-    joins: list[exp.Join] = tree.args.get("joins") or []
-    tables: list[exp.Expr] = [start.this, *(join.this for join in joins)]
+    source, tables = words.source, start.tables
     found = [_stream(table, words, streams) for table in tables]
     if len(found) < streams_min:
         raise source.unsupported(
             "a join needs two streams; write FROM R, S, or the same stream twice with two names; one stream alone can "
             "be grouped, with GROUP BY R.k, or GROUP BY R.k, TUMBLE(1 MINUTE)",
-            words.range_of(start),
+            place_of(tables[0], words),
         )
     if len(found) > STREAMS_MAX:
         raise source.unsupported(
             f"a query joins {STREAMS_MAX} streams at most, and this one reads {len(found)}",
-            words.range_of(tables[STREAMS_MAX]),
+            place_of(tables[STREAMS_MAX], words),
         )
     taken: dict[str, StreamSchema] = {}
     for table, (name, stream) in zip(tables, found, strict=True):
@@ -340,20 +340,14 @@ def _streams(
             raise source.wrong(
                 f'the query calls {twice} "{name}"; give each its own name, such as FROM {first.name} AS a, '
                 f"{stream.name} AS b",
-                words.range_of(table),
+                place_of(table, words),
             )
         taken[name.lower()] = stream
     return tuple(name for name, _ in found), tuple(stream for _, stream in found)
 
 
-def _joins_tables(inside: exp.Expr) -> bool:
-    return isinstance(inside, exp.Table) and bool(inside.args.get("joins"))
-
-
 def _stream(table: exp.Expr, words: Words, streams: Mapping[str, StreamSchema]) -> tuple[str, StreamSchema]:
-    where = words.range_of(table)
-    if table.args.get("joins") or (isinstance(table, exp.Paren | exp.Subquery) and _joins_tables(table.this)):
-        raise words.source.unsupported(_NESTED, where)
+    where = place_of(table, words)
     unread = [key for key, part in table.args.items() if part and key not in _TABLE_READS]
     if type(table) is not exp.Table or type(table.this) is not exp.Identifier or unread:
         raise words.source.unsupported(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
-from sqlglot import TokenType, exp
+from sqlglot import exp
 
 from streamjoin.plan.asof import AsOf
 from streamjoin.plan.expression import Expression, conjuncts, streams_of
 from streamjoin.plan.kinds import Join, JoinKind, Tree
+from streamjoin.plan.parted import Groups
 from streamjoin.plan.window import CountWindow, FullHistory, Reaches, Window
 from streamjoin.query.asof import asof_on, is_asof
-from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
 from streamjoin.query.translator import Translator
+from streamjoin.query.written import From, Written, place_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,14 @@ class Clause:
     """One comma or JOIN of FROM.
 
     Args:
-        joined: the number of the stream that it brings.
+        written: where it stands, and what it joins.
         on: the conjuncts of its ON and USING; of an ASOF JOIN without the comparison of times.
         asof: what it is, of an ASOF JOIN.
     """
 
-    joined: int
+    written: Written
     kind: JoinKind
     on: tuple[Expression, ...]
-    is_comma: bool
     asof: AsOf | None = None
 
     @property
@@ -46,12 +45,14 @@ class Joins:
     """What FROM and WHERE of a query ask for.
 
     Args:
-        clauses: in the order in which they are written.
+        clauses: in the order in which they are joined, as `From.joins`.
         where: the conjuncts of WHERE.
+        groups: which inputs stand in brackets together.
     """
 
     clauses: tuple[Clause, ...]
     where: tuple[Expression, ...]
+    groups: Groups
 
     @property
     def are_inner(self) -> bool:
@@ -60,19 +61,18 @@ class Joins:
 
     @property
     def conditions(self) -> tuple[Expression, ...]:
-        """All that must hold of a result, in the order in which it is written; inner joins only."""
+        """All that must hold of a result; inner joins only."""
         return (*(part for clause in self.clauses for part in clause.on), *self.where)
 
     @property
     def tree(self) -> Tree:
-        """What is joined with what: JOIN binds tighter than the comma, and joins run from left to right."""
-        groups: list[Tree] = [0]
+        """What is joined with what, as it is written."""
+        found: dict[int, Tree] = {}
         for clause in self.clauses:
-            if clause.is_comma:
-                groups.append(clause.joined)
-            else:
-                groups[-1] = Join(groups[-1], clause.joined, clause.kind, clause.on, clause.asof)
-        return reduce(Join, groups)
+            first, joined = clause.written.left.start, clause.written.joined
+            left, right = found.get(first, first), found.get(joined, joined)
+            found[first] = Join(left, right, clause.kind, clause.on, clause.asof)
+        return found[0]
 
 
 def kind_of(join: exp.Join, words: Words) -> JoinKind:
@@ -112,7 +112,7 @@ _KINDS = {
 _KNOWN = "INNER, CROSS, LEFT, RIGHT and FULL JOIN, LEFT SEMI JOIN and LEFT ANTI JOIN"
 
 
-def bind_joins(tree: exp.Select, translator: Translator) -> Joins:
+def bind_joins(tree: exp.Select, start: From, translator: Translator) -> Joins:
     """The joins of a query and their conditions.
 
     Raises:
@@ -121,51 +121,44 @@ def bind_joins(tree: exp.Select, translator: Translator) -> Joins:
     """
     words, scope = translator.words, translator.scope
     clauses: list[Clause] = []
-    joins: list[exp.Join] = tree.args["joins"]
     merged = iter(scope.merged)
     hidden: set[str] = set()
-    for number, join in enumerate(joins, 1):
-        kind = kind_of(join, words)
+    for written in start.joins:
+        join, kind = written.node, kind_of(written.node, words)
         on: list[Expression] = []
         for node in join.args.get("using") or ():
             one = next(merged)
-            on.append(translator.compare("eq", one.left, one.columns[-1], node))
+            on.append(translator.compare("eq", one.left, one.right, node))
         if (condition := join.args.get("on")) is not None:
             found = translator.condition(condition)
-            _check_reads(found, number, condition, translator)
+            _check_reads(found, written, condition, translator)
             check_hidden(found, hidden, translator, condition)
             on += conjuncts(found)
-        clause = Clause(number, kind, tuple(on), _is_comma(join, words))
+        clause = Clause(written, kind, tuple(on))
         if is_asof(join):
-            as_of = [scope.names[one.joined] for one in clauses if one.asof is not None]
-            equalities, asof = asof_on(join, number, as_of, translator)
+            as_of = [scope.names[one.written.joined] for one in clauses if one.asof is not None]
+            equalities, asof = asof_on(written, as_of, translator)
             clause = replace(clause, on=equalities, asof=asof)
         clauses.append(clause)
         if not kind.gives_pairs:
-            hidden.add(scope.names[number])
-    if place := _join_without_condition(words, joins):
-        instead = (
-            ", or FROM R, S for every pair in the window"
-            if all(clause.kind is JoinKind.INNER for clause in clauses)
-            else ""
-        )
-        raise words.source.wrong(f"JOIN needs a condition; write ON R.k = S.k{instead}", place)
+            hidden.update(scope.names[number] for number in written.right)
+    _check_conditions(clauses, words)
     translator.scope = replace(scope, is_behind=True)
     where: Sequence[Expression] = ()
     if (node := tree.args.get("where")) is not None:
         found = translator.condition(node.this)
         check_hidden(found, hidden, translator, node.this)
         where = conjuncts(found)
-    bound = Joins(tuple(clauses), tuple(where))
+    bound = Joins(tuple(clauses), tuple(where), start.groups)
     if not bound.are_inner:
-        _check_groups(bound, joins, translator)
+        _check_groups(bound, translator)
     return bound
 
 
-def hidden_names(tree: exp.Select, words: Words, names: Sequence[str]) -> frozenset[str]:
+def hidden_names(joins: Sequence[Written], words: Words, names: Sequence[str]) -> frozenset[str]:
     """The streams that semi and anti joins look into: of these no column comes out."""
-    joins: list[exp.Join] = tree.args["joins"]
-    return frozenset(name for name, join in zip(names[1:], joins, strict=True) if not kind_of(join, words).gives_pairs)
+    looking = (join for join in joins if not kind_of(join.node, words).gives_pairs)
+    return frozenset(names[number] for join in looking for number in join.right)
 
 
 def check_window(kind: JoinKind, window: Window | Reaches, words: Words, join: exp.Join) -> None:
@@ -203,14 +196,13 @@ def check_hidden(expression: Expression, hidden: Collection[str], translator: Tr
         )
 
 
-def _check_groups(bound: Joins, joins: Sequence[exp.Join], translator: Translator) -> None:
+def _check_groups(bound: Joins, translator: Translator) -> None:
     """Where not all joins are inner, ON reads what it joins: JOIN binds tighter than the comma."""
-    names, first = translator.scope.names, 0
+    names = translator.scope.names
     for clause in bound.clauses:
-        first = clause.joined if clause.is_comma else first
-        seen = set(names[first : clause.joined + 1])
+        seen = {names[number] for number in clause.written.both}
         if outside := sorted(clause.reads - seen, key=names.index):
-            node = joins[clause.joined - 1]
+            node = clause.written.node
             instead = "CROSS JOIN in place of the comma"
             instead = instead if clause.asof is not None else f"the condition in WHERE, or {instead}"
             raise translator.words.source.wrong(
@@ -220,31 +212,30 @@ def _check_groups(bound: Joins, joins: Sequence[exp.Join], translator: Translato
             )
 
 
-def _check_reads(condition: Expression, joined: int, node: exp.Expr, translator: Translator) -> None:
-    """ON reads the streams before it and the one that it joins."""
-    names = translator.scope.names
-    if later := sorted(streams_of(condition) - set(names[: joined + 1]), key=names.index):
-        raise translator.words.source.wrong(
-            f"this ON reads {later[0]}, which is joined later; write the condition where {later[0]} is joined, or in "
-            "WHERE",
-            translator.place(node),
-        )
+def _check_reads(condition: Expression, written: Written, node: exp.Expr, translator: Translator) -> None:
+    """ON reads the streams before it and those that it joins, inside its brackets."""
+    names, place = translator.scope.names, translator.place(node)
+    for number in sorted(map(names.index, streams_of(condition))):
+        name = names[number]
+        if number not in written.within:
+            raise translator.words.source.wrong(
+                f"this ON stands in brackets and reads {name}, which is outside of them; write the condition in the ON "
+                f"that joins the brackets with {name}, or in WHERE",
+                place,
+            )
+        if number >= written.right.stop:
+            raise translator.words.source.wrong(
+                f"this ON reads {name}, which is joined later; write the condition where {name} is joined, or in WHERE",
+                place,
+            )
 
 
-def _join_without_condition(words: Words, joins: list[exp.Join]) -> Range | None:
-    """The word JOIN of the first one that has no condition, unless it is CROSS JOIN."""
-    bare = [not (join.args.get("on") or join.args.get("using")) for join in joins]
-    written = [place for place in range(len(words.tokens)) if words.kind(place) == TokenType.JOIN]
-    # A comma is a join without the word.
-    commas = [_is_comma(join, words) for join in joins]
-    with_word = [lacks for lacks, comma in zip(bare, commas, strict=True) if not comma]
-    for place, lacks in zip(written, with_word, strict=False):
-        if lacks and not words.is_word(place - 1, "CROSS"):
-            return words.range(place)
-    return None
-
-
-def _is_comma(join: exp.Join, words: Words) -> bool:
-    start = words.range_of(join.this)[0]
-    before = [place for place in range(len(words.tokens)) if words.range(place)[1] < start]
-    return bool(before) and words.kind(before[-1]) == TokenType.COMMA
+def _check_conditions(clauses: Sequence[Clause], words: Words) -> None:
+    """A JOIN without a condition is CROSS JOIN."""
+    for join in (clause.written for clause in clauses if not clause.written.is_comma):
+        place = place_before(join.node, words)
+        if join.node.args.get("on") or join.node.args.get("using") or words.is_word(place - 1, "CROSS"):
+            continue
+        are_inner = all(clause.kind is JoinKind.INNER for clause in clauses)
+        instead = ", or FROM R, S for every pair in the window" if are_inner else ""
+        raise words.source.wrong(f"JOIN needs a condition; write ON R.k = S.k{instead}", words.range(place))

@@ -18,6 +18,7 @@ from streamjoin.query.reaches import window_of
 from streamjoin.query.scope import look_up
 from streamjoin.query.tokens import CALL_MARK
 from streamjoin.query.translator import Translator
+from streamjoin.query.written import Written
 
 VERSION_CALL = "version"
 
@@ -52,11 +53,12 @@ def version_of(translator: Translator, node: exp.Anonymous) -> Expression:
     return Column(translator.scope.names[side], VERSION, INT64)
 
 
-def check_relations(read: Sequence[StreamSchema], parsed: ParsedQuery) -> None:
+def check_relations(read: Sequence[StreamSchema], joins: Sequence[Written], parsed: ParsedQuery) -> None:
     """Refuse relations without a stream, or in ASOF JOIN, and a WITHIN that nothing but a relation is held against.
 
     Args:
         read: what stands in FROM, in its order.
+        joins: how it is joined there.
     Raises:
         UnsupportedQueryError: with the place.
     """
@@ -70,13 +72,20 @@ def check_relations(read: Sequence[StreamSchema], parsed: ParsedQuery) -> None:
             "rows of a stream; join one with a stream, or ask a database",
             parsed.words.range_of(first if isinstance(first, exp.Expr) else parsed.tree),
         )
-    for number, join in enumerate(parsed.tree.args.get("joins") or [], 1):
-        sides = read if len(read) == 2 else [read[number]]
-        if is_asof(join) and (by_time := [one for one in sides if one.is_relation]):
+    for join in joins:
+        sides = read if len(read) == 2 else [read[join.joined]]
+        if is_asof(join.node) and (by_time := [one for one in sides if one.is_relation]):
             raise source.unsupported(
                 f"ASOF JOIN takes the latest row of a stream, and {_listed(by_time)} is a relation, whose rows have no "
                 "time; write JOIN or LEFT JOIN",
-                parsed.words.range_of(join),
+                parsed.words.range_of(join.node),
+            )
+        inside = [read[number] for number in join.within]
+        if join.is_bracketed and all(one.is_relation for one in inside):
+            raise source.unsupported(
+                f"these brackets hold {_listed(inside)}, which are relations, and a relation is joined with a stream, "
+                "or with what has come of one; put the stream into the brackets, or leave them out",
+                parsed.words.range_of(join.node),
             )
     if relations and streams == 1 and not isinstance(parsed.window, FullHistory):
         raise source.unsupported(
@@ -114,27 +123,28 @@ def check_preserved(joins: Joins, read: Sequence[StreamSchema], parsed: ParsedQu
     Raises:
         UnsupportedQueryError: with the place.
     """
-    for clause, node, of_relations in zip(
-        joins.clauses, parsed.tree.args["joins"], sides_of_relations(joins, read), strict=True
-    ):
+    for clause, of_relations in zip(joins.clauses, sides_of_relations(joins, read), strict=True):
         wrong = [side for side in clause.kind.decided if side in of_relations]
+        place = parsed.words.range_of(clause.written.node)
         if wrong or (clause.kind is not JoinKind.INNER and len(of_relations) > 1):
             raise parsed.words.source.unsupported(
                 "a relation is never the preserved side, as it waits for rows of a stream, and this is "
                 f"{clause.kind} JOIN; write the stream first, with LEFT, LEFT SEMI or LEFT ANTI JOIN",
-                parsed.words.range_of(node),
+                place,
+            )
+        if len(of_relations) > 1 and not joins.are_inner:
+            both = [read[number] for number in clause.written.both]
+            raise parsed.words.source.unsupported(
+                f"{_listed(both)} are relations, and a relation is joined with a stream, or with what has come of one; "
+                "beside outer, semi, anti and as-of joins all are joined as they are written, so put the stream first",
+                place,
             )
 
 
 def sides_of_relations(joins: Joins, read: Sequence[StreamSchema]) -> list[tuple[int, ...]]:
     """For each join in turn, the sides on which there is nothing but relations."""
-    found = []
-    left = read[0].is_relation  # all that stands before a join since the last comma
-    for clause in joins.clauses:
-        right = read[clause.joined].is_relation
-        found.append(() if clause.is_comma else tuple(side for side, is_so in ((R, left), (S, right)) if is_so))
-        left = right if clause.is_comma else left and right
-    return found
+    sides = ((clause.written.left, clause.written.right) for clause in joins.clauses)
+    return [tuple(side for side in (R, S) if all(read[number].is_relation for number in both[side])) for both in sides]
 
 
 def _listed(relations: Sequence[StreamSchema]) -> str:

@@ -23,13 +23,14 @@ class Merged:
     """Columns with one name without a stream, as USING asks for.
 
     Args:
-        columns: the streams', which are equal in all results; the last one is that of the stream that USING joins.
-        left: what the last one is compared with: the column of the streams before, or what they were merged to.
+        columns: the streams', which are equal in all results.
+        left, right: what is compared: the column of the streams on that side, or what theirs were merged to.
         value: what the name means: the first one's, in the type that they are compared in.
     """
 
     columns: tuple[Column, ...]
     left: Expression
+    right: Expression
     value: Expression
 
 

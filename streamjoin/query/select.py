@@ -97,7 +97,9 @@ def _items(node: exp.Expr, before: int, translator: Translator) -> list[Item]:
     where = translator.place(node)
     if type(node) is exp.Star and not any(node.args.values()):
         scope = translator.scope
-        merged = [(one.value, one.columns[0].name) for one in scope.widest]
+        # What is merged inside brackets that a semi or anti join looks into does not come out.
+        there = [one for one in scope.widest if any(column.stream not in scope.hidden for column in one.columns)]
+        merged = [(one.value, one.columns[0].name) for one in there]
         seen = [side for side, name in enumerate(scope.names) if name not in scope.hidden]
         every = [column for side in seen for column in scope.all_of(side)]
         others = [column for column in every if scope.merged_of([column]) is None]

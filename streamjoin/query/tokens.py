@@ -75,7 +75,7 @@ class Words:
         return Words(self.source, self.tokens[:first] + self.tokens[past:])
 
     def range_of(self, node: exp.Expr) -> Range:
-        """Where a syntax node stands; brackets that open inside it are closed inside it.
+        """Where a syntax node stands; brackets that open inside it are closed inside it, and the other way round.
 
         A node without any name or constant in it, such as NULL, has the place of what it is part of.
         """
@@ -105,13 +105,20 @@ class Words:
         return self.range(first, len(self.tokens) - 1)
 
     def _closed(self, start: int, end: int) -> Range:
-        depth = 0
-        for place in range(bisect_left(self.tokens, start, key=lambda token: token.start), len(self.tokens)):
+        depth = lowest = 0
+        first = bisect_left(self.tokens, start, key=lambda token: token.start)
+        for place in range(first, len(self.tokens)):
             token = self.tokens[place]
             if token.start > end and depth <= 0:
                 break
             depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+            lowest = min(lowest, depth)
             end = max(end, token.end)
+        while lowest < 0 and first > 0:  # what is closed inside and not opened there is opened before it
+            first -= 1
+            kind = self.tokens[first].token_type
+            lowest += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+            start = self.tokens[first].start
         return start, end
 
 

@@ -14,38 +14,39 @@ from streamjoin.plan.types import comparison_type, is_number
 from streamjoin.query.joins import kind_of
 from streamjoin.query.scope import Merged, Scope, suggest
 from streamjoin.query.tokens import Words
+from streamjoin.query.written import Written
 
 
-def merged_columns(joins: Sequence[exp.Join], words: Words, scope: Scope) -> tuple[Merged, ...]:
+def merged_columns(joins: Sequence[Written], words: Words, scope: Scope) -> tuple[Merged, ...]:
     """The columns that joins without ON say are equal, in the order of their USING; none without any.
 
     Raises:
-        QueryError: a name is not one column of the streams before and one of the stream that is joined, or stands there
-            twice.
+        QueryError: a name is not one column of the streams before and one of what is joined, or stands there twice.
     """
     found: list[Merged] = []
-    for joined, join in enumerate(joins, 1):
+    for join in joins:
         here: list[Merged] = []
-        for node in join.args.get("using") or ():
+        for node in join.node.args.get("using") or ():
             if not isinstance(node, exp.Identifier):
                 raise words.source.wrong("USING takes names of columns", words.range_of(node))
-            columns, left = _before(node, joined, words, scope, found)
-            right = _column(node, joined, words, scope)
-            if any(one.columns[-1] == right for one in here):
+            first = scope.names[join.joined]
+            columns, left = _of_side(node, join.before, f"before {first}", words, scope, found)
+            others, right = _of_side(node, join.right, f"in the brackets of {first}", words, scope, found)
+            if any(one.right == right for one in here):
                 raise words.source.wrong(f'"{node.name}" stands twice in USING', words.range_of(node))
-            here.append(Merged((*columns, right), left, _value(left, right, kind_of(join, words))))
+            here.append(Merged((*columns, *others), left, right, _value(left, right, kind_of(join.node, words))))
         found += here
     return tuple(found)
 
 
-def _before(
-    node: exp.Identifier, joined: int, words: Words, scope: Scope, merged: Sequence[Merged]
+def _of_side(
+    node: exp.Identifier, streams: range, where: str, words: Words, scope: Scope, merged: Sequence[Merged]
 ) -> tuple[tuple[Column, ...], Expression]:
-    """What a name means in the streams before: the columns, merged or one, and their value."""
-    if joined == 1:
-        column = _column(node, 0, words, scope)
+    """What a name means in the streams of one side: the columns, merged or one, and their value."""
+    if len(streams) == 1:
+        column = _column(node, streams[0], words, scope)
         return (column,), column
-    named = [of_side for side in range(joined) if (of_side := scope.column_of(side, node.name))]
+    named = [of_one for one in streams if (of_one := scope.column_of(one, node.name))]
     for one in reversed(merged):
         if set(named) <= set(one.columns) and named:
             return one.columns, one.value
@@ -54,15 +55,14 @@ def _before(
     if named:
         both = " or ".join(map(str, named))
         raise words.source.wrong(f'"{node.name}" can be {both}; join them with ON', words.range_of(node))
-    known = {name: name for side in range(joined) for name in scope.streams[side].own_columns.names}
+    known = {name: name for one in streams for name in scope.streams[one].own_columns.names}
     raise words.source.wrong(
-        f'no stream before {scope.names[joined]} has a column "{node.name}", and USING needs one of each side; '
-        f"{suggest(node.name, known)}",
+        f'no stream {where} has a column "{node.name}", and USING needs one of each side; {suggest(node.name, known)}',
         words.range_of(node),
     )
 
 
-def _value(left: Expression, right: Column, kind: JoinKind) -> Expression:
+def _value(left: Expression, right: Expression, kind: JoinKind) -> Expression:
     """The value of the side that is there, in the type in which the two are compared."""
     ours, theirs = _common(left, right), _common(right, left)
     if kind is JoinKind.FULL:

@@ -147,6 +147,10 @@ def filtered(o: Oracle) -> Flow:
     ]  # fmt: skip
 
 
+def in_brackets(o: Oracle) -> Flow:
+    return o.join(o.flow("c"), o.as_of(o.flow("t"), "q", [("t", "k")], "t", keeps=True), same("c", "q", "sym"), "FULL")
+
+
 QUERIES: dict[str, tuple[str, Callable[[Oracle], Flow]]] = {
     "as-of first": ("t ASOF JOIN q ON t.k = q.k AND t.ts >= q.ts JOIN c ON t.sym = c.sym", as_of_first),
     "pairs enriched": (
@@ -162,6 +166,11 @@ QUERIES: dict[str, tuple[str, Callable[[Oracle], Flow]]] = {
         unmatched_enriched,
     ),
     "after a comma": ("c, t ASOF LEFT JOIN q ON t.k = q.k AND t.ts >= q.ts WHERE c.sym = t.sym", after_a_comma),
+    "in brackets": (
+        "c FULL JOIN (t ASOF LEFT JOIN q ON t.k = q.k AND t.ts >= q.ts) ON c.sym = q.sym",
+        in_brackets,
+    ),
+    "after brackets": ("(t JOIN c ON t.sym = c.sym) ASOF LEFT JOIN q ON t.k = q.k AND t.ts >= q.ts", enriched),
     "outer after it": (
         "t ASOF LEFT JOIN q ON t.k = q.k AND t.ts >= q.ts FULL JOIN c ON q.sym = c.sym",
         outer_after,

@@ -1,10 +1,11 @@
-"""What docs/query-language.md shows of outer, semi and anti joins is what they give."""
+"""What docs/query-language.md shows of outer, semi and anti joins, and of brackets, is what they give."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +17,6 @@ from streamjoin.query import plan_query
 from .loops import joined, loop_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text()
-TEXT = PAGE.split("<!-- example of joins -->")[1].split("<!-- end -->")[0]
-QUERIES = re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)
 
 
 def tables_in(text: str) -> list[list[list[str]]]:
@@ -28,7 +27,24 @@ def tables_in(text: str) -> list[list[list[str]]]:
     ]
 
 
-TABLES = tables_in(TEXT)
+@dataclass(frozen=True)
+class Example:
+    """Streams, then queries over them, each followed by what it gives; all as tables of cells."""
+
+    streams: list[list[list[str]]]
+    queries: list[str]
+    given: list[list[list[str]]]
+
+
+def example(name: str) -> Example:
+    text = PAGE.split(f"<!-- example of {name} -->")[1].split("<!-- end -->")[0]
+    queries = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    tables = tables_in(text)
+    first = len(tables) - len(queries)
+    return Example(tables[:first], queries, tables[first:])
+
+
+KINDS, BRACKETS = example("joins"), example("brackets")
 
 
 def stream_of(table: list[list[str]]) -> tuple[StreamSchema, pa.RecordBatch]:
@@ -47,17 +63,20 @@ def stream_of(table: list[list[str]]) -> tuple[StreamSchema, pa.RecordBatch]:
 
 
 def test_there_is_one_example_of_each_kind() -> None:
-    kinds = [re.findall(r"FROM orders (.*) JOIN", query) for query in QUERIES]
+    kinds = [re.findall(r"FROM orders (.*) JOIN", query) for query in KINDS.queries]
     assert kinds == [["LEFT"], ["RIGHT"], ["FULL"], ["LEFT SEMI"], ["LEFT ANTI"]]
-    assert len(TABLES) == 2 + len(QUERIES)
+    assert len(KINDS.streams) == 2
+    assert ["(payments JOIN receipts" in query for query in BRACKETS.queries] == [True, False]
 
 
-@pytest.mark.parametrize("place", range(len(QUERIES)))
+@pytest.mark.parametrize(
+    ("shown", "place"), [(shown, place) for shown in (KINDS, BRACKETS) for place in range(len(shown.queries))]
+)
 @pytest.mark.parametrize("operator", ["biclique by hash", "splitjoin"])
-def test_the_examples_of_the_documents(place: int, operator: str, tmp_path: Path) -> None:
-    given = [stream_of(table) for table in TABLES[:2]]
-    plan = plan_query(QUERIES[place], {schema.name: schema for schema, _ in given})
+def test_the_examples_of_the_documents(shown: Example, place: int, operator: str, tmp_path: Path) -> None:
+    given = [stream_of(table) for table in shown.streams]
+    plan = plan_query(shown.queries[place], {schema.name: schema for schema, _ in given})
     found = joined(loop_of(plan, operator, tmp_path), [rows for _, rows in given], 2)
-    _, _, *shown = TABLES[2 + place]
+    _, _, *rows = shown.given[place]
     mine = Counter(tuple("NULL" if cell is None else str(cell) for cell in row) for row in found.elements())
-    assert mine == Counter(map(tuple, shown))
+    assert mine == Counter(map(tuple, rows))

@@ -344,6 +344,14 @@ KINDS = {
         "SELECT a.id AS a, b.id AS b, c.id AS c FROM a LEFT JOIN c ON a.x = c.x AND c.k = 2 LEFT JOIN b ON c.k = b.k "
         "AND ABS(a.ts - b.ts) <= 20"
     ),
+    "beside a stream in brackets": (
+        "SELECT a.id AS a, b.id AS b, c.id AS c FROM a LEFT JOIN (b JOIN c ON b.x = c.x AND c.k < 4) ON a.k = b.k "
+        "AND ABS(a.ts - b.ts) <= 20"
+    ),
+    "before a stream in brackets": (
+        "SELECT a.id AS a, b.id AS b, c.id AS c FROM a FULL JOIN (c RIGHT JOIN b ON b.x = c.x AND c.k = 2) ON a.k = "
+        "b.k AND ABS(a.ts - b.ts) <= 20"
+    ),
 }
 
 
@@ -391,6 +399,7 @@ def test_an_unmatched_row_is_given_at_once_and_counted(tmp_path: Path) -> None:
         "SELECT ONLINE c.id FROM c LEFT ANTI JOIN a ON a.k = c.k",
         "SELECT ONLINE a.id FROM a, c LEFT JOIN d ON c.k = d.k WHERE a.k = c.k",
         "SELECT ONLINE a.id FROM a, c RIGHT JOIN d ON c.k = d.k WHERE a.k = c.k",
+        "SELECT ONLINE a.id FROM a JOIN (c LEFT JOIN b ON b.k = c.k) ON a.k = c.k WITHIN 1 SECOND",
     ],
 )
 def test_a_relation_is_never_preserved(query: str) -> None:
@@ -682,6 +691,10 @@ def test_a_version_is_there_when_it_is_whole_and_others_go(tmp_path: Path) -> No
         ),
         ("SELECT ONLINE a.id FROM a, b, c WHERE a.k = c.k\nWITHIN 10 ROWS", "a window of rows or of two sides", (2, 1)),
         ("SELECT ONLINE a.id FROM a ASOF JOIN c ON a.k = c.k AND a.ts >= c.x", "ASOF JOIN takes the latest", (1, 37)),
+        ("SELECT ONLINE a.id FROM a JOIN (c JOIN d ON c.k = d.k) ON a.k = c.k",
+         'these brackets hold "c" and "d", which are relations', (1, 41)),
+        ("SELECT ONLINE a.id FROM c JOIN d ON c.k = d.k, a LEFT JOIN b ON a.k = b.k WITHIN 1 SECOND",
+         '"c" and "d" are relations, and a relation is joined with a stream', (1, 32)),
         ("SELECT ONLINE a.id, c.none FROM a JOIN c ON a.k = c.k", 'no column "c.none"', (1, 21)),
         ("SELECT ONLINE a.id FROM a JOIN c ON a.k = c.name", "cannot compare int64 with string", (1, 37)),
     ],
@@ -711,6 +724,8 @@ def test_a_relation_waits_for_the_input_that_leads_to_it() -> None:
     assert plan.shape == "((a, b), c)"
     plan = planned("SELECT ONLINE a.id FROM c, a, b WHERE a.k = b.k AND a.x = c.x WITHIN 1 SECONDS")
     assert plan.shape == "((a, c), b)"
+    plan = planned("SELECT ONLINE a.id FROM d, (c, b), a WHERE a.k = b.k AND b.x = c.x AND d.k = a.k WITHIN 1 SECONDS")
+    assert plan.shape == "(((b, c), a), d)"
 
 
 def test_operators_of_streams_do_not_join_relations_alone_and_lookup_no_streams() -> None:

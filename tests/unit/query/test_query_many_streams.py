@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from streamjoin.errors import InputError, QueryError, UnsupportedError
+from streamjoin.explain.stages import joined_streams
 from streamjoin.operators import registry
 from streamjoin.plan.schema import ARRIVAL, StreamSchema, parse_schema
 from streamjoin.plan.stages import Cascade
@@ -173,11 +176,83 @@ def test_nine_streams_are_joined_and_ten_refused():
 
 
 @pytest.mark.parametrize(
-    "source", ["a JOIN (b JOIN c ON b.k = c.k) ON a.k = b.k", "(a JOIN b ON a.k = b.k) JOIN c ON b.k = c.k"]
-)
-def test_joins_in_brackets_are_refused_by_what_they_are(source):
-    found, _ = refused(f"SELECT ONLINE * FROM {source} {SPAN}", UnsupportedError)
-    assert found == "joins in brackets are not supported yet; write them one after the other"
+    ("source", "shape", "names"),
+    [
+        ("a JOIN (b JOIN c ON b.k = c.k) ON a.k = b.k", "(a, (b, c))",
+         "a_id a_k x b_id b_k y b_name c_id c_k z c_name"),
+        ("(a JOIN b ON a.k = b.k) JOIN c ON b.k = c.k", "((a, b), c)",
+         "a_id a_k x b_id b_k y b_name c_id c_k z c_name"),
+        ("((a LEFT JOIN (b FULL JOIN d ON b.k = d.K) ON a.k = b.k))", "(a, (b, d))",
+         "a_id a_k x b_id b_k y name d_K w"),
+        ("(a, d) JOIN (b, c) ON a.k = b.k", "((a, d), (b, c))",
+         "a_id a_k x d_K w b_id b_k y b_name c_id c_k z c_name"),
+        ("d, (c, a LEFT JOIN b ON a.k = b.k)", "(d, (c, (a, b)))",
+         "d_K w c_id c_k z c_name a_id a_k x b_id b_k y b_name"),
+        ("a JOIN (b JOIN d USING (k)) USING (k)", "(a, (b, d))", "k a_id x b_id y name w"),
+        ("a SEMI JOIN (b JOIN d USING (k)) ON a.k = d.k", "(a, (b, d))", "id k x"),
+        ("a AS p JOIN (a AS q RIGHT JOIN a ON q.k = a.k) ON p.k = a.k", "(p, (q, a))",
+         "p_id p_k p_x q_id q_k q_x a_id a_k a_x"),
+    ],
+)  # fmt: skip
+def test_brackets_say_what_is_joined_first(source, shape, names):
+    plan = planned(source)
+    assert plan.shape == shape
+    assert columns(plan) == names
+
+
+def test_what_using_merges_in_brackets_is_compared_as_one():
+    assert checked(planned("a RIGHT JOIN (b FULL JOIN d USING (k)) USING (k)", "k")) == [
+        ["(b.k = d.K)"], ["(a.k = COALESCE(b.k, d.K))"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence", "place"),
+    [
+        ("a LEFT JOIN (b JOIN c ON b.k = c.k AND a.x > 1) ON a.k = b.k",
+         "this ON stands in brackets and reads a, which is outside of them; write the condition in the ON that joins "
+         "the brackets with a, or in WHERE", "b.k = c.k AND a.x > 1"),
+        ("(a JOIN b ON b.k = c.k) JOIN c ON b.k = c.k", "reads c, which is outside of them", "b.k = c.k"),
+        ("a JOIN (b JOIN c ON b.k = d.k JOIN d ON d.k = b.k) ON a.k = b.k", "this ON reads d, which is joined later",
+         "b.k = d.k"),
+        ("a JOIN (b JOIN c ON b.k = c.k) ON a.k = d.k, d", "this ON reads d, which is joined later", "a.k = d.k"),
+        ("(d, a LEFT JOIN b ON d.k = b.k), c", "this ON reads d, which a comma separates from it", "d.k = b.k"),
+        ("a LEFT JOIN (b SEMI JOIN c ON b.k = c.k) ON a.k = c.k", "c is joined by LEFT SEMI or LEFT ANTI JOIN",
+         "a.k = c.k"),
+        ("a JOIN (b JOIN c ON b.k = c.k) USING (k)", '"k" can be b.k or c.k; join them with ON', "k"),
+        ("a JOIN (b JOIN c ON b.k = c.k) USING (x)",
+         'no stream in the brackets of b has a column "x", and USING needs one of each side', "x"),
+        ("a JOIN (b JOIN c) ON a.k = b.k", "JOIN needs a condition", "JOIN"),
+        ("a JOIN (b JOIN c ON b.k = c.k)", "JOIN needs a condition", "JOIN"),
+        ("a LEFT JOIN (b LEFT JOIN nope ON b.k = nope.k) ON a.k = b.k", 'there is no stream "nope"', "nope"),
+        ("a LEFT JOIN (nope LEFT JOIN c ON c.k = nope.k) ON a.k = b.k", 'there is no stream "nope"', "nope"),
+        ("a LEFT JOIN (b AS A JOIN c ON A.k = c.k) ON a.k = c.k", 'calls two streams "A"', "b AS A"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_with_brackets_is_told_where_it_stands(source, sentence, place):
+    found, words = refused(f"SELECT ONLINE * FROM {source} {SPAN}")
+    assert sentence in found
+    assert words == place
+
+
+def test_a_window_that_no_join_in_brackets_can_have_is_refused_there():
+    query = "SELECT ONLINE a.id FROM a JOIN (b LEFT JOIN c ON b.k = c.k) ON a.k = b.k"
+    found, place = refused(query, UnsupportedError)
+    assert "no row of LEFT JOIN is ever known to be unmatched" in found and place == "c ON b.k = c.k"
+    assert refused(f"{query} WITHIN 5 ROWS", UnsupportedError)[1] == "WITHIN 5 ROWS"
+
+
+def test_explain_shows_brackets():
+    source = "a LEFT JOIN (b FULL JOIN (c JOIN d ON c.k = d.k) ON b.k = c.k) ON a.k = b.k"
+    assert joined_streams(planned(source, "a.id")) == "a LEFT JOIN (b FULL JOIN (c JOIN d))"
+
+
+def test_brackets_of_one_pair_of_streams_change_nothing():
+    one, other = (
+        plan_query(f"SELECT ONLINE * FROM {source} {SPAN}", STREAMS)
+        for source in ("(a LEFT JOIN b ON a.k = b.k)", "a LEFT JOIN b ON a.k = b.k")
+    )
+    assert replace(one, text="") == replace(other, text="")
 
 
 def test_an_index_that_a_stage_cannot_have_is_told_with_the_stage():
