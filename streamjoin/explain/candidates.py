@@ -103,6 +103,7 @@ class Candidates:
         nodes: of a ring.
         conditions: all that a result must fulfil.
         baselines: other operators that join all streams at once.
+        written: the tree that FROM says, where brackets say another one than its order.
     """
 
     names: tuple[str, ...]
@@ -113,6 +114,7 @@ class Candidates:
     nodes: int = 1
     conditions: tuple[Expression, ...] = ()
     baselines: tuple[Baseline, ...] = ()
+    written: Tree | None = None
 
     def running(self, plan: Cascade) -> str:
         """The name of the way that a plan has."""
@@ -136,7 +138,7 @@ class Candidates:
             runs: the name of the way that the join has.
             tree: one that is shown in any case.
         """
-        written = left_deep(len(self.names))
+        written = left_deep(len(self.names)) if self.written is None else self.written
         found = [one for one, _ in cheapest_trees(self.known, self.units, trees)]
         named = {shape(one, self.names): one for one in [*found, written, *([] if tree is None else [tree])]}
         name = {} if not runs or runs.startswith("(") else {"name": "biclique"}

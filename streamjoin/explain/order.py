@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from streamjoin.errors import InputError
-from streamjoin.explain.candidates import Candidates, Way, candidates, left_deep, named_tree
+from streamjoin.explain.candidates import Candidates, Way, candidates, named_tree, sides_in_order
 from streamjoin.explain.sampling import Look, look
 from streamjoin.explain.several import refusal
 from streamjoin.operators import registry
@@ -30,12 +31,14 @@ def ordered(bound: Bound, looked: Look | None = None) -> Bound:
     """
     if not chooses(bound):
         return bound
-    assert isinstance(bound.plan, Cascade)
+    assert isinstance(bound.plan, Cascade) and bound.plan.tree is not None
+    written = sides_in_order(bound.plan.tree)
     looked = looked or look(bound)
     statistics = looked.statistics()
     of = None
     if statistics is not None:
         of = candidates(bound.plan, looked, statistics, bound.job().operators, bound.file.slots)
+        of = replace(of, written=written)
     ready = dict(_ready(bound, of)) if of is not None else {}
     known = Known(of.rates if of else "", [_candidate(number, way) for number, (way, _) in ready.items()])
     found = choice(known)
@@ -43,7 +46,7 @@ def ordered(bound: Bound, looked: Look | None = None) -> Bound:
     if number is None:
         number = next((number for number, (way, _) in ready.items() if way.is_written), None)
     if number is None:
-        return in_order(bound, _written(bound, found))
+        return in_order(bound, Order(bound.operator, named_tree(written, bound.plan.names), found.reason))
     way, order = ready[number]
     return in_order(bound, _because(order, way, found, of))
 
@@ -85,11 +88,6 @@ def _because(order: Order, way: Way, found: Chosen, of: Candidates | None) -> Or
         of = of.in_orders(order.orders)
         costs = {**of.to_json(), "chosen": of.ring_name if way.numbered is None else way.plan}
     return Order(order.operator, order.tree, found.reason, order.orders, costs)
-
-
-def _written(bound: Bound, found: Chosen) -> Order:
-    names = bound.plan.names
-    return Order(bound.operator, named_tree(left_deep(len(names)), names), found.reason)
 
 
 def order_words(bound: Bound) -> str:

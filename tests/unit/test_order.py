@@ -36,6 +36,15 @@ def shape_of(found: Bound) -> str:
     return "ring" if found.plan.rounds else found.plan.shape
 
 
+def test_brackets_stay_where_no_other_order_is_clearly_better(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 300, "b": 300, "c": 300})
+    query = "SELECT ONLINE a.id AS a FROM a JOIN (b JOIN c ON b.k = c.k) ON a.k = b.k WITHIN 5 SECONDS"
+    found = ordered(bound(tmp_path, query))
+    assert shape_of(found) == "(a, (b, c))" and found.order is not None and found.order.tree == ("a", ("b", "c"))
+    flat = query.replace("a JOIN (b JOIN c ON b.k = c.k) ON a.k = b.k", "a JOIN b ON a.k = b.k JOIN c ON b.k = c.k")
+    assert shape_of(ordered(bound(tmp_path, flat))) == "((a, b), c)"
+
+
 def start(found: Bound) -> None:
     """What a start does with a checkpoint before its first batch."""
     with opened(found.job()):
