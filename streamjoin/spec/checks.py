@@ -10,6 +10,7 @@ from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.values import cut, shown
 from streamjoin.sources.registry import INPUTS
 from streamjoin.spec.sections import ONE_OF, OperatorFile, RelationFile, ResultsFile, SnapshotFile, StreamFile
+from streamjoin.state.objects import without_secrets
 
 REFRESH_US_MIN = 1_000_000
 NAMED = {"streams": "stream", "relations": "relation"}
@@ -32,7 +33,7 @@ def _check_source(entry: StreamFile | RelationFile, place: str) -> None:
     except InputError as wrong:
         raise InputError(wrong.message, field=f"{place}.{wrong.field}") from None
     for field, path in files.items():
-        check_path(path, f"{place}.{field}")
+        check_path(path, f"{place}.{field}", READS)
     try:
         kind.check(entry, entry.schema_ is not None)
     except InputError as wrong:
@@ -127,7 +128,7 @@ def check_results(results: ResultsFile, place: str) -> None:
         raise InputError("is true or left out; to keep results, name parquet or jsonl", field=f"{place}.discard")
     for field in ("parquet", "jsonl"):
         if (target := getattr(results, field)) is not None:
-            check_path(target, f"{place}.{field}")
+            check_path(target, f"{place}.{field}", WRITES)
 
 
 _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -136,7 +137,7 @@ _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 def _check_store(results: ResultsFile, place: str) -> None:
     assert results.store is not None
     for field, path in STORES[results.store].files(results).items():
-        check_path(path, f"{place}.{field}")
+        check_path(path, f"{place}.{field}", KEEPS)
     if results.job is not None and not _JOB.fullmatch(results.job):
         raise InputError(f"{shown(results.job)} is not a job name; use letters, digits, ., _ and -, 100 at most",
                          field=f"{place}.job")  # fmt: skip
@@ -161,11 +162,33 @@ def _check_snapshot(snapshot: SnapshotFile, place: str) -> None:
         raise InputError("means nothing without delayed, such as delayed: 0.5", field=f"{place}.delays")
 
 
-def check_path(path: str, field: str) -> None:
+# What stands in place of a URI, by what it was written for.
+READS = "files are read from folders of this machine; mount the place and name its folder"
+WRITES = (
+    "results are written to folders of this machine; mount the place and name its folder, or keep them in a store on "
+    "servers, such as results: {store: cassandra, hosts: [10.0.0.5]}"
+)
+KEEPS = "the store is one file of this machine; name a path, or take store: cassandra or hbase, which are on servers"
+CHECKPOINT = "a checkpoint is a folder of this machine; name one, and keep state at such a place with run.state"
+CACHE = "a cache is a folder of each machine; name one"
+_URI = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def check_path(path: str, field: str, otherwise: str | None) -> None:
+    """Refuse a text that is no path of this machine.
+
+    Args:
+        otherwise: why it is no URI either, and the way out; None where it may be one.
+    """
     if not path.strip():
         raise InputError("is empty; name a file or folder", field=field)
     if not path.isprintable():
         raise InputError(f"{shown(path)} has characters that no path should have", field=field)
+    if otherwise is not None and _URI.match(path):
+        local = path.strip().removeprefix("file://")
+        if local.startswith("/"):  # as a path it would be the folder `file:` of where the join file is
+            raise InputError(f"is a URI; write the path alone, {shown(local)}", field=field)
+        raise InputError(f"{shown(without_secrets(path.strip()))} is a URI, and {otherwise}", field=field)
 
 
 def check_joins_nothing(operator: OperatorFile) -> None:

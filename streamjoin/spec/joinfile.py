@@ -20,7 +20,7 @@ from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.places import fields_at
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import cut, shown
-from streamjoin.spec.checks import NAMED, check_path, check_relation, check_results, check_stream
+from streamjoin.spec.checks import CACHE, CHECKPOINT, NAMED, check_path, check_relation, check_results, check_stream
 from streamjoin.spec.cluster import LOCAL, Cluster, check_cluster, slots_of
 from streamjoin.spec.sections import CacheFile, OperatorFile, QueryFile, RelationFile, ResultsFile, RunFile, StreamFile
 from streamjoin.spec.text import read_yaml
@@ -218,17 +218,18 @@ def _check(file: JoinFile) -> None:
             raise UnsupportedError(f"{knob} is not supported by this version", field=f"operator.{knob}")
     check_results(file.results, "results")
     if file.run.checkpoint is not None:
-        check_path(file.run.checkpoint, "run.checkpoint")
+        check_path(file.run.checkpoint, "run.checkpoint", CHECKPOINT)
     check_cluster(file.run)
     _check_state(file)
 
 
 def _check_state(file: JoinFile) -> None:
     if file.run.state is not None:
-        check_path(file.run.state, "run.state")
+        check_path(file.run.state, "run.state", None)
     if file.run.cache.path is not None:
-        check_path(file.run.cache.path, "run.cache.path")
-    if file.run.cache != CacheFile() and not isinstance(file.states, ObjectRoot):
+        check_path(file.run.cache.path, "run.cache.path", CACHE)
+    states = file.states
+    if file.run.cache != CacheFile() and not isinstance(states, ObjectRoot):
         raise InputError(
             "keeps what a store has, and this state is a folder; leave it out, or write run.state: s3://bucket/job",
             field="run.cache",

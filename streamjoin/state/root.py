@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streamjoin.errors import InputError
 from streamjoin.state.cache import CACHE_BYTES, Cache, check_private, default_folder
 from streamjoin.state.objects import RETRY_S, Objects, opened, without_secrets
 
@@ -64,10 +65,17 @@ def root_of(state: str, resolve: Callable[[str], Path], cache: str | None, cache
 
     Args:
         resolve: makes a path absolute.
+    Raises:
+        InputError: it is a folder of another host.
     """
-    scheme, _, rest = state.rpartition("://")
-    if not scheme or scheme == "file":
-        return resolve(rest)
+    scheme, is_uri, rest = state.partition("://")
+    if is_uri and scheme == "file" and not rest.startswith("/"):
+        raise InputError(
+            f"{without_secrets(state)} names a host before the path; mount its folder, and write the path alone",
+            field="run.state",
+        )
+    if not is_uri or scheme == "file":
+        return resolve(rest if is_uri else state)
     return ObjectRoot(
         state.rstrip("/"), resolve(cache) if cache else default_folder(), cache_bytes or CACHE_BYTES
     )  # fmt: skip

@@ -150,6 +150,32 @@ def test_places_that_may_not_be_written_to_are_refused_before_the_run(
     assert refused.value.message.startswith(str(folder))
 
 
+ELSEWHERE: list[tuple[dict[str, object], str, str]] = [
+    ({"results": {"parquet": "s3://key:secret@b/out"}}, "results.parquet", '"s3://b/out" is a URI, and results are '
+     "written to folders of this machine; mount the place"),
+    ({"results": {"jsonl": " gs://b/out.jsonl"}}, "results.jsonl", "or keep them in a store on servers"),
+    ({"results": {"store": "sqlite", "path": "s3://b/r.db"}}, "results.path", "the store is one file of this machine"),
+    ({"run/checkpoint": "s3://b/x"}, "run.checkpoint", "name one, and keep state at such a place with run.state"),
+    ({"run/state": "s3://b/x", "run/cache": {"path": "s3://b/c"}}, "run.cache.path", "a cache is a folder of each"),
+    ({"streams/orders/path": "s3://b/orders"}, "streams.orders.path", "files are read from folders of this machine"),
+    ({"streams/orders/path": "hdfs://host:9000/*.csv"}, "streams.orders.path", "mount the place and name its folder"),
+    ({"relations": {"c": {"source": "csv", "path": "s3://b/c"}}}, "relations.c.path", "files are read from folders"),
+    ({"streams/orders/path": "file:///data/orders"}, "streams.orders.path", 'write the path alone, "/data/orders"'),
+    ({"run/checkpoint": "file://nas/x"}, "run.checkpoint", '"file://nas/x" is a URI, and a checkpoint is'),
+    ({"run/state": "file://nas/joins"}, "run.state", "names a host before the path; mount its folder, and write"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "field", "message"), ELSEWHERE)
+def test_uris_are_taken_for_no_folders_of_this_machine(
+    changes: dict[str, object], field: str, message: str, validate: Try
+) -> None:
+    with pytest.raises(InputError) as refused:
+        validate(changes)
+    assert refused.value.field == field and message in refused.value.message
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("state", "found"),
     [("elsewhere", "elsewhere"), ("file:///mnt/states", "/mnt/states"), ("/mnt/states", "/mnt/states")],
