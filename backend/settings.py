@@ -17,6 +17,7 @@ from streamjoin.errors import InputError
 from streamjoin.settings.mistakes import first_error
 from streamjoin.spec.cluster import LOCAL, ClusterFile, check_cluster, parse_host, parse_master
 from streamjoin.spec.text import read_yaml
+from streamjoin.state.objects import check_uri
 
 SECRETS: Final = (
     "admin_password", "secret_key", "former_secret_key", "cassandra_password", "catalog_url", "redis_url",
@@ -209,6 +210,10 @@ class Settings(BaseSettings):
                 f"STREAMJOIN_STATE is {shown}, and a place in an object store is a URI such as s3://bucket/streamjoin; "
                 "leave it out to keep states in the data folder"
             )
+        try:
+            check_uri(state)
+        except InputError as wrong:
+            raise ValueError(f"STREAMJOIN_STATE: {wrong.message}") from None
         if self.result_store == "sqlite":
             raise ValueError(
                 "with STREAMJOIN_STATE a job may go on on another machine, which has not the files of SQLite; set "

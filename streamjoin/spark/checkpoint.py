@@ -27,7 +27,7 @@ from streamjoin.engine.coverage import all_stored, check_starts
 from streamjoin.engine.operator import Operator, RoutesBy
 from streamjoin.engine.requery import Requery
 from streamjoin.engine.state import UnitState
-from streamjoin.errors import InputError, StateError, UnsupportedError
+from streamjoin.errors import InputError, StateError
 from streamjoin.index.keys import WideSpace, key_space
 from streamjoin.lockfile import locked
 from streamjoin.plan.sharing import Lasting, SharedPlan, key_text
@@ -199,7 +199,6 @@ def opened(job: Job) -> Iterator[Held]:
     with _locked(job.checkpoint):
         settle(job)
         if isinstance(job.state, ObjectRoot):
-            _check_fixed(job)
             restore(job.state, job.checkpoint)
         else:
             checked_local(job.checkpoint)
@@ -213,15 +212,6 @@ def opened(job: Job) -> Iterator[Held]:
             for stage in range(len(job.operators)):
                 StateStore(job.state, stage).sweep()
         yield held
-
-
-def _check_fixed(job: Job) -> None:
-    """What is swept and looked at in a store goes by how many units there are, so these must not come and go."""
-    if any(operator.capabilities.adapts for operator in job.operators):
-        raise UnsupportedError(
-            "units that come and go keep their state in a folder; leave run.state out, or write adaptive: false",
-            field="operator.adaptive",
-        )
 
 
 def brought(file: JoinFile) -> None:

@@ -24,6 +24,7 @@ from streamjoin.spec.checks import CACHE, CHECKPOINT, NAMED, check_path, check_r
 from streamjoin.spec.cluster import LOCAL, Cluster, check_cluster, slots_of
 from streamjoin.spec.sections import CacheFile, OperatorFile, QueryFile, RelationFile, ResultsFile, RunFile, StreamFile
 from streamjoin.spec.text import read_yaml
+from streamjoin.state.objects import check_uri
 from streamjoin.state.root import ObjectRoot, Root, root_of
 
 FILE_BYTES_MAX = 1 << 20
@@ -229,6 +230,8 @@ def _check_state(file: JoinFile) -> None:
     if file.run.cache.path is not None:
         check_path(file.run.cache.path, "run.cache.path", CACHE)
     states = file.states
+    if file.run.state is not None and isinstance(states, ObjectRoot):
+        check_uri(file.run.state)
     if file.run.cache != CacheFile() and not isinstance(states, ObjectRoot):
         raise InputError(
             "keeps what a store has, and this state is a folder; leave it out, or write run.state: s3://bucket/job",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from streamjoin.errors import InputError
+from streamjoin.engine.operator import Operator
+from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.results.stores.registry import STORES
 from streamjoin.sources.filelog import would_read
 from streamjoin.sources.registry import INPUTS
+from streamjoin.spec.job import state_folder
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.sections import RelationFile, StreamFile
+from streamjoin.state.root import ObjectRoot
 
 
 def check_places(file: JoinFile) -> None:
@@ -45,6 +48,43 @@ def check_places(file: JoinFile) -> None:
                 raise InputError(f"{target} is a folder; the store is one file", field=f"results.{field}")
             _check_folder(target.parent, f"results.{field}", "a file lies in a folder")
     _check_folder(file.checkpoint, "run.checkpoint", "a checkpoint is a folder")
+    if isinstance(state := file.states, Path):
+        _check_state(file, state)
+
+
+def _check_state(file: JoinFile, state: Path) -> None:
+    """A folder of states holds nothing else: what no state names is swept there."""
+    _check_folder(state, "run.state", "state is a folder, or a URI such as s3://bucket/job")
+    checkpoint = Path(os.path.realpath(file.checkpoint))
+    lies = Path(os.path.realpath(state))
+    if lies.is_relative_to(checkpoint) and not lies.is_relative_to(state_folder(checkpoint)):
+        raise InputError(
+            f"{state} is in the checkpoint, where other things lie; leave run.state out to keep state in "
+            f"{state_folder(file.checkpoint)}, or name a folder of its own",
+            field="run.state",
+        )
+    if checkpoint.is_relative_to(lies):
+        raise InputError(f"the checkpoint, {file.checkpoint}, is in it; name a folder of its own", field="run.state")
+    uses = [(f"{what} comes from", path) for what, path in _inputs(file)]
+    if file.results.parquet is not None:
+        uses.append(("results go", file.resolve(file.results.parquet)))
+    for what, path in uses:
+        if _same(state, path) or would_read(path, state / "0" / "0" / "1.json"):
+            raise InputError(f"{state} is where {what}; name a folder of its own", field="run.state")
+
+
+def check_units_stay(file: JoinFile, operators: Iterable[Operator]) -> None:
+    """Refuse units that come and go where state is in a store: what is swept there goes by how many units there are.
+
+    Raises:
+        UnsupportedError: the setting, and the ways out.
+    """
+    if isinstance(state := file.states, ObjectRoot) and any(one.capabilities.adapts for one in operators):
+        raise UnsupportedError(
+            f"units that come and go keep their state in a folder, and that of this job is in {state.place}; write "
+            "adaptive: false, or keep state in a folder: without run.state, on a platform without STREAMJOIN_STATE",
+            field="operator.adaptive",
+        )
 
 
 def _inputs(file: JoinFile) -> Iterator[tuple[str, Path]]:

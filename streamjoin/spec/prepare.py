@@ -41,7 +41,7 @@ from streamjoin.spec.job import (
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.order import Order, fits, is_left_open
 from streamjoin.spec.outputs import open_sink, store_sink
-from streamjoin.spec.places import check_places
+from streamjoin.spec.places import check_places, check_units_stay
 from streamjoin.spec.reach import check_reach
 from streamjoin.spec.room import given
 from streamjoin.spec.shed import SHEDS_NOTHING, check_sheds, shed_rules
@@ -192,7 +192,7 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
             (state.clocks for _, state in newest_states(file.states or state_folder(file.checkpoint), 0)), None
         )
         check_starts(plan, earlier, operator, all_stored(found.kept, clocks))
-    registry.build(name, file.operator.knobs, plan, slots)
+    check_units_stay(file, [registry.build(name, file.operator.knobs, plan, slots)])
     stopped = tuple(one for one in every if file.queries[one.name].stopped)
     return Bound(file, plan, registry.entry(name).name, single, stopped=stopped, earlier=earlier)
 
@@ -321,7 +321,9 @@ def ready(file: JoinFile, plan: JoinPlan | Cascade, order: Order | None, *, anew
             )
         slots = _first_slots(file, None if anew else file.checkpoint)
         runs = registry.planned(name, file.operator.knobs, plan, slots)
-        check_sheds(file, runs, registry.build_all(name, file.operator.knobs, runs, slots))
+        operators = registry.build_all(name, file.operator.knobs, runs, slots)
+        check_sheds(file, runs, operators)
+        check_units_stay(file, operators)
     else:
         runs = plan
         _check_without_units(found, file, plan)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,6 +52,9 @@ _REFUSED = {
 """What is in the text of a failure that does not pass by itself, and what it means."""
 _TORN = ("hdfs", "viewfs")
 """Schemes of file systems where a file has its name while it is written, and none takes another's place in one step."""
+_STORES = ("s3", "gs", "gcs", "abfs", "abfss")
+"""Schemes of the object stores that PyArrow's file systems open."""
+_BEGINS = "a URI begins with s3://, gs:// or abfss://"
 
 
 class Refused(StateError):
@@ -91,11 +95,11 @@ class Traffic:
         return found
 
 
-def opened(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a URI, and the path in it.
+def check_uri(uri: str) -> None:
+    """Refuse a URI that names no place in an object store; nothing is asked of the store.
 
     Raises:
-        InputError: there is none, or what is put there may be seen in part.
+        InputError: there is no such kind of store, the bucket is missing, or what is put there may be seen in part.
     """
     if uri.partition("://")[0] in _TORN:
         raise InputError(
@@ -103,14 +107,30 @@ def opened(uri: str) -> tuple[fs.FileSystem, str]:
             "from there; use an object store, such as s3:// or gs://, or a folder that all machines mount",
             field="run.state",
         )
+    scheme, _, rest = uri.partition("://")
+    if scheme not in _STORES:
+        raise InputError(
+            f"{without_secrets(uri)} cannot be opened: there is no store of {scheme}://; {_BEGINS}", field="run.state"
+        )
+    # As it is looked for: keys and slashes in them may stand before the last @.
+    if not re.match(r"[^/?#\[\]:]", rest.partition("?")[0].rpartition("@")[2]):
+        raise InputError(f"names no bucket; write {scheme}://bucket/job", field="run.state")
+
+
+def opened(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a URI, and the path in it.
+
+    Raises:
+        InputError: there is none, or it may not be one for states.
+    """
+    check_uri(uri)
     from pyarrow import fs  # a part of a second, for those that need it
 
     try:
         filesystem, path = fs.FileSystem.from_uri(uri)
     except (ValueError, OSError, ImportError, TypeError) as wrong:
         raise InputError(
-            f"{without_secrets(uri)} cannot be opened: {_line(wrong)}; a URI begins with s3://, gs:// or abfss://",
-            field="run.state",
+            f"{without_secrets(uri)} cannot be opened: {_line(wrong)}; {_BEGINS}", field="run.state"
         ) from None
     if isinstance(filesystem, fs.S3FileSystem):
         # A small object is one call, and not three.

@@ -300,6 +300,8 @@ def test_a_machine_forgets_jobs_that_are_gone_and_no_others(settings: Settings, 
     [
         ({"state": "/mnt/states"}, "STREAMJOIN_STATE is /mnt/states"),
         ({"state": "file:///mnt/states"}, "a place in an object store is a URI"),
+        ({"state": "s3://"}, "STREAMJOIN_STATE: names no bucket"),
+        ({"state": "s4://key:secret@b"}, "STREAMJOIN_STATE: s4://b cannot be opened"),
         ({"result_store": "sqlite"}, "which has not the files of SQLite"),
         ({"spark_master": "spark://host:7077", "spark_shared": True}, "leave one of them out"),
         ({"worker_name": "a b"}, "worker_name"),

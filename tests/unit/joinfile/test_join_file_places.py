@@ -192,3 +192,36 @@ def test_a_state_in_a_store_has_a_cache(tmp_path: Path) -> None:
     bare = of_content({**GOOD, "run": {"state": "gs://bucket/job"}}, base=tmp_path).states
     assert isinstance(bare, ObjectRoot) and bare.cache_bytes == 20 << 30 and str(os.getuid()) in bare.cache.name
     assert of_content(GOOD, base=tmp_path).states is None
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (
+            "s4://key:secret@bucket/x",
+            "s4://bucket/x cannot be opened: there is no store of s4://; a URI begins with s3",
+        ),
+        ("http://x/y", "there is no store of http://"),
+        ("hdfs://x/y", "may keep a part of what is written"),
+        ("s3://", "names no bucket; write s3://bucket/job"),
+        ("s3:///x", "names no bucket"),
+        ("gs://key:secret@/x", "names no bucket; write gs://bucket/job"),
+        ("s3://?region=x", "names no bucket"),
+        ("data/orders", "data/orders is where stream orders comes from; name a folder of its own"),
+        ("state", "state is in the checkpoint, where other things lie; leave run.state out"),
+        ("state/offsets", "offsets is in the checkpoint, where other things lie"),
+        (".", "is in it; name a folder of its own"),
+        ("out", "out is where results go; name a folder of its own"),
+        ("data/orders/1.csv", "1.csv is a file; state is a folder, or a URI"),
+    ],
+)
+def test_a_place_that_can_keep_no_state_is_refused_before_the_run(state: str, message: str, validate: Try) -> None:
+    with pytest.raises(InputError) as refused:
+        validate({"run/state": state, "results": {"parquet": "out"}})
+    assert refused.value.field == "run.state" and message in refused.value.message
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("state", ["state/state", "elsewhere", "s3://a_bucket", "abfss://container@account.dfs.x/a"])
+def test_a_place_that_can_keep_state_is_not(state: str, validate: Try) -> None:
+    validate({"run/state": state, "results": {"parquet": "out"}})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -228,12 +227,17 @@ def test_a_job_not_all_of_which_is_beside_its_states_stays_in_its_folder(
 
 
 def test_units_that_come_and_go_keep_their_state_in_a_folder(tmp_path: Path) -> None:
-    streams, _, _ = FILE.partition("queries:")
+    """Said wherever a file is looked at, without asking the store: that of a platform is not in what people write."""
+    streams, queries, several = FILE.partition("queries:")
     one = 'query: "SELECT ONLINE a.x, b.a FROM a, b WHERE a.x = b.a WITHIN 1 SECOND"\n'
     operator = "operator: {name: biclique, adaptive: true, capacity: 10}\n"
-    job = bind(parse(streams + one + operator, base=tmp_path)).job()
-    with pytest.raises(UnsupportedError, match=r"^operator\.adaptive: units that come and go keep"):
-        opened(replace(job, states=folder_root(tmp_path / "store"))).__enter__()
-    assert not (tmp_path / "store").exists()
-    with opened(job) as held:
+    stored = "run: {state: 's3://key:secret@bucket/job'}\n"
+    several = queries + several.replace("NEAR", STORE).replace("SAME", FOLDER)
+    for text in (streams + one, streams + several):
+        with pytest.raises(UnsupportedError) as refused:
+            bind(parse(text + operator + stored, base=tmp_path))
+        said = str(refused.value)
+        assert said.startswith("operator.adaptive: units that come and go keep") and "secret" not in said
+        assert "s3://bucket/job" in said and "STREAMJOIN_STATE" in said
+    with opened(bind(parse(streams + one + operator, base=tmp_path)).job()) as held:
         assert held.generation is None
