@@ -12,12 +12,12 @@ from celery import Celery
 from kombu.entity import Queue
 
 from backend.catalog.database import Catalog
+from backend.catalog.machines import folder_id
 from backend.logs import set_up_logs
 from backend.private import keep_private
 from backend.settings import Settings, read_settings
 from streamjoin.errors import InputError
 from worker import leases
-from worker.data_folder import folder_id
 from worker.machines import Machines
 from worker.queues import QUEUE, queue_of
 from worker.tasks import add_tasks

@@ -7,7 +7,6 @@ a word, so the folder used last is written down in the user's state directory.
 from __future__ import annotations
 
 import os
-import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,6 @@ from backend.settings import Settings, is_given
 
 CATALOG: Final = "catalog.db"
 """What shows that a folder has been in use."""
-IDENTITY: Final = "folder-id"
 
 
 def make(data: Path) -> None:
@@ -51,23 +49,6 @@ def other(settings: Settings) -> Path | None:
 def other_text(last: Path) -> str:
     """What people are told of it."""
     return f"jobs and results of an earlier start are in {last}; to go on with them, set STREAMJOIN_DATA={last}"
-
-
-def folder_id(data: Path) -> str:
-    """What tells this data folder from those of other machines; made when it is first asked for."""
-    path = data / IDENTITY
-    with suppress(FileExistsError):
-        data.mkdir(parents=True, exist_ok=True)
-        own = path.with_name(f"{IDENTITY}.{uuid.uuid4().hex}")
-        own.write_text(uuid.uuid4().hex)
-        try:
-            os.link(own, path)  # of several that do it at once one is first, and none reads half of it
-        except PermissionError:  # a file system without hard links
-            if not path.exists():
-                own.replace(path)
-        finally:
-            own.unlink(missing_ok=True)
-    return path.read_text()
 
 
 def _is_same(one: Path, two: Path) -> bool:

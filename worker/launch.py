@@ -18,11 +18,11 @@ from sqlalchemy.orm import Session
 from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
+from backend.catalog.machines import folder_id
 from backend.catalog.models import Job, Lease
 from backend.jobs.runs import run_of
 from backend.settings import Settings, without_secrets
 from worker import leases, processes, waiting
-from worker.data_folder import folder_id
 from worker.observed import observe
 
 LOG = "driver.log"
@@ -45,7 +45,7 @@ def launch(settings: Settings, catalog: Catalog, job_id: str, generation: int, h
         with catalog.begin() as session:
             leases.take(
                 session, job_id, generation, host, now_us=now_us(), lease_s=settings.lease_s,
-                folder=None if settings.state else folder_id(settings.data),
+                folder=folder_id(settings.data), to_store=settings.state is not None,
             )  # fmt: skip
             spec = session.get_one(Job, job_id).spec
     except leases.LeaseRefusedError as reason:

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from backend.catalog import lifecycle
 from backend.catalog.models import Job, Lease
+from backend.jobs.inputs import inputs_of
 from streamjoin.errors import StreamJoinError
 from worker.observed import observe
 
@@ -38,6 +39,7 @@ def take(
     now_us: int,
     lease_s: float,
     folder: str | None = None,
+    to_store: bool = False,
 ) -> Lease:
     """Begin a generation of a job: from now on it is starting, and nobody else may start it.
 
@@ -47,6 +49,7 @@ def take(
         generation: the one that is to begin: one more than the job's last.
         host: where its driver will run.
         folder: the data folder there, to which a job is bound that keeps its state in it; None where it does not.
+        to_store: jobs keep their states in a store, but for those that stay with a data folder.
     Raises:
         LeaseRefusedError: nobody wants the job to run, the generation was launched before, another one lives, or the
             state is in another folder.
@@ -58,6 +61,7 @@ def take(
         raise LeaseRefusedError(f"job {job_id} is not wanted to run")
     if job.generation != generation - 1:
         raise LeaseRefusedError(f"generation {generation} cannot follow {job.generation}, which was launched already")
+    folder = None if to_store and not inputs_of(job).stay else folder
     lease = session.scalar(select(Lease).where(Lease.job_id == job_id).with_for_update())
     if lease is not None and not is_free(lease, now_us):
         raise LeaseRefusedError(f"generation {lease.generation} still holds the lease of job {job_id}")
@@ -199,6 +203,11 @@ def moved_text(lease: Lease, job: Job, *, to_store: bool) -> str | None:
     in_store = lease.folder is None and lease.incarnation is not None  # older versions knew nothing but folders
     if lease.incarnation not in (None, job.incarnation) or in_store == to_store:
         return None
+    if in_store and inputs_of(job).stay:
+        return (
+            "its state is in the store that STREAMJOIN_STATE named, and a job with relations, uploads or pushed rows "
+            "keeps it in a data folder; create the job again"
+        )
     if in_store:
         return (
             "its state is in the store that STREAMJOIN_STATE named; set it again to go on with it, or create the job "

@@ -1,7 +1,8 @@
 """Which machines take jobs: each worker says so every few seconds, and launches go to one with room.
 
 A job that keeps its state in a data folder goes on where that folder is. One whose state is in a store goes on
-anywhere, so a machine that dies loses its jobs to others as soon as their leases are over.
+anywhere, so a machine that dies loses its jobs to others as soon as their leases are over. Versions of relations,
+uploads and pushed rows are in a data folder, so jobs with these keep their state there, too, and stay with it.
 """
 
 from __future__ import annotations

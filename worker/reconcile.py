@@ -28,6 +28,7 @@ from backend.catalog.database import Catalog
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
 from backend.catalog.models import Event, Job, Lease
+from backend.jobs.inputs import inputs_of
 from backend.logs import set_up_logs
 from backend.private import keep_private
 from backend.settings import Settings, read_settings
@@ -211,7 +212,7 @@ class Reconciler:
                 self._remove(job)
 
     def _launch(self, job: Job, lease: Lease | None) -> None:
-        to_store = self.settings.state is not None
+        to_store = self.settings.state is not None and not inputs_of(job).stay
         if lease is not None and (moved := leases.moved_text(lease, job, to_store=to_store)) is not None:
             self._note(job, moved)
             return

@@ -33,7 +33,7 @@ from backend.context import Context, InContext
 from backend.idempotency import done_once
 from backend.jobs import service
 from backend.jobs.change import diff, starts_anew
-from backend.jobs.inputs import Inputs, inputs_of, secrets_of
+from backend.jobs.inputs import Inputs, check_sent, inputs_of, secrets_of
 from backend.jobs.joinfile import check_spec, with_store
 from backend.jobs.limits import check_limits
 from backend.problems import Place, Problem
@@ -69,6 +69,7 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
     spec = spec_of(body)
     with context.catalog.read() as session:
         inputs = service.entries(session, body.query, body.streams)
+        check_sent(session, context.settings, inputs)
         secrets = secrets_of(context.settings, session, inputs)
         if session.scalars(select(func.count()).select_from(Job)).one() >= context.settings.jobs_max:
             raise Problem(
@@ -209,6 +210,8 @@ def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, JobSpec, 
     with context.catalog.read() as session:
         job = service.find_job(session, id)
         spec, inputs = _definition(session, job, body)
+        if inputs != inputs_of(job):
+            check_sent(session, context.settings, inputs)
         secrets = secrets_of(context.settings, session, inputs)
     # What starts anew has nothing to fit.
     anew = starts_anew(diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs)))

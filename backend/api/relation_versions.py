@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -13,7 +14,8 @@ from backend.api.shapes import iso
 from backend.auth.actor import Operator, Viewer, may_change, owned
 from backend.catalog import lifecycle
 from backend.catalog.events import record
-from backend.catalog.models import Job
+from backend.catalog.machines import folder_id
+from backend.catalog.models import Job, Lease
 from backend.context import Context, InContext
 from backend.jobs import service
 from backend.problems import Problem
@@ -104,8 +106,13 @@ def refresh_relation(context: InContext, actor: Operator, id: str) -> Asked:
     relation = RELATIONS.get(context, id)
     may_change(actor, relation.owner_id)
     asked = []
-    for job in _users(context, relation.name):
-        if job.wanted == lifecycle.RUNNING and (history := _history(context, job, relation.name)).folder.is_dir():
+    users = [job for job in _users(context, relation.name) if job.wanted == lifecycle.RUNNING]
+    hosts = [_elsewhere(context, job) for job in users]
+    if hosts and None not in hosts:
+        named = ", ".join(sorted({str(host) for host in hosts})[:5])
+        raise Problem("conflict", f"the jobs that join it run on {named}, {_ASK}")
+    for job in users:
+        if (history := _history(context, job, relation.name)).folder.is_dir():
             history.ask()
             asked.append(job)
     with context.catalog.begin() as session:
@@ -121,6 +128,17 @@ def _users(context: Context, relation: str) -> list[Job]:
     return [job for job in jobs if relation in job.relations]
 
 
+_ASK = "where versions of relations are in a data folder that this API has not got; ask one that has it"
+
+
+def _elsewhere(context: Context, job: Job) -> str | None:
+    """The machine in whose data folder a job's versions are, where that is not the folder here."""
+    with context.catalog.read() as session:
+        lease = session.get(Lease, job.id)
+    has_other = lease is not None and lease.folder is not None and lease.folder != folder_id(context.settings.data)
+    return lease.host if lease is not None and has_other else None
+
+
 def _history(context: Context, job: Job, relation: str) -> History:
     return History(tables_folder(context.settings.checkpoint_folder(job.id, job.incarnation)), relation)
 
@@ -134,6 +152,8 @@ def _in_job(context: Context, job: Job, relation: str) -> RelationInJob:
         raise Problem(
             "unavailable", f"what {job.name} keeps of relation {relation} is damaged; its log says where"
         ) from None
+    if (host := _elsewhere(context, job)) is not None:
+        look = replace(look, problem=f"the job is on {host}, {_ASK}")
     return RelationInJob(
         relation=relation, job_id=job.id, job=job.name, phase=lifecycle.phase(job.wanted, job.observed),
         refresh=job.relations[relation].get("refresh"), refreshes=look.refreshes, refresh_failures=look.failures,

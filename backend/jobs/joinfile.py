@@ -178,7 +178,7 @@ def _parse(
         "run": {
             **run_of(settings, spec.run),
             "checkpoint": str(settings.checkpoint_folder(job_id, incarnation)),
-            **_state(settings, job_id, incarnation),
+            **({} if inputs.stay else _state(settings, job_id, incarnation)),
         },
     }
     return of_content(content, base=folder, name=job_id)

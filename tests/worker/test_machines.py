@@ -17,14 +17,15 @@ from sqlalchemy.orm import Session
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
 from backend.catalog.jobspec import JobSpec
-from backend.catalog.machines import SILENT_S
+from backend.catalog.machines import SILENT_S, folder_id
 from backend.catalog.models import Lease, Machine
+from backend.jobs.inputs import Inputs, check_sent
 from backend.jobs.joinfile import check_store, join_file
 from backend.settings import Settings
+from backend.streams.entry import PUSH
 from streamjoin.cli.platform.checks import check_state
 from streamjoin.errors import InputError
 from worker import launch, leases, machines, processes
-from worker.data_folder import folder_id
 from worker.decide import Deed
 from worker.machines import Machines, Room, place
 from worker.queues import QUEUE, queue_of
@@ -115,6 +116,64 @@ def test_a_job_that_starts_anew_or_has_its_state_in_a_store_goes_anywhere(desk: 
     ran(desk, stored, "b", None)
     desk.look()
     assert queues(desk) == [queue_of("a"), queue_of("a")]
+
+
+TABLE = {"t": {"source": "csv", "path": "/data/t.csv"}}
+PUSHED = {"s": {"source": "jsonl", "path": "/spool/s", "time": "at", PUSH: True}}
+SENT = {"s": {"source": "csv", "path": "upload:a.csv", "time": "at"}}
+
+
+@pytest.mark.parametrize("inputs", [{"relations": TABLE}, {"streams": PUSHED}, {"streams": SENT}])
+def test_relations_and_what_was_sent_bind_a_job_to_its_data_folder_beside_a_store(
+    desk: Desk, inputs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in no store, so the job would not go on elsewhere; it waits as those without a store do."""
+    monkeypatch.setenv(processes.DRIVER_COMMAND, STAND_IN)
+    settings = desk.settings.model_copy(update=STORE)
+    desk.reconciler.settings = settings
+    job = add_job(desk.catalog, wanted="running", **inputs)
+    with desk.catalog.begin() as session:
+        folder = folder_id(settings.data)
+        leases.take(session, job, 1, "b", now_us=desk.now_us, lease_s=4, folder=folder, to_store=True)
+        session.get_one(Lease, job).ended = True
+    change(desk.catalog, job, observed="stopped")
+    assert join_file(settings, job_of(desk.catalog, job), {}).run.state is None
+    add_machine(desk.catalog, "a", 8 * GB)
+    desk.look()
+    assert desk.sent == []
+    assert job_of(desk.catalog, job).reason == "it waits for the worker of b, in whose data folder its state is"
+    other = settings.model_copy(update={"data": settings.data / "other"})
+    assert not launch.launch(other, desk.catalog, job, 2, "a")  # whoever sent it
+    add_machine(desk.catalog, "b", 1 * GB, folder)
+    desk.look(20.0)
+    assert queues(desk) == [queue_of("b")]
+
+
+def test_a_job_whose_relation_came_after_its_state_was_in_a_store_says_so(desk: Desk) -> None:
+    desk.reconciler.settings = desk.settings.model_copy(update=STORE)
+    job = add_job(desk.catalog, wanted="running", relations=TABLE)
+    add_machine(desk.catalog, "b", 8 * GB)
+    ran(desk, job, "b", None)
+    desk.look()
+    assert desk.sent == [] and "a job with relations, uploads or pushed rows keeps it in a data folder" in (
+        job_of(desk.catalog, job).reason or ""
+    )
+
+
+def test_what_was_sent_to_one_folder_is_refused_where_jobs_run_with_another(
+    settings: Settings, catalog: Catalog
+) -> None:
+    add_machine(catalog, "here", 8 * GB, folder_id(settings.data))
+    with catalog.read() as session:
+        for streams in (PUSHED, SENT):
+            check_sent(session, settings, Inputs(streams, {}))
+    add_machine(catalog, "gone", 8 * GB, silent_s=SILENT_S + 1)
+    add_machine(catalog, "b", 8 * GB)
+    with catalog.read() as session:
+        check_sent(session, settings, Inputs({}, TABLE))
+        for streams, said in ((PUSHED, "pushed rows"), (SENT, "upload:a.csv")):
+            with pytest.raises(InputError, match=rf"^streams\.s: reads {said}, .* and b, which takes jobs, too, has"):
+                check_sent(session, settings, Inputs(streams, {}))
 
 
 @pytest.mark.parametrize(

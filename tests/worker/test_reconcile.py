@@ -16,6 +16,7 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from backend.catalog.database import Catalog
+from backend.catalog.machines import folder_id
 from backend.catalog.models import Event, Job, Lease
 from backend.jobs.joinfile import result_spec
 from backend.settings import Settings
@@ -24,7 +25,6 @@ from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.results.stores.store import StoreDownError, StoreError
 from tests.servers.process import comes_true
 from worker import launch, leases, processes, removal
-from worker.data_folder import folder_id
 from worker.decide import Deed
 from worker.reconcile import RESEND_S, STARTING_S, UNKNOWN_S, Reconciler
 
