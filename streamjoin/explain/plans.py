@@ -44,12 +44,13 @@ from streamjoin.spec.shed import SHEDS_NOTHING, shed_rules
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One operator in an explanation: its prediction, or why it cannot run the query."""
+    """One operator in an explanation: its prediction, or why it cannot run the query, or why there is neither."""
 
     name: str
     system: str
     prediction: Prediction | None
     refusal: str | None
+    unknown: str = ""
 
     def refusal_text(self, is_blind: bool, has_ways: bool) -> str:
         """Why there are no figures.
@@ -61,7 +62,7 @@ class Option:
         if self.refusal:
             return f"cannot: {self.refusal}"
         if registry.entry(self.name).predict is None:
-            return "can run it; no formula tells its costs"
+            return f"can run it; {self.unknown or 'no formula tells its costs'}"
         if is_blind:
             return "can run it; its costs need the streams' rates, not known yet"
         if has_ways:
@@ -333,10 +334,12 @@ def explain(bound: Bound) -> Explanation:
         hot = hot_keys(operators[0], replace(looked, plan=bound.as_tree.plan))
         stages = operators
     rules = shed_rules(bound.file, bound.plan)
+    predicted, unknown = readings(bound, looked, registry.offered(bound.plan))
+    options = tuple(replace(one, unknown=unknown) if one.name in registry.OF_RELATIONS else one for one in options)
     return Explanation(
         bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot,
         sizes(bound, stages), closing_words(bound), ways(bound.plan, looked, statistics, stages, bound.file.slots),
-        readings(bound, looked, registry.offered(bound.plan)), order_words(bound),
+        predicted, order_words(bound),
     )  # fmt: skip
 
 

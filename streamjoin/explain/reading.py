@@ -34,6 +34,7 @@ from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.stages import joins_relation, stages_of
 from streamjoin.plan.window import R, S
+from streamjoin.sources.relation import Relation
 from streamjoin.spec.changed import with_operator
 from streamjoin.spec.prepare import Bound
 from streamjoin.spec.room import INDEX_BYTES, read_of
@@ -52,6 +53,7 @@ class Reading:
         asked_per_s: the rate that the join file gives, if it does.
         free_bytes: the memory that this machine has free, where it matters.
         refusal: why it cannot run so; the figures are 0 then.
+        about_rows: how many rows the relation may have, where they are not counted.
     """
 
     operator: str
@@ -64,12 +66,16 @@ class Reading:
     asked_per_s: float | None = None
     free_bytes: int | None = None
     refusal: str = ""
+    about_rows: int | None = None
 
     @property
     def words(self) -> str:
         """The prediction in words."""
-        if self.refusal:
-            return self.refusal
+        about = "" if self.about_rows is None else f", with about {figure(self.about_rows)} rows of {self.relation}"
+        return self.refusal or f"{self._words}{about}"
+
+    @property
+    def _words(self) -> str:
         rate = f"units join up to {figure(self.rate_per_s)} tuples/s"
         if self.memory_bytes is None:
             return rate
@@ -131,51 +137,60 @@ class _Seen:
         model: of one core that does the work of all units.
         slots: how many cores there are.
         is_here: units run on this machine.
+        is_counted: how many rows the relation has is known, and not taken from its bytes.
     """
 
     join: JoinPlan
     model: Join
     slots: int
     is_here: bool
+    is_counted: bool
 
 
 def predicted(bound: Bound) -> Reading | None:
     """What is predicted of the operator that a job is about to run; None where too little is known."""
     if not any(map(joins_relation, stages_of(bound.plan))):
         return None
-    found = readings(bound, look(bound), [bound.operator])
+    found, _ = readings(bound, look(bound), [bound.operator])
     return found[0] if found else None
 
 
-def readings(bound: Bound, looked: Look, offered: Sequence[str]) -> tuple[Reading, ...]:
-    """What is predicted of each operator that joins relations; nothing where too little is known.
+def readings(bound: Bound, looked: Look, offered: Sequence[str]) -> tuple[tuple[Reading, ...], str]:
+    """What is predicted of each operator that joins relations; where too little is known nothing, and why.
 
     That is so in a plan of several joins, before the stream has rows, without an equality, and for a relation that does
     not tell its number of rows.
     """
-    if (seen := _seen(bound, looked)) is None:
-        return ()
+    if isinstance(seen := _seen(bound, looked), str):
+        return (), seen
     names = [name for name in offered if name in registry.OF_RELATIONS and not registry.refusal(name, bound.plan)]
-    return tuple(_reading(with_operator(bound, name), name, seen) for name in names)
+    return tuple(_reading(with_operator(bound, name), name, seen) for name in names), ""
 
 
-def _seen(bound: Bound, looked: Look) -> _Seen | None:
+def _seen(bound: Bound, looked: Look) -> _Seen | str:
+    """What is known, or why that is too little."""
     joins = [stage for stage in stages_of(bound.plan) if isinstance(stage.plan, JoinPlan)]
     if len(joins) != 1 or not joins_relation(joins[0]):
-        return None
+        return "its rate beside other joins is not predicted"
     join = joins[0].plan
     assert isinstance(join, JoinPlan)
-    rows = looked.rows[0]
-    if rows is None or not join.predicate.equalities:
-        return None
+    rows, name = looked.rows[0], join.names[S]
+    if not join.predicate.equalities:
+        return "its rate without an equality is not predicted"
+    if rows is None:
+        return f"its rate needs rows of {join.names[R]}, not known yet"
     try:
         relation = bound.relations[join.streams[S].name]
-        count = relation.row_count()
+        count, is_counted = relation.row_count(), True
+        if count is None:
+            count, is_counted = relation.about_rows() if isinstance(relation, Relation) else None, False
         there, _ = relation.first_rows(SAMPLE_ROWS) if count else (rows, [])
     except (InputError, StreamJoinError):
-        return None  # the start says what is wrong with it
+        return f"{name} could not be looked at"  # the start says what is wrong with it
+    if count is None:
+        return f"the rows of {name} are not counted before it is read"
     if not count or not there.num_rows or (found := _keys(join, rows, there, count)) is None:
-        return None
+        return f"its rate is not predicted, as no row of {join.names[R]} or of {name} that was looked at can be joined"
     tuples = rows.select(list(routed_columns(join, R)))
     sizes = Bytes(
         tuples.nbytes / rows.num_rows + INDEX_BYTES,
@@ -183,15 +198,17 @@ def _seen(bound: Bound, looked: Look) -> _Seen | None:
         entry=ENTRY_BYTES,
     )
     model = Join(sizes, SCAN_TIMES, count, found)
-    return _Seen(join, model, bound.file.slots, bound.file.cluster is None)
+    return _Seen(join, model, bound.file.slots, bound.file.cluster is None, is_counted)
 
 
 def _reading(bound: Bound, name: str, seen: _Seen) -> Reading:
     join, operator = seen.join, bound.job().operators[0]
     stream, relation = join.names[R], join.names[S]
     at_once = min(len(operator.units), seen.slots)
+    about = None if seen.is_counted else round(seen.model.relation_rows)
     if name == registry.CANDIDATES.sorts.name:
-        return Reading(name, stream, relation, None, at_once * rate_of(SORTED_TIMES, seen.model.keys.matches))
+        rate_per_s = at_once * rate_of(SORTED_TIMES, seen.model.keys.matches)
+        return Reading(name, stream, relation, None, rate_per_s, about_rows=about)
     scan, units = cast(MeshJoin, operator).scan, len(operator.units)  # whose kind says so
     # All units together: each has its share of the memory, of the relation and of the join values.
     caches = name == registry.CANDIDATES.reads_in_parts.name
@@ -204,7 +221,9 @@ def _reading(bound: Bound, name: str, seen: _Seen) -> Reading:
         a_step = 1e9 * BATCH_S * at_once / scan.steps_of(parts, each[1])
         model = replace(model, times=replace(model.times, seek=model.times.seek + a_step))
     free = free_bytes() if scan.rate_per_s is not None and seen.is_here else None
-    reading = Reading(name, stream, relation, scan.memory_bytes, asked_per_s=scan.rate_per_s, free_bytes=free)
+    reading = Reading(
+        name, stream, relation, scan.memory_bytes, asked_per_s=scan.rate_per_s, free_bytes=free, about_rows=about
+    )
     try:
         operator.check_relation([Part("", *each, 0, 0, unit) for unit in range(units)])
         found = _balance(model, scan, buffer_rows, at_once, caches=caches)

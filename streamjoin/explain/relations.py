@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.engine.operator import Operator
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, RunError
 from streamjoin.explain.overlap import ROW_BYTES_MAX, Sample, row_sizes
 from streamjoin.index.table import Table
 from streamjoin.plan.expression import TRUE
@@ -40,7 +40,7 @@ class Size:
     Args:
         name: what the query calls it.
         relation: what the join file calls it.
-        rows: None where only reading them all would tell.
+        rows: None where only reading them all would tell; `about` is then what they may be, if files tell that.
         files, bytes: None of a table of a database.
         place: where it is.
         keeps: the columns that results and conditions read of it, as text.
@@ -55,6 +55,7 @@ class Size:
     keeps: str
     place: str = ""
     is_sorted: bool = True
+    about: int | None = None
 
     def __str__(self) -> str:
         size = self.place
@@ -62,6 +63,8 @@ class Size:
             size = f"{self.files:,} file{'' if self.files == 1 else 's'}, {self.bytes:,} bytes"
         if self.rows is not None:
             size = f"{_rows(self.rows)} in {size}"
+        elif self.about is not None:
+            size = f"about {_rows(self.about)} in {size}"
         return (
             f"{self.name}: {size}; {'read once and sorted' if self.is_sorted else 'copied as it comes'}, {self.keeps}"
         )
@@ -87,12 +90,15 @@ def sizes(bound: Bound, operators: Sequence[Operator | None]) -> tuple[Size, ...
         relation = relations[plan.relations[stage.table].name]
         try:
             rows, size = relation.row_count(), relation.bytes()
-        except InputError:
-            rows, size = None, 0  # it goes while it is looked at: the start says so
+            about = relation.about_rows() if isinstance(relation, Relation) and rows is None else None
+        except (InputError, RunError):
+            rows, size, about = None, 0, None  # it goes while it is looked at: the start says so
         name = plan.relation_names[stage.table]
         operator, keeps = operators[stage.number], _keeps(stage.plan)
         is_sorted = operator is None or not operator.capabilities.reads_parts
-        found.append(Size(name, relation.name, rows, relation.file_count, size, keeps, relation.place, is_sorted))
+        found.append(
+            Size(name, relation.name, rows, relation.file_count, size, keeps, relation.place, is_sorted, about)
+        )
     return tuple(found)
 
 

@@ -23,10 +23,15 @@ from streamjoin.sources.filelog import list_files
 from streamjoin.sources.fileread import FileRead
 from streamjoin.sources.files import SAMPLED_BYTES
 from streamjoin.sources.guess import first_schema
+from streamjoin.sources.lines import records_of
 from streamjoin.sources.served import ServedTable
+from streamjoin.sources.texts import is_plain
 
 Figure = TypeVar("Figure")
 TEXT_FORMATS = ("csv", "jsonl")
+FILES_LOOKED_AT = 8
+LOOKED_AT_BYTES = 1 << 18
+"""Of each of these, for how long a row of text is."""
 FILES_OPENED_MAX = 1_000
 """A look at a relation opens no more; the footer of one takes about a millisecond."""
 
@@ -145,6 +150,33 @@ class Relation:
         if count is None or len(self.files) > FILES_OPENED_MAX:
             return None
         return sum(self._of(file, count) for file in self.files)
+
+    def about_rows(self) -> int | None:
+        """How many rows there are; of text, or of too many files, about as many: by their bytes and what a row has.
+
+        Of text a row has what those at the beginning of a few files have. None of files that are packed or not UTF-8,
+        whose bytes on disk are not those of their rows.
+
+        Raises:
+            InputError: a file is gone.
+            RunError: a file cannot be read.
+        Cost: reads the beginning of `FILES_LOOKED_AT` files.
+        """
+        if (count := self.row_count()) is not None:
+            return count
+        measure = _ROWS_OF.get(self.format)
+        rows = size = 0
+        for file in self.files[:: max(1, len(self.files) // FILES_LOOKED_AT)][:FILES_LOOKED_AT]:
+            whole = self._of(file, lambda file: file.stat().st_size)
+            if measure is not None:
+                rows, size = rows + self._of(file, measure), size + whole
+            elif is_plain(file):
+                dialect = self.csv if self.format == "csv" else None
+                rows += sum(len(records) for _, records in records_of(str(file), dialect, LOOKED_AT_BYTES))
+                size += min(whole, LOOKED_AT_BYTES)
+            else:
+                return None
+        return round(self.bytes() * rows / size) if size else 0
 
     def first_rows(self, limit: int) -> tuple[pa.RecordBatch, list[DeadLetter]]:
         """Up to `limit` rows, file after file, and the records before and among them that could not be read.

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +158,49 @@ def test_streams_alone_are_not_looked_at_for_a_prediction(validate: Try, monkeyp
 def test_the_operator_reads_the_rate(validate: Try) -> None:
     operator = validate(changes(name="ssbj", rate="90/min")).job().operators[0]
     assert str(operator).startswith("2 units read the relation in parts, again and again, for 1.5 tuples/s")
+
+
+def in_format(folder: Path, source: str) -> dict[str, Any]:
+    """The wide relation again, in another format and in two files, the larger one first."""
+    rows = pq.read_table(folder / "wide.parquet").to_pylist()
+    (folder / f"wide-{source}").mkdir(exist_ok=True)
+    for name, part in (("1", rows[:40_000]), ("2", rows[40_000:])):
+        texts = [json.dumps(row) if source == "jsonl" else f"{row['id']},{row['name']}" for row in part]
+        head = ["id,name"] if source == "csv" else []
+        (folder / f"wide-{source}" / name).write_text("\n".join([*head, *texts]) + "\n")
+    return {"relations": {"customers": {"source": source, "path": f"wide-{source}"}}}
+
+
+@pytest.mark.parametrize("source", ["csv", "jsonl"])
+def test_rows_of_text_files_are_told_about_by_their_bytes(source: str, folder: Path, validate: Try) -> None:
+    shown = explain(validate({**changes(memory=1), **in_format(folder, source)}))
+    (size,) = shown.relations
+    assert size.rows is None and size.about == pytest.approx(ROWS, rel=0.03)
+    assert f"c: about {size.about:,} rows in 2 files, " in str(shown)
+    counted = explain(validate(changes(memory=1))).to_json()["readings"]
+    found = shown.to_json()["readings"]
+    assert list(found) == list(counted) and "no formula" not in str(shown).partition("\nspark")[0]
+    assert found["ssbj"]["cached_share"] == pytest.approx(counted["ssbj"]["cached_share"], abs=0.05)
+    assert all(one["text"].endswith(f", with about {size.about:,} rows of c") for one in found.values())
+    assert all("about" not in one["text"] for one in counted.values())
+
+
+def test_rows_of_packed_text_files_are_not_guessed(folder: Path, validate: Try) -> None:
+    (folder / "packed.csv.gz").write_bytes(gzip.compress(b"id,name\n" + b"1,a\n" * 1000))
+    packed = {**changes(), "relations": {"customers": {"source": "csv", "path": "packed.csv.gz"}}}
+    shown = explain(validate(packed))
+    assert shown.relations[0].about is None and shown.readings == ()
+    assert "\nlookup       can run it; the rows of c are not counted before it is read\n" in str(shown)
+
+
+def test_why_nothing_is_predicted_is_said(folder: Path, validate: Try) -> None:
+    with closing(sqlite3.connect(folder / "customers.db")) as connection, connection:
+        connection.execute("CREATE TABLE customers (id INTEGER, name TEXT)")
+        connection.execute("INSERT INTO customers VALUES (1, 'a')")
+    table = {"customers": {"source": "sql", "url": "sqlite:///customers.db", "table": "customers"}}
+    for given, said in (
+        ({**changes(), "relations": table}, "the rows of c are not counted before it is read"),
+        (changes(BAND), "its rate without an equality is not predicted"),
+        (changes(MIXED), "its rate beside other joins is not predicted"),
+    ):
+        assert f"\nlookup       can run it; {said}\n" in str(explain(validate(given)))

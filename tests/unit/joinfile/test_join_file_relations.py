@@ -137,7 +137,7 @@ def test_a_query_joins_a_relation_with_a_stream(name: str, validate: Try) -> Non
     assert summary(bound) == "o joins relation c, by lookup; allowed delay: o none"
     text = str(explain(bound))
     assert text.startswith("join        o, with relation c, in 1 stage: (o, c)\n")
-    assert "relations   c: 2 files, 34 bytes; read once and sorted, with id, name" in text
+    assert "relations   c: about 3 rows in 2 files, 34 bytes; read once and sorted, with id, name" in text
     assert "biclique     cannot: biclique joins streams; a stream is joined with a relation by lookup" in text
     assert "state grows" not in text
     shown = explain(bound).to_json()
