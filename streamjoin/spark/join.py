@@ -101,7 +101,8 @@ def stream_join(
     if isinstance(plan, JoinPlan):
         plan = replace(plan, ordering=ordering)
     elif ordering is not Ordering.NONE:
-        raise UnsupportedError(f"results of {len(plan.streams)} streams leave in no order; leave ordering out")
+        what = "groups" if plan.groups else f"results of {len(plan.streams)} streams"
+        raise UnsupportedError(f"{what} leave in no order; leave ordering out")
     registry.check(operator.name, plan)
     ready = operator.planned(plan)
     given = {number: streams[stream.name].shed for number, stream in enumerate(ready.streams)}

@@ -168,8 +168,8 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
             )
         if isinstance(one.plan, Cascade):
             raise UnsupportedError(
-                f"this joins {len(one.plan.streams)} streams, and the queries of one job join two; run it as a job of "
-                "its own, with query:",
+                f"this joins {_joined_words(one.plan)}, and the queries of one job join two streams; run it as a job "
+                "of its own, with query:",
                 field=f"queries.{one.name}.query",
             )
         if one.joined.asof is not None:
@@ -346,10 +346,17 @@ def _delivering(plan: JoinPlan | Cascade, file: JoinFile) -> JoinPlan | Cascade:
             )
         return replace(plan, ordering=ordering, keyed=is_keyed)
     if ordering is not Ordering.NONE:
-        what = f"results of {len(plan.streams)} streams leave in no order"
+        what = f"results of a join of {_joined_words(plan)} leave in no order"
         what = "groups leave window by window, in no order within one" if plan.groups else what
         raise UnsupportedError(f"{what}; leave operator.ordering out", field="operator.ordering")
     return keyed(plan) if is_keyed else plan
+
+
+def _joined_words(plan: Cascade) -> str:
+    """What a plan of stages joins that those of two streams do not."""
+    if plan.relations:
+        return f"relation{'' if len(plan.relations) == 1 else 's'} {' and '.join(plan.relation_names)}"
+    return f"{len(plan.streams)} streams"
 
 
 WAITS_FOR_EVER = (
