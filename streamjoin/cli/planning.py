@@ -56,11 +56,11 @@ def explain(file: Path, *, set: Set = None, output: Output = "text") -> None:
     """
     from streamjoin.explain.plans import explain as explain_bound
     from streamjoin.spec.prepare import bind
-    from streamjoin.spec.reach import places, places_text
+    from streamjoin.spec.reach import is_usual, places, places_text
 
     join = load(file, overrides(set))
     explained = explain_bound(bind(join))
-    if join.cluster is None:
+    if is_usual(join):
         _show(explained, output)
     elif output == "json":
         lie = [asdict(place) for place in places(join)]

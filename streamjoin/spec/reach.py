@@ -93,15 +93,20 @@ def _of_result(file: JoinFile, results: ResultsFile, what: str, place: str) -> I
             yield Place(what, ",".join(hosts), True, place, is_local=False)
 
 
+def is_usual(file: JoinFile) -> bool:
+    """Whether tasks run on this machine, and state is in the checkpoint: then the file itself says what lies where."""
+    return file.cluster is None and file.states in (None, state_folder(file.checkpoint))
+
+
 def places_text(file: JoinFile) -> str:
     """The place that each part lies in, as a table for people."""
     head = ("part", "who touches it", "where it lies")
-    rows = [
-        (place.what, "driver, executors" if place.of_executors else "driver", place.where) for place in places(file)
-    ]
+    both = "driver, tasks" if file.cluster is None else "driver, executors"
+    rows = [(place.what, both if place.of_executors else "driver", place.where) for place in places(file)]
     widths = [max(len(row[column]) for row in (head, *rows)) for column in (0, 1)]
     lines = [f"{what:<{widths[0]}}  {who:<{widths[1]}}  {where}" for what, who, where in (head, *rows)]
-    return "\n".join([f"tasks run on {file.run.master}", "", *lines])
+    where = "this machine" if file.cluster is None else file.run.master
+    return "\n".join([f"tasks run on {where}", "", *lines])
 
 
 def check_reach(file: JoinFile) -> None:

@@ -205,3 +205,32 @@ def test_executors_need_no_folder_for_a_state_in_a_store() -> None:
     assert found["checkpoint"] == ("/base/state", False, True)
     assert found["rejected rows"] == ("/base/state/dead-letters", False, True)
     assert lies(file(state="/mnt/states"))["state"] == ("/mnt/states", True, True)
+
+
+@pytest.mark.parametrize(
+    ("state", "lies_there"),
+    [("s3://key:secret@bucket/job", "s3://bucket/job"), ("elsewhere", "{0}/elsewhere"), ("state/state", ""), ("", "")],
+)
+def test_explain_says_so_without_a_cluster_where_state_is_elsewhere(
+    state: str, lies_there: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("ts,x\n2026-01-01T00:00:00Z,1\n")
+    content = {
+        "streams": {name: {"source": "csv", "path": f"{name}.csv", "time": "ts"} for name in "ab"},
+        "query": "SELECT ONLINE a.x FROM a, b WHERE a.x = b.x WITHIN 1 SECONDS",
+        "run": {"checkpoint": "state", **({"state": state} if state else {})},
+    }
+    (tmp_path / "join.yaml").write_text(json.dumps(content))
+    explain(tmp_path / "join.yaml")
+    text = capsys.readouterr().out
+    explain(tmp_path / "join.yaml", output="json")
+    told = json.loads(capsys.readouterr().out)
+    table = text.partition("\n\ntasks run on this machine\n\n")[2].splitlines()
+    if not lies_there:
+        assert table == [] and "places" not in told
+        return
+    (line,) = [line for line in table if line.startswith("state ")]
+    assert line.endswith(lies_there.format(tmp_path)) and "driver, tasks" in line
+    assert told["master"] == "local" and "secret" not in text
+    assert {one["what"]: one["where"] for one in told["places"]}["state"] == lies_there.format(tmp_path)
