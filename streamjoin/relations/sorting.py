@@ -35,6 +35,9 @@ RUN_ROWS_MAX = 1 << 22
 _SAMPLED = 1 << 12
 """Of so many rows of a run one is looked at to find ranges."""
 
+COUNTED = "__counted"
+"""In place of columns where none is kept, as rows without columns cannot be counted; nothing is looked up by it."""
+
 
 @dataclass
 class Sorting:
@@ -108,7 +111,7 @@ class Sorting:
         arrays = {column: rows.column(column) for column in self.columns.names}
         arrays |= {column: pa.array(values) for column, values in keys.items() if values.size}
         if not arrays:  # nothing is read of it, and nothing is indexed: only how many rows there are matters
-            arrays = {KEY: pa.array(np.zeros(rows.num_rows, np.int64))}
+            arrays = {COUNTED: pa.array(np.zeros(rows.num_rows, np.int64))}
         return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
     @staticmethod

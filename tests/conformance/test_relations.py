@@ -306,6 +306,26 @@ def test_every_operator_has_its_streams_joined_with_them(operator: str, tmp_path
     assert found == nested_loop(plan, condition, within_us)
 
 
+@pytest.mark.parametrize(
+    ("query", "given"),
+    [
+        ("SELECT ONLINE a.id FROM a LEFT SEMI JOIN c ON TRUE", 1),
+        ("SELECT ONLINE a.id FROM a LEFT SEMI JOIN c ON c.x > 3", 1),
+        ("SELECT ONLINE a.id FROM a LEFT ANTI JOIN c ON c.x > 3", 0),
+        ("SELECT ONLINE a.id FROM a LEFT ANTI JOIN c ON c.x > 30", 1),
+        ("SELECT ONLINE a.id FROM a CROSS JOIN c", 2),
+        ("SELECT ONLINE a.id FROM a, c WHERE c.x > 3", 2),
+        ("SELECT ONLINE a.id FROM a LEFT JOIN c ON c.x > 3", 2),
+    ],
+)
+def test_rows_of_which_no_column_is_kept_are_counted(query: str, given: int, tmp_path: Path) -> None:
+    a = pa.RecordBatch.from_pylist([{"ts": 1, "id": 1, "k": 1, "x": 9}], STREAM)
+    c = pa.RecordBatch.from_pylist([{"id": at, "k": 1, "x": 9, "name": "n"} for at in (1, 2)], RELATION)
+    job = Job(planned(query), tmp_path)
+    job.take({"c": c})
+    assert job.batch([[a]]).total() == given
+
+
 def test_it_is_what_duckdb_joins(tmp_path: Path) -> None:
     plan = planned("SELECT ONLINE a.id, c.id, c.name FROM a JOIN c ON a.k = c.k AND a.x > c.x - 20")
     job = Job(plan, tmp_path)
