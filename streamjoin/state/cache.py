@@ -22,6 +22,7 @@ _MAKING_S = 3600
 """A file under another name is one that is made, and after so long one whose maker died."""
 _ROOM = 16
 """A cache is looked through whenever a process has added so great a part of it, and then that part is left free."""
+_TRIES = 5
 
 
 _DEFAULT = "streamjoin-cache-"
@@ -55,6 +56,9 @@ def check_private(folder: Path) -> None:
         )
 
 
+_TRIES = 5
+
+
 class Cache:
     """The files of one store in a machine's folder.
 
@@ -86,9 +90,12 @@ class Cache:
         path = self.path(name)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            try:
-                size = _made(temporary, path, write)
-            except FileNotFoundError:  # somebody has just emptied the cache
+            for _ in range(_TRIES - 1):
+                # Somebody may be emptying the cache; a folder that goes while it is made is said to exist.
+                with contextlib.suppress(FileNotFoundError, FileExistsError):
+                    size = _made(temporary, path, write)
+                    break
+            else:
                 size = _made(temporary, path, write)
         except OSError as failure:
             with contextlib.suppress(OSError):
