@@ -93,12 +93,12 @@ def results(folder: Path) -> Counter[tuple[int, ...]]:
 def test_a_chosen_order_goes_along_to_another_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """State and what a start needs are objects; the other host's samples would have it choose another order."""
     store = fs.PyFileSystem(ObjectHandler(tmp_path, Moods()))
-    monkeypatch.setattr(root, "opened", lambda uri: (store, uri.removeprefix("far://")))
+    monkeypatch.setattr(root, "opened", lambda uri: (store, uri.removeprefix("s3://")))
     write(tmp_path, range(2))
 
     def at(host: str) -> Path:
         return join_file(
-            tmp_path, host, run=f"slots: 2, state: 'far://objects', cache: {{path: cache-{host}, size: 1g}}"
+            tmp_path, host, run=f"slots: 2, state: 's3://objects', cache: {{path: cache-{host}, size: 1g}}"
         )
 
     first = start(at("first"))
