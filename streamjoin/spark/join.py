@@ -30,13 +30,17 @@ from streamjoin.plan.hearing import hearing
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import AnyPlan, Stage, entry_of, stages_of
+from streamjoin.plan.stages import AnyPlan, Cascade, Stage, entry_of, stages_of
 from streamjoin.query import RegisteredPredicate, plan_query
 from streamjoin.sources.columns import conform, stream_schema
+from streamjoin.sources.relation import AnyRelation
 from streamjoin.spark.source import NAME, StreamJoinSource, pack
 from streamjoin.spark.tasks import Decode, SourceRows, feeding_rows, gathered_rows, intake_rows, unit_rows, unit_runs
 from streamjoin.spark.wire import ROUTED_SCHEMA
+from streamjoin.spec.inputs import open_relation
 from streamjoin.spec.job import Job
+from streamjoin.spec.joinfile import of_relations
+from streamjoin.spec.relations import read_relations
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +74,11 @@ def stream_join(
     operator: Operator,
     checkpoint: str | Path,
     slots: int,
+    relations: Mapping[str, Mapping[str, Any]] | None = None,
     predicates: Mapping[str, RegisteredPredicate] | None = None,
     ordering: Ordering = Ordering.NONE,
 ) -> DataFrame:
-    """Join streams.
+    """Join streams, and relations with them, which are read now if they have changed since the checkpoint read them.
 
     Args:
         streams: name -> stream, as the query names them.
@@ -82,11 +87,14 @@ def stream_join(
         checkpoint: where the join keeps its state. Give the query that you start on the result a checkpoint of its
             own, and keep or drop the two together.
         slots: partitions of the unit stage; may differ from run to run.
+        relations: name -> what an entry of `relations:` of a join file says, all but `refresh`: a running query joins
+            what the next call with its checkpoint has read.
         ordering: what is promised of the order of a batch's rows, from the first partition's to the last one's.
     Returns:
         A streaming DataFrame of the query's output columns.
     Raises:
-        InputError: the query, the streams or the operator do not fit together.
+        InputError: the query, the streams, the relations or the operator do not fit together.
+        RunError: a relation cannot be read.
 
     Example:
         >>> pairs = stream_join(
@@ -96,7 +104,9 @@ def stream_join(
         ...     operator=Biclique(2, 2, Routing.HASH), checkpoint="state/", slots=2,
         ... )  # doctest: +SKIP
     """
+    tables = _opened(relations or {}, streams)
     schemas = {name: _schema(name, stream) for name, stream in streams.items()}
+    schemas |= {name: StreamSchema.of_relation(name, table.columns) for name, table in tables.items()}
     plan = plan_query(query, schemas, predicates=predicates or {})
     if isinstance(plan, JoinPlan):
         plan = replace(plan, ordering=ordering)
@@ -105,9 +115,8 @@ def stream_join(
         raise UnsupportedError(f"{what} leave in no order; leave ordering out")
     registry.check(operator.name, plan)
     ready = operator.planned(plan)
-    given = {number: streams[stream.name].shed for number, stream in enumerate(ready.streams)}
-    shedding = Shedding({number: rule for number, rule in given.items() if rule is not None})
-    job = Job(ready, _operators(operator, ready, slots), slots, Path(checkpoint).absolute(), shedding=shedding)
+    job = _job(ready, _operators(operator, ready, slots), slots, Path(checkpoint).absolute(), streams, tables)
+    read_relations(job)
     frames = {
         number: routed_dataframe(job, number, streams[stream.name].rows, _decode_dataframe(stream))
         for number, stream in enumerate(ready.streams)
@@ -119,17 +128,48 @@ def stream_join(
     return units(job, routed, functools.partial(unit_rows, job), output)
 
 
+def _opened(relations: Mapping[str, Mapping[str, Any]], streams: Mapping[str, Stream]) -> dict[str, AnyRelation]:
+    """Relations as a join file would have them."""
+    file = of_relations(relations, streams)
+    for name, relation in file.relations.items():
+        if relation.refresh is not None:
+            raise UnsupportedError(
+                "stream_join looks at relations when it is called, as it does not know when a query on its rows ends; "
+                "leave this out, and call stream_join again with the same checkpoint while the query runs, or run a "
+                "join file",
+                field=f"relations.{name}.refresh",
+            )
+    return {name: open_relation(file, name) for name in file.relations}
+
+
+def _job(
+    plan: AnyPlan,
+    operators: tuple[Operator, ...],
+    slots: int,
+    checkpoint: Path,
+    streams: Mapping[str, Stream],
+    tables: Mapping[str, AnyRelation],
+) -> Job:
+    rules = {number: streams[stream.name].shed for number, stream in enumerate(plan.streams)}
+    shedding = Shedding({number: rule for number, rule in rules.items() if rule is not None})
+    joined = {one.name: tables[one.name] for one in plan.relations} if isinstance(plan, Cascade) else {}
+    return Job(plan, operators, slots, checkpoint, shedding=shedding, relations=joined, notes_versions=True)
+
+
 def _schema(name: str, stream: Stream) -> StreamSchema:
     columns, key = dataframe_schema(stream.rows), tuple(stream.key)
     return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay_us, stream.idle_us, key=key)
 
 
 def _operators(operator: Operator, plan: AnyPlan, slots: int) -> tuple[Operator, ...]:
+    # How many units stages have that are not the operator's own. It stays for a checkpoint, and slots may not.
+    units = len(operator.units) if isinstance(plan, Cascade) and plan.relations else slots
+
     def of(stage: Stage) -> Operator:
         if isinstance(stage.plan, AggregatePlan):
-            return Aggregate(stage.plan, slots)
+            return Aggregate(stage.plan, units)
         own = registry.operator_of(stage, operator.name)
-        return operator.at(stage.plan) if own == operator.name else registry.build(own, {}, stage.plan, slots)
+        return operator.at(stage.plan) if own == operator.name else registry.build(own, {}, stage.plan, units)
 
     return tuple(map(of, stages_of(plan)))
 

@@ -25,6 +25,7 @@ from streamjoin.plan.hearing import hearing
 from streamjoin.plan.stages import Flow, entry_of, stages_of
 from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
 from streamjoin.plan.window import R
+from streamjoin.relations.noted import Noted
 from streamjoin.relations.versions import Tables
 from streamjoin.results.parts import PartWriter
 from streamjoin.sources import Read
@@ -36,6 +37,7 @@ from streamjoin.spark.wire import punctuation_row, receive, report_row, routed_r
 from streamjoin.spec.job import Job
 from streamjoin.state.places import AnyStates, open_states
 from streamjoin.state.root import ObjectRoot, Root
+from streamjoin.state.store import KEPT_VERSIONS
 
 REPORT_SCHEMA = "report string"
 
@@ -190,7 +192,7 @@ def _step(job: Job, stage: int) -> SlotStep:
         step.kept = _store(job.state, step.job.keeps, job.sync)
     logged = _logged(job)
     if job.relations:
-        step.tables, step.versions = _tables(job.tables), versions_joined(logged, step.version)
+        step.tables, step.versions = _tables(job.tables), _versions(job, step.version, logged)
     for punctuation in partitions_read(logged, step.version, job.topics):
         stream = punctuation.side
         entered, side = entry_of(job.plan, stream)
@@ -199,6 +201,13 @@ def _step(job: Job, stage: int) -> SlotStep:
         elif stage in hearing(job.plan, stream):
             step.punctuate(replace(punctuation, elsewhere=stream), 0)
     return step
+
+
+def _versions(job: Job, batch: int, logged: Logged) -> dict[str, int]:
+    """Which version of each relation a batch joins, by name."""
+    if job.notes_versions:
+        return Noted(job.noted, job.tables, KEPT_VERSIONS, sync=job.sync).versions(batch, job.relations)
+    return versions_joined(logged, batch)
 
 
 def _logged(job: Job) -> Logged:

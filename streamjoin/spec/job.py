@@ -54,6 +54,8 @@ class Job:
         begins: of the batches that are not done, those that are the first that their run has planned.
         states: where the units' state is, if not in the checkpoint.
         order: in which it joins its streams, where `auto` chose that.
+        notes_versions: its batches note themselves which versions of relations they join, as nobody knows where Spark
+            logs what they read.
     """
 
     plan: AnyPlan
@@ -72,6 +74,7 @@ class Job:
     begins: frozenset[int] = frozenset()
     states: Root | None = None
     order: Order | None = None
+    notes_versions: bool = False
 
     @property
     def drain_batches(self) -> int:
@@ -122,6 +125,11 @@ class Job:
     def tables(self) -> Path:
         """Where the versions of relations are."""
         return tables_folder(self.checkpoint)
+
+    @property
+    def noted(self) -> Path:
+        """Where batches note which versions of relations they join, if they do."""
+        return self.checkpoint / "joined"
 
     @property
     def offsets(self) -> Path:

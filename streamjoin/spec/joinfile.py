@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -163,12 +163,30 @@ def of_content(content: Mapping[str, Any], *, base: Path = Path(), name: str = "
     for own in ("base", "name"):  # where the file is, and what it is called: not for the file to say
         if own in content:
             raise InputError(f"there is no such field; fields here are {', '.join(fields_at(Sections, []))}", field=own)
-    try:
-        file = JoinFile.model_validate({**content, "base": base, "name": name})
-    except ValidationError as wrong:
-        raise first_error(wrong, Sections) from None
+    file = _validated({**content, "base": base, "name": name})
     _check(file)
     return file
+
+
+def of_relations(relations: Mapping[str, Any], streams: Iterable[str]) -> JoinFile:
+    """A join file of relations alone, for streams that are none of a file's; paths start from the working folder.
+
+    Args:
+        relations: as `relations:` of a join file has them.
+        streams: names that are taken.
+    Raises:
+        InputError: it is wrong; the message names the field.
+    """
+    file = _validated({"streams": {}, "relations": relations})
+    _check_relations(file, streams)
+    return file
+
+
+def _validated(content: Mapping[str, Any]) -> JoinFile:
+    try:
+        return JoinFile.model_validate(content)
+    except ValidationError as wrong:
+        raise first_error(wrong, Sections) from None
 
 
 _SECTIONS = "streams and query or queries, and may have relations, operator, results and run"
@@ -211,9 +229,7 @@ def _check(file: JoinFile) -> None:
         raise InputError("is empty; name the streams of the query", field="streams")
     for name, stream in file.streams.items():
         check_stream(name, stream, file.run.heartbeat)
-    for name, relation in file.relations.items():
-        check_relation(name, relation)
-    _check_names(file)
+    _check_relations(file, file.streams)
     for knob in _KNOBS_TO_COME:
         if knob in file.operator.knobs:
             raise UnsupportedError(f"{knob} is not supported by this version", field=f"operator.{knob}")
@@ -281,11 +297,13 @@ def _target(file: JoinFile, name: str, results: ResultsFile) -> tuple[Any, ...] 
     return (where, results.job or f"{file.name}.{name}")
 
 
-def _check_names(file: JoinFile) -> None:
-    """A query's names lead to one thing each, whatever their case."""
+def _check_relations(file: JoinFile, streams: Iterable[str]) -> None:
+    """Fields of relations go together, and a query's names lead to one thing each, whatever their case."""
+    for name, relation in file.relations.items():
+        check_relation(name, relation)
     names: dict[str, str] = {}
-    for section in NAMED:
-        for name in getattr(file, section):
+    for section, given in zip(NAMED, (streams, file.relations), strict=True):
+        for name in given:
             if twin := names.get(name.lower()):
                 how = "is the name of a stream, too" if twin == name else f'differs from "{twin}" by case only'
                 raise InputError(f"{how}; rename one", field=f"{section}.{name}")
