@@ -35,8 +35,9 @@ TRAFFIC: Final = "state_traffic"
 """What went to the store of the job's state and came from it; absent where that is in a folder."""
 OPEN: Final = "open_rows"
 """Rows that wait, at the end of the span, until it is known whether they are matched."""
-REFRESHES: Final = ("version", "refreshes", "refresh_failures", "problem")
-"""What a report tells of a relation: its newest version, and how often it was read anew or could not be."""
+REFRESHES: Final = ("version", "reading_rows", "refreshes", "refresh_failures", "problem")
+"""What a report tells of a relation: its newest version, how many rows were read of the next one, if it is being read,
+and how often it was read anew or could not be."""
 UNIT_COUNTS: Final = ("comparisons", "results", "received", "received_bytes", "late", "expired_rows")
 _log = logging.getLogger("streamjoin.driver")
 

@@ -40,7 +40,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "RelationsInJobs": {"data": [{
         "relation": "customers", "job_id": "job_01kg7w2k5m0000000000000000", "job": "named bids", "phase": "running",
         "refresh": "10min", "refreshes": 1, "refresh_failures": 0, "problem": None,
-        "looked_at": "2026-02-01T12:10:00.000Z",
+        "looked_at": "2026-02-01T12:10:00.000Z", "reading_version": 3, "reading_rows": 400,
         "versions": [{"version": 2, "rows": 1003, "bad": 0, "bytes": 48128, "read_at": "2026-02-01T12:10:00.000Z",
                       "used_at": "2026-02-01T12:10:01.500Z", "batch": 597, "state": "in use"}],
     }]},

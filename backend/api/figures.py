@@ -169,9 +169,14 @@ class ReadingFigures(BaseModel):
 
 
 class RelationFigures(BaseModel):
-    """A relation of the job: its newest version, and looks at it since the checkpoint began."""
+    """A relation of the job: its newest version, and looks at it since the checkpoint began.
+
+    Args:
+        reading_rows: how many rows of the next version were read; null unless one is being read.
+    """
 
     version: int | None = None
+    reading_rows: int | None = None
     refreshes: int | None = None
     refresh_failures: int | None = None
     problem: str | None = None

@@ -14,6 +14,7 @@ from backend.api.shapes import iso
 from backend.auth.actor import Operator, Viewer, may_change, owned
 from backend.catalog import lifecycle
 from backend.catalog.events import record
+from backend.catalog.ids import now_us
 from backend.catalog.machines import folder_id
 from backend.catalog.models import Job, Lease
 from backend.context import Context, InContext
@@ -53,6 +54,8 @@ class RelationInJob(BaseModel):
         refreshes, refresh_failures: looks while the job ran that found a new version, and that failed.
         problem: why the last look failed; null where it did not.
         looked_at: when that was.
+        reading_version, reading_rows: the version that is being read just now, and how many rows were; null where none
+            is.
         versions: newest first.
     """
 
@@ -65,6 +68,8 @@ class RelationInJob(BaseModel):
     refresh_failures: int
     problem: str | None
     looked_at: str | None
+    reading_version: int | None
+    reading_rows: int | None
     versions: list[RelationVersion]
 
 
@@ -154,10 +159,12 @@ def _in_job(context: Context, job: Job, relation: str) -> RelationInJob:
         ) from None
     if (host := _elsewhere(context, job)) is not None:
         look = replace(look, problem=f"the job is on {host}, {_ASK}")
+    reading = history.reading(now_us())
     return RelationInJob(
         relation=relation, job_id=job.id, job=job.name, phase=lifecycle.phase(job.wanted, job.observed),
         refresh=job.relations[relation].get("refresh"), refreshes=look.refreshes, refresh_failures=look.failures,
         problem=look.problem, looked_at=iso(look.looked_us), versions=[_version(one) for one in known],
+        reading_version=reading and reading.version, reading_rows=reading and reading.rows,
     )  # fmt: skip
 
 

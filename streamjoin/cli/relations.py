@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,6 +41,8 @@ def relation_versions(
             found.append({"relation": name, **known, **times})
     show([{column: row[column] for column in COLUMNS} for row in found], output, COLUMNS)
     for name in names if output == "table" else ():
+        if (reading := History(folder, name).reading(time.time_ns() // 1_000)) is not None:
+            _show_reading(name, reading.version, reading.rows)
         look = History(folder, name).look()
         if look.problem is not None:
             _show_problem(name, look.problem, time_text(look.looked_us or 0), look.failures)
@@ -56,9 +59,16 @@ def _registered_versions(relation: str, output: Output, where: Where) -> None:
     ]
     show([{column: row[column] for column in columns} for row in found], output, columns)
     for job in jobs if output == "table" else ():
+        # A platform of an earlier version tells nothing of it.
+        if (number := job.get("reading_version")) is not None and (rows := job.get("reading_rows")) is not None:
+            _show_reading(f"{relation} in {job['job']}", number, rows)
         if job["problem"] is not None:
             _show_problem(f"{relation} in {job['job']}", job["problem"], job["looked_at"] or "",
                           job["refresh_failures"])  # fmt: skip
+
+
+def _show_reading(what: str, version: int, rows: int) -> None:
+    print(f"relation {what}: reading version {version:,}: {rows:,} rows so far")
 
 
 def _show_problem(what: str, problem: str, at: str, failures: int) -> None:

@@ -93,6 +93,8 @@ class RelationInJob(TypedDict):
     refresh_failures: int
     problem: str | None
     looked_at: str | None
+    reading_version: int | None
+    reading_rows: int | None
     versions: list[RelationVersion]
 
 

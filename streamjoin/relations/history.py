@@ -2,6 +2,7 @@
 
     <folder>/<relation>/uses.jsonl   for each version that a batch has joined, what it had, and which batch was first
     <folder>/<relation>/look.json    how the last look for a new version ended, and how many have failed so far
+    <folder>/<relation>/reading.json how far the version is that is being read; gone once it is whole
     <folder>/<relation>/asked        somebody wants it read anew; taken away by the job that does
 
 None of it decides what a batch joins: that is logged with the batch's offsets.
@@ -10,6 +11,7 @@ None of it decides what a batch joins: that is logged with the batch's offsets.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,7 +23,9 @@ from streamjoin.relations.versions import Version, Versions
 
 USES_KEPT = 1_000
 """Versions whose use is remembered: a job may run for years."""
-_USES, _LOOK, _ASKED = "uses.jsonl", "look.json", "asked"
+READING_US_MAX = 300_000_000
+"""What was told of a version that is being read longer ago is of somebody who died."""
+_USES, _LOOK, _READING, _ASKED = "uses.jsonl", "look.json", "reading.json", "asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,20 @@ class Look:
     def failed(self, now_us: int, problem: str) -> Look:
         """After a look that did not."""
         return replace(self, looked_us=now_us, failures=self.failures + 1, problem=problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A version that is being read.
+
+    Args:
+        version: the number that it will have.
+        rows: of the relation that were read by `at_us`.
+    """
+
+    version: int
+    rows: int
+    at_us: int
 
 
 class History:
@@ -115,6 +133,24 @@ class History:
     def looked(self, look: Look) -> None:
         """Keep how a look ended."""
         write_durably(self.folder / _LOOK, json.dumps(asdict(look)).encode())
+
+    def reading(self, now_us: int) -> Reading | None:
+        """The version that is being read just now."""
+        try:
+            found = Reading(**json.loads((self.folder / _READING).read_text()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+        return found if now_us - found.at_us < READING_US_MAX else None
+
+    def reads(self, reading: Reading) -> None:
+        """Tell how far a version is; nothing depends on it, so it need not last."""
+        new = self.folder / f"{_READING}.new"
+        new.write_text(json.dumps(asdict(reading)))
+        os.replace(new, self.folder / _READING)
+
+    def reads_nothing(self) -> None:
+        """No version is being read any more."""
+        (self.folder / _READING).unlink(missing_ok=True)
 
     def ask(self) -> None:
         """Have the job that runs read the relation anew.

@@ -124,7 +124,12 @@ def change_text(show: Show) -> Callable[[int, int], None]:
 
 def relation_text(show: Show) -> Callable[[str, int], None]:
     """Shows how many rows of a relation were read."""
-    return lambda relation, rows: show(f"reading relation {relation}: {rows:,} rows")
+    return lambda relation, rows: show(relation_words(relation, rows))
+
+
+def relation_words(relation: str, rows: int) -> str:
+    """How many rows of a relation were read."""
+    return f"reading relation {relation}: {rows:,} rows"
 
 
 def _progress_text(show: Show) -> Callable[[Progress, BatchReport], None]:
@@ -146,6 +151,7 @@ def _progress_text(show: Show) -> Callable[[Progress, BatchReport], None]:
             f"{progress.state_bytes / 2**20:,.0f} MiB  results {progress.results:,}"
             + (f"  late {sum(progress.late):,}" if any(progress.late) else "")
             + _shed_text(progress, batch)
+            + _reading_text(progress)
         )
 
     return on_batch
@@ -157,6 +163,13 @@ def _shed_text(progress: Progress, batch: BatchReport) -> str:
         return ""
     now = sum(counts.get("shed", 0) for counts in batch.intake.values())
     return f"  shed {shed:,}" + (f" ({now:,} just now; results are partial)" if now else "; results are partial")
+
+
+def _reading_text(progress: Progress) -> str:
+    """Which relations are being read anew, meanwhile."""
+    # A copy: a thread of its own keeps it up to date.
+    told = {name: known.get("reading_rows") for name, known in dict(progress.relations).items()}
+    return "".join(f"  {relation_words(name, rows)}" for name, rows in told.items() if rows is not None)
 
 
 def was_shed(job: Job) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from streamjoin.index.table import Part
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.stages import stages_of
 from streamjoin.plan.window import S
+from streamjoin.relations.history import History, Reading
 from streamjoin.relations.versions import Version, Versions
 from streamjoin.sources.relation import AnyRelation
 from streamjoin.spec.job import Job, read_columns
@@ -20,6 +22,7 @@ from streamjoin.spec.job import Job, read_columns
 OnRelation = Callable[[str, int], None]
 """Is told of a relation that is read, and how many of its rows were."""
 _READS_MAX = 3
+_NOTED_EVERY_US = 1_000_000
 
 
 def read_relations(job: Job, on_relation: OnRelation | None = None) -> dict[str, Version]:
@@ -67,6 +70,7 @@ def _newest(job: Job, relation: AnyRelation, on_relation: OnRelation | None) -> 
     versions = Versions(job.tables, relation.name, sync=job.sync)
     there = versions.newest()
     if there and is_current(known := versions.load(there), relation, time.time_ns() // 1_000):
+        History(job.tables, relation.name).reads_nothing()  # what somebody began who was killed is given up
         return known
     return read_version(job, relation, on_relation)
 
@@ -116,7 +120,7 @@ def read_version(
         RunError: it cannot be read, or changes each time while it is read.
     """
     versions, plans = Versions(job.tables, relation.name, sync=job.sync), plans_of(job, relation.name)
-    columns = _columns(plans, relation)
+    columns, units, check = _columns(plans, relation), units_of(job, relation.name), partial(_check, job)
     for _ in range(_READS_MAX):
         relation = relation.listed_again()
         before = relation.origin()
@@ -126,10 +130,10 @@ def read_version(
 
         carried = relation.carried()
         types = {name: carried[name] for name in columns if name in carried}
-        blocks = _told(relation, columns, on_relation)
-        blocks = blocks if keeps is None else _some_good(blocks)
-        units, check = units_of(job, relation.name), partial(_check, job)
-        version = versions.read(blocks, plans, before, is_same, types, units, check)
+        with _noting(History(job.tables, relation.name), versions.newest() + 1, on_relation) as on_rows:
+            blocks = _told(relation, columns, on_rows)
+            blocks = blocks if keeps is None else _some_good(blocks)
+            version = versions.read(blocks, plans, before, is_same, types, units, check)
         if version is not None:
             return version
     raise RunError(
@@ -138,15 +142,31 @@ def read_version(
     )
 
 
-def _told(
-    relation: AnyRelation, columns: Sequence[str], on_relation: OnRelation | None
-) -> Iterator[tuple[pa.RecordBatch, int]]:
+@contextmanager
+def _noting(history: History, version: int, on_relation: OnRelation | None) -> Iterator[OnRelation]:
+    """Have it noted, once a second at most, how far a version is that is read meanwhile, and somebody told."""
+    noted_us = 0
+
+    def on_rows(relation: str, rows: int) -> None:
+        nonlocal noted_us
+        if (now_us := time.time_ns() // 1_000) - noted_us >= _NOTED_EVERY_US:
+            history.reads(Reading(version, rows, now_us))
+            noted_us = now_us
+        if on_relation:
+            on_relation(relation, rows)
+
+    try:
+        yield on_rows
+    finally:
+        history.reads_nothing()
+
+
+def _told(relation: AnyRelation, columns: Sequence[str], on_rows: OnRelation) -> Iterator[tuple[pa.RecordBatch, int]]:
     """A relation's blocks, while somebody is told how many rows were read."""
     read = 0
     for rows, bad in relation.blocks(columns):
         read += rows.num_rows
-        if on_relation:
-            on_relation(relation.name, read)
+        on_rows(relation.name, read)
         yield rows, bad
 
 

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 
+from backend.catalog.ids import now_us
 from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job
 from backend.context import Context
@@ -24,7 +25,7 @@ from backend.jobs.inputs import Inputs, inputs_of
 from backend.jobs.joinfile import draft_file, join_file
 from backend.problems import Problem
 from backend.settings import Settings
-from streamjoin.relations.history import History
+from streamjoin.relations.history import History, Reading
 from streamjoin.relations.versions import Versions
 from streamjoin.spec.prepare import bind
 from streamjoin.spec.relations import read_relations
@@ -404,6 +405,10 @@ def test_versions_and_looks_are_those_of_the_jobs_that_join_it(
     assert (version["version"], version["rows"], version["batch"], version["state"]) == (1, 5, 7, "in use")
     assert version["used_at"].startswith("1970-01-01T00:00:02")
     assert known["refresh_failures"] == 1 and known["problem"] == "customers has no files any more"
+    assert known["reading_version"] is None and known["reading_rows"] is None
+    history.reads(Reading(2, 1_200_000, now_us()))
+    (known,) = api.get("/api/v1/jobs/named/relations").json()["data"]
+    assert (known["reading_version"], known["reading_rows"]) == (2, 1_200_000)
     (history.folder / "1" / "version.json").write_text("{")
     history.folder.joinpath("uses.jsonl").unlink()
     damaged = api.get(f"{URL}/customers/versions")

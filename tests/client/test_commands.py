@@ -25,6 +25,8 @@ from streamjoin.cli.platform import common
 from streamjoin.cli.platform.common import CELL_MAX, LAST_CELL_MAX
 from streamjoin.cli.platform.jobs import added
 from streamjoin.client import Client
+from streamjoin.relations.history import History, Reading
+from streamjoin.spec.job import tables_folder
 from tests.client.serve import Server
 from tests.client.standin import StandIn
 from tests.servers.process import free_ports
@@ -150,6 +152,24 @@ def test_relations_of_a_job_s_file_are_registered_where_they_are_missing(
     checked = streamjoin("jobs", "validate", "-f", "-", stdin=yaml.safe_dump({"query": query}))
     assert checked.status == 0
     assert checked.out.startswith("this is right: bids joins relation cli_beside, by lookup")
+
+
+def test_a_relation_that_is_being_read_is_told_with_its_versions(
+    streamjoin: Command, platform: Server, customers: dict[str, Any]
+) -> None:
+    assert streamjoin("relations", "create", "cli_read", "-f", "-", stdin=json.dumps(customers)).status == 0
+    query = "SELECT ONLINE bids.price FROM bids JOIN cli_read ON bids.bidder = cli_read.id"
+    job = yaml.safe_dump({"name": "cli reader", "query": query})
+    id = streamjoin("jobs", "create", "-f", "-", "-o", "json", stdin=job).json()["id"]
+    history = History(tables_folder(platform.app.state.context.settings.checkpoint_folder(id, 0)), "cli_read")
+    assert "so far" not in streamjoin("relations", "versions", "cli_read").out
+    history.folder.mkdir(parents=True)
+    history.reads(Reading(1, 1_200_000, now_us()))
+    told = streamjoin("relations", "versions", "cli_read").out
+    assert "relation cli_read in cli reader: reading version 1: 1,200,000 rows so far" in told
+    with Client(platform.host) as client:
+        (known,) = client.relations.versions("cli_read")
+    assert (known["reading_version"], known["reading_rows"]) == (1, 1_200_000)
 
 
 def test_lists_are_narrowed(streamjoin: Command) -> None:

@@ -410,7 +410,7 @@ def test_what_joins_relations_is_told_with_its_rate_and_what_was_predicted(catal
     clock, rng = Clock(), random.Random(2)
     reports = reporter(catalog, add_job(catalog), clock)
     reports.predicted, reports.slots = {"text": "t", "rate_per_s": 5.0}, 4
-    reports.relations = {"customers": {"version": 2, "refresh_failures": 3, "rows": 9}}
+    reports.relations = {"customers": {"version": 2, "reading_rows": 70, "refresh_failures": 3, "rows": 9}}
     for number in range(3):
         one = batch(number, rng)
         for unit_of in one.units[: 2 - (number == 2)]:  # in the last batch the second unit does something else
@@ -425,7 +425,7 @@ def test_what_joins_relations_is_told_with_its_rate_and_what_was_predicted(catal
     assert reading["holding"] == {"memory_bytes": 20} and reading["predicted"]["rate_per_s"] == 5.0
     assert (reading["rows_read_per_tuple"], reading["cached_share"]) == (0.5, 0.25)
     assert reading["at_once"] == 1 and reading["rate_per_s"] == round(500 / 0.55, 1)
-    told = {"version": 2, "refreshes": None, "refresh_failures": 3, "problem": None}
+    told = {"version": 2, "reading_rows": 70, "refreshes": None, "refresh_failures": 3, "problem": None}
     assert body["relations"] == {"customers": told}
     again = merged([body, body])["reading"]
     assert again["counts"]["tuples"] == 1000 and again["rate_per_s"] == reading["rate_per_s"]

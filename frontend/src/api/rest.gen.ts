@@ -2987,10 +2987,15 @@ export interface components {
         /**
          * RelationFigures
          * @description A relation of the job: its newest version, and looks at it since the checkpoint began.
+         *
+         *     Args:
+         *         reading_rows: how many rows of the next version were read; null unless one is being read.
          */
         RelationFigures: {
             /** Version */
             version?: number | null;
+            /** Reading Rows */
+            reading_rows?: number | null;
             /** Refreshes */
             refreshes?: number | null;
             /** Refresh Failures */
@@ -3090,6 +3095,8 @@ export interface components {
          *         refreshes, refresh_failures: looks while the job ran that found a new version, and that failed.
          *         problem: why the last look failed; null where it did not.
          *         looked_at: when that was.
+         *         reading_version, reading_rows: the version that is being read just now, and how many rows were; null where none
+         *             is.
          *         versions: newest first.
          */
         RelationInJob: {
@@ -3111,6 +3118,10 @@ export interface components {
             problem: string | null;
             /** Looked At */
             looked_at: string | null;
+            /** Reading Version */
+            reading_version: number | null;
+            /** Reading Rows */
+            reading_rows: number | null;
             /** Versions */
             versions: components["schemas"]["RelationVersion"][];
         };
@@ -8248,6 +8259,8 @@ export interface operations {
                      *           "refresh_failures": 0,
                      *           "problem": null,
                      *           "looked_at": "2026-02-01T12:10:00.000Z",
+                     *           "reading_version": 3,
+                     *           "reading_rows": 400,
                      *           "versions": [
                      *             {
                      *               "version": 2,
@@ -8353,6 +8366,8 @@ export interface operations {
                      *           "refresh_failures": 0,
                      *           "problem": null,
                      *           "looked_at": "2026-02-01T12:10:00.000Z",
+                     *           "reading_version": 3,
+                     *           "reading_rows": 400,
                      *           "versions": [
                      *             {
                      *               "version": 2,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ import pytest
 
 from streamjoin.cli.commands import app
 from streamjoin.errors import InputError, StateError
-from streamjoin.relations.history import USES_KEPT, History, versions_known
+from streamjoin.relations.history import READING_US_MAX, USES_KEPT, History, Reading, versions_known
 from streamjoin.relations.versions import Versions
+from streamjoin.sources.relation import Relation
 from streamjoin.spark.refresh import Refreshing
 from streamjoin.spark.relations import told
+from streamjoin.spec import relations as spec_relations
 from streamjoin.spec.job import Job
 from streamjoin.spec.joinfile import load, parse
 from streamjoin.spec.prepare import bind
@@ -50,6 +53,10 @@ def started(folder: Path) -> Job:
     job = bind(load(folder / "join.yaml")).job()
     read_relations(job)
     return job
+
+
+def now_us() -> int:
+    return time.time_ns() // 1_000
 
 
 def refreshing(job: Job, clock: Callable[[], float] = lambda: 0.0) -> Refreshing:
@@ -150,6 +157,41 @@ def test_a_job_that_stops_gives_up_the_version_that_it_reads(job: Job, tmp_path:
     assert Versions(job.tables, "rates").numbers() == [1] and looking.known["rates"]["refresh_failures"] == 0
 
 
+def test_how_far_a_version_is_is_told_while_it_is_read_and_not_after(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history, looking = History(job.tables, "rates"), refreshing(job)
+    seen: list[tuple[Reading | None, int]] = []
+    monkeypatch.setattr(spec_relations, "_NOTED_EVERY_US", 0)
+
+    def blocks(*_: object) -> Iterator[tuple[pa.RecordBatch, int]]:
+        for rows in (2, 3):
+            yield pa.RecordBatch.from_pydict({"k": list(range(rows)), "said": [2] * rows}), 0
+            seen.append((history.reading(now_us()), looking.known["rates"]["reading_rows"]))
+
+    write(tmp_path, {"k": [1], "said": [2]})
+    monkeypatch.setattr(Relation, "blocks", blocks)
+    looking.refresh("rates")
+    assert [(found.version, found.rows, told) for found, told in seen if found] == [(2, 2, 2), (2, 5, 5)]
+    assert history.reading(now_us()) is None and looking.known["rates"]["reading_rows"] is None
+    monkeypatch.setattr(Versions, "read", lambda self, blocks, *_: [*blocks, 1 / 0])
+    write(tmp_path, {"k": [1], "said": [3], "more": [0]})
+    looking.refresh("rates")
+    assert len(seen) == 4 and "ZeroDivisionError" in looking.known["rates"]["problem"]
+    assert history.reading(now_us()) is None
+
+
+def test_what_somebody_was_reading_who_died_is_told_no_more(job: Job, tmp_path: Path) -> None:
+    history = History(job.tables, "rates")
+    history.reads(Reading(2, 70, 0))
+    assert history.reading(READING_US_MAX - 1) == Reading(2, 70, 0) and history.reading(READING_US_MAX) is None
+    (history.folder / "reading.json").write_text('{"version": 2')
+    assert history.reading(0) is None
+    history.reads(Reading(2, 70, 0))
+    started(tmp_path)
+    assert history.reading(0) is None
+
+
 def test_uses_are_noted_once_and_as_many_as_are_kept(job: Job) -> None:
     history, version = History(job.tables, "rates"), Versions(job.tables, "rates").load(1)
     history.used(version, 4, 70)
@@ -176,6 +218,9 @@ def test_commands_list_versions_and_ask_for_a_look(
     emptied(tmp_path)
     refreshing(job).refresh("rates")
     assert "rates stays as it is" in (shown := run("versions", file)) and "1 look failed so far" in shown
+    assert "reading" not in shown
+    History(job.tables, "rates").reads(Reading(3, 1_200_000, now_us()))
+    assert "relation rates: reading version 3: 1,200,000 rows so far" in run("versions", file)
     run("refresh", file, "rates")
     assert History(job.tables, "rates").is_asked()
     with pytest.raises(InputError, match='there is no relation "rate"; relations are rates'):

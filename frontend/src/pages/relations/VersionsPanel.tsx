@@ -61,6 +61,11 @@ function Versions({ of, children }: { of: RelationInJob; children: React.ReactNo
           {formatCount(of.refreshes)} refreshed, {formatCount(of.refresh_failures)} failed
         </span>
       </div>
+      {of.reading_version !== null && of.reading_rows !== null && (
+        <p className={classes.words} role="status">
+          Reading version {formatCount(of.reading_version)}: {formatCount(of.reading_rows)} rows so far
+        </p>
+      )}
       {of.problem !== null && (
         <p className={classes.problem} role="status">
           No newer version: {of.problem} (<Ago at={of.looked_at} />)
