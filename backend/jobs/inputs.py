@@ -65,16 +65,17 @@ def check_sent(session: Session, settings: Settings, inputs: Inputs) -> None:
     Raises:
         InputError: names such a machine, and the way out.
     """
-    for place, what in inputs.sent.items():
-        at_us, own = now_us(), folder_id(settings.data)
-        for machine in session.scalars(select(Machine).order_by(Machine.name)):
-            if machine.folder != own and takes_jobs(machine, at_us):
-                raise InputError(
-                    f"reads {what[:200]}, in the data folder of {settings.machine}, and {machine.name}, which takes "
-                    "jobs, too, has another one; let all machines mount one data folder, or put the rows where all "
-                    "of them have them: in files at one path, or in Kafka",
-                    field=place,
-                )
+    if not (sent := inputs.sent):
+        return
+    at_us, own, (place, what) = now_us(), folder_id(settings.data), next(iter(sent.items()))
+    for machine in session.scalars(select(Machine).order_by(Machine.name)):
+        if machine.folder != own and takes_jobs(machine, at_us):
+            raise InputError(
+                f"reads {what[:200]}, in the data folder of {settings.machine}, and {machine.name}, which takes jobs, "
+                "too, has another one; let all machines mount one data folder, or put the rows where all of them have "
+                "them: in files at one path, or in Kafka",
+                field=place,
+            )
 
 
 def secrets_of(settings: Settings, session: Session, inputs: Inputs) -> dict[str, dict[str, Any]]:

@@ -21,6 +21,7 @@ from streamjoin.intake.records import decoder
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.sources.kafka_kind import KafkaSettings
 from streamjoin.sources.source import first_rows
+from streamjoin.sources.texts import TEXT_FORMATS
 from streamjoin.sources.topic import newest_values
 from streamjoin.spec.inputs import source_spec
 
@@ -70,7 +71,7 @@ def look_at(entry: Mapping[str, Any], secrets: Mapping[str, str] | None = None) 
             rows, letters = first_rows(source, schema.columns, SKEW_ROWS)
             bad = Counter(letter.detail for letter in letters)
     times = time_columns(rows)
-    is_guessed = stream.schema_ is None and stream.source in ("csv", "jsonl")
+    is_guessed = stream.schema_ is None and stream.source in TEXT_FORMATS
     widened = widened_columns(rows) if is_guessed else []
     rows, without_time = usable(rows, schema)
     return Sample(schema.columns, rows, bad + without_time, _rate(rows, schema), times, widened)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.explain.overlap import Sample
-from streamjoin.explain.relations import versioned_rows
+from streamjoin.explain.relations import SAMPLE_VERSION
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.event_time import event_times
 from streamjoin.intake.selection import select
@@ -35,7 +35,7 @@ def reason_for(bound: Bound, sampled: tuple[Sample, ...], now_us: int, cut_off: 
         read = number if number < streams else Table(number - streams)
         stage, side = entry_of(bound.plan, read)
         (query,) = stage.plan.queries
-        name, rows = query.names[side], versioned_rows(sample.rows, query.streams[side])
+        name, rows = query.names[side], query.streams[side].versioned_rows(sample.rows, SAMPLE_VERSION)
         if not rows.num_rows:
             return f"{name} has no rows to look at yet"
         picked = select(query, side, rows)

@@ -34,7 +34,6 @@ from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.stages import joins_relation, stages_of
 from streamjoin.plan.window import R, S
-from streamjoin.sources.relation import Relation
 from streamjoin.spec.changed import with_operator
 from streamjoin.spec.prepare import Bound
 from streamjoin.spec.room import INDEX_BYTES, read_of
@@ -183,7 +182,7 @@ def _seen(bound: Bound, looked: Look) -> _Seen | str:
         relation = bound.relations[join.streams[S].name]
         count, is_counted = relation.row_count(), True
         if count is None:
-            count, is_counted = relation.about_rows() if isinstance(relation, Relation) else None, False
+            count, is_counted = relation.about_rows(), False
         there, _ = relation.first_rows(SAMPLE_ROWS) if count else (rows, [])
     except (InputError, StreamJoinError):
         return f"{name} could not be looked at"  # the start says what is wrong with it

@@ -16,7 +16,7 @@ from streamjoin.explain.overlap import ROW_BYTES_MAX, Sample, row_sizes
 from streamjoin.index.table import Table
 from streamjoin.plan.expression import TRUE
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.schema import VERSION, StreamSchema, type_name
+from streamjoin.plan.schema import VERSION, type_name
 from streamjoin.plan.stages import Cascade
 from streamjoin.plan.stages import Table as TableInput
 from streamjoin.plan.window import S
@@ -90,7 +90,7 @@ def sizes(bound: Bound, operators: Sequence[Operator | None]) -> tuple[Size, ...
         relation = relations[plan.relations[stage.table].name]
         try:
             rows, size = relation.row_count(), relation.bytes()
-            about = relation.about_rows() if isinstance(relation, Relation) and rows is None else None
+            about = relation.about_rows() if rows is None else None
         except (InputError, RunError):
             rows, size, about = None, 0, None  # it goes while it is looked at: the start says so
         name = plan.relation_names[stage.table]
@@ -176,13 +176,6 @@ def _sample(relation: AnyRelation, query: JoinPlan) -> Sample:
         if rows_there >= SAMPLE_ROWS or bytes_there >= SAMPLE_BYTES or time.monotonic() > until:
             break
     return Sample(pa.concat_batches(parts), np.zeros(0, np.int64), bad, large, row_bytes)
-
-
-def versioned_rows(rows: pa.RecordBatch, schema: StreamSchema) -> pa.RecordBatch:
-    """Rows of a sample as conditions see them: with their version, where the query asks a relation for it."""
-    if not schema.has_version:
-        return rows
-    return rows.append_column(VERSION, pa.array(np.full(rows.num_rows, SAMPLE_VERSION, np.int64)))
 
 
 class SampledTables:

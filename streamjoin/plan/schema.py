@@ -237,6 +237,12 @@ class StreamSchema:
             return self.columns
         return self.columns.remove(self.columns.names.index(VERSION))
 
+    def versioned_rows(self, rows: pa.RecordBatch, version: int) -> pa.RecordBatch:
+        """Rows of its source, with the column of their version if it has one."""
+        if not self.has_version:
+            return rows
+        return rows.append_column(VERSION, pa.repeat(pa.scalar(version, pa.int64()), rows.num_rows))
+
     def versioned(self) -> StreamSchema:
         """A relation with the column of its version."""
         return replace(self, columns=self.own_columns.append(pa.field(VERSION, pa.int64())))

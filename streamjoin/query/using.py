@@ -21,7 +21,7 @@ def merged_columns(joins: Sequence[Written], words: Words, scope: Scope) -> tupl
     """The columns that joins without ON say are equal, in the order of their USING; none without any.
 
     Raises:
-        QueryError: a name is not one column of the streams before and one of what is joined, or stands there twice.
+        QueryError: a name does not mean one column on each side of the join, or stands in USING twice.
     """
     found: list[Merged] = []
     for join in joins:

@@ -24,7 +24,6 @@ from streamjoin.index.table import Part, Table, first_key
 from streamjoin.index.view import CELL, KEY, column_of
 from streamjoin.intake.selection import select
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.schema import VERSION
 from streamjoin.plan.window import S
 
 RUN_BYTES = 64 << 20
@@ -75,7 +74,7 @@ class Sorting:
     def add(self, rows: pa.RecordBatch) -> None:
         """Take rows with all columns that the join reads; those that can match nothing are left out."""
         self.given += rows.num_rows
-        rows = self._versioned(rows)
+        rows = self.query.streams[S].versioned_rows(rows, self.version)
         joinable = select(self.query, S, rows).joinable
         if not joinable.all():
             rows = rows.filter(pa.array(joinable))
@@ -93,12 +92,6 @@ class Sorting:
     def _let_go(self) -> None:
         """What is held becomes a file."""
         self._runs.append(self._written(self._sorted(self._held), f".run-{len(self._runs)}"))
-
-    def _versioned(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """With the column of their version, where the query asks for it."""
-        if not self.query.streams[S].has_version:
-            return rows
-        return rows.append_column(VERSION, pa.array(np.full(rows.num_rows, self.version, np.int64)))
 
     def _keyed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that are kept, and what rows are sorted by."""
@@ -156,7 +149,7 @@ class Sorting:
 def table_of(query: JoinPlan, rows: pa.RecordBatch, version: int) -> Table:
     """Rows of a relation as a table of one segment, in memory."""
     sorting = Sorting(query, Path(), version=version)
-    rows = sorting._versioned(rows)
+    rows = query.streams[S].versioned_rows(rows, version)
     joinable = select(query, S, rows).joinable
     kept = sorting._sorted([sorting._keyed(rows.filter(pa.array(joinable)))])
     parts = [(_described(kept, "", kept.nbytes), kept)] if kept.num_rows else []

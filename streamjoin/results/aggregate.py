@@ -18,6 +18,7 @@ from streamjoin.results.finding import Answer
 from streamjoin.results.latest import Holds
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
+from streamjoin.results.rows import no_column_text
 
 FUNCTIONS = {
     "count": "count({})", "sum": "sum({})", "avg": "avg({})", "min": "min({})", "max": "max({})",
@@ -97,7 +98,7 @@ def aggregate(
     visible = [name for name in schema.names if not name.startswith("__")]
     for name in (*by, *(item.column for item in aggregates)):
         if name is not None and name not in visible:
-            raise InputError(f'there is no result column "{name}"; there are {", ".join(visible)}')
+            raise InputError(no_column_text(name, visible))
     for item in aggregates:
         if item.function in _OF_NUMBERS and item.column is not None and not _is_number(schema.field(item.column).type):
             kind = type_name(schema.field(item.column).type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -23,6 +24,11 @@ from streamjoin.results.reader import Wanted
 from streamjoin.results.sink import RESULTS
 
 
+def no_column_text(name: str, columns: Sequence[str]) -> str:
+    """What is said of a column that results have not."""
+    return f'there is no result column "{name}"; columns are {", ".join(columns)}'
+
+
 class Rows:
     """The question's row by row part: filters and columns.
 
@@ -37,7 +43,7 @@ class Rows:
         visible = [name for name in stored.names if not name.startswith("__")]
         for name in question.select or ():
             if name not in visible:
-                raise InputError(f'there is no result column "{name}"; there are {", ".join(visible)}')
+                raise InputError(no_column_text(name, visible))
         self.names = list(question.select) if question.select else visible
         self.schema = pa.schema([stored.field(name) for name in self.names])
         self.where: Expression | None = None

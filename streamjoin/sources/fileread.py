@@ -20,8 +20,7 @@ from streamjoin.sources.columns import conform, paths_of
 from streamjoin.sources.lines import lines_of, read_header, records_of
 from streamjoin.sources.partitions import partitions_of, with_partitions
 from streamjoin.sources.source import Read
-
-_TEXTS = ("jsonl", "csv")
+from streamjoin.sources.texts import TEXT_FORMATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class FileRead:
 
     def place(self, position: int) -> tuple[str, int, str]:
         """See `Read.place`."""
-        if self.format not in _TEXTS:
+        if self.format not in TEXT_FORMATS:
             return self.shown_path, position, "row"
         # The position counts good rows only: the bad ones before are as many as fit in front of it.
         before = bisect_right(range(len(self.bad)), position, key=lambda at: self.bad[at] - at)

@@ -25,10 +25,9 @@ from streamjoin.sources.files import SAMPLED_BYTES
 from streamjoin.sources.guess import first_schema
 from streamjoin.sources.lines import records_of
 from streamjoin.sources.served import ServedTable
-from streamjoin.sources.texts import is_plain
+from streamjoin.sources.texts import TEXT_FORMATS, is_plain
 
 Figure = TypeVar("Figure")
-TEXT_FORMATS = ("csv", "jsonl")
 FILES_LOOKED_AT = 8
 LOOKED_AT_BYTES = 1 << 18
 """Of each of these, for how long a row of text is."""

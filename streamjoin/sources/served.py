@@ -84,6 +84,10 @@ class ServedTable(ABC):
         """None: only reading it would tell."""
         return None
 
+    def about_rows(self) -> int | None:
+        """None, likewise."""
+        return None
+
     def bytes(self) -> int | None:
         """None: servers do not count them alike, or each only its own."""
         return None

@@ -16,6 +16,9 @@ import pyarrow as pa
 
 from streamjoin.errors import RunError
 
+TEXT_FORMATS = ("jsonl", "csv")
+"""Formats whose files are texts: their records have no types of their own, and may be bad one by one."""
+
 
 class TextBytes(Protocol):
     """UTF-8 without a byte order mark."""

@@ -32,9 +32,9 @@ from streamjoin.index.keys import WideSpace, key_space
 from streamjoin.lockfile import locked
 from streamjoin.plan.sharing import Lasting, SharedPlan, key_text
 from streamjoin.plan.stages import Query
-from streamjoin.spark.identity import RELATION_COLUMNS, identity, retyped
+from streamjoin.spark.identity import identity, retyped
 from streamjoin.spark.started import lasting_version, settle, version_of, write_json
-from streamjoin.spec.job import IDENTITY_FILE, Job, Recorded, queries_of, recorded
+from streamjoin.spec.job import IDENTITY_FILE, RELATION_COLUMNS, Job, Recorded, queries_of, recorded
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.state import rewrite
 from streamjoin.state.generation import Generation

@@ -9,11 +9,9 @@ from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
 from streamjoin.plan.window import S
-from streamjoin.spec.job import Job
+from streamjoin.spec.job import RELATION_COLUMNS, Job
 from streamjoin.spec.relations import columns_read
 from streamjoin.state.manifest import FORMAT
-
-RELATION_COLUMNS = "relation columns"
 
 
 def identity(job: Job) -> dict[str, Any]:

@@ -175,10 +175,10 @@ _URI = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def check_path(path: str, field: str, otherwise: str | None) -> None:
-    """Refuse a text that is no path of this machine.
+    """Refuse a text that cannot be a path on this machine.
 
     Args:
-        otherwise: why it is no URI either, and the way out; None where it may be one.
+        otherwise: what to say of a URI: why it does not work here, and what does; None where a URI is fine.
     """
     if not path.strip():
         raise InputError("is empty; name a file or folder", field=field)

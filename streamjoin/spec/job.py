@@ -32,6 +32,8 @@ from streamjoin.state.root import Root
 
 IDENTITY_FILE = "job.json"
 """Says what a checkpoint belongs to."""
+RELATION_COLUMNS = "relation columns"
+"""Where it has the types of what is read of each relation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +317,7 @@ def as_recorded(checkpoint: Path, relation: str, guessed: pa.Schema) -> pa.Schem
     What is stored was compared by these, and a value that is not of its column's type any more is a bad record.
     """
     try:
-        was = _recorded(checkpoint)["relation columns"][relation]
+        was = _recorded(checkpoint)[RELATION_COLUMNS][relation]
         return pa.schema([_column(f"{one.name}: {was[one.name]}") if one.name in was else one for one in guessed])
     except (KeyError, TypeError, ValueError, AttributeError):
         return guessed  # whoever opens the checkpoint looks closer

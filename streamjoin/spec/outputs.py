@@ -25,6 +25,7 @@ from streamjoin.results.policy import (
     Policy,
     PunctuationPolicy,
 )
+from streamjoin.results.rows import no_column_text
 from streamjoin.results.sink import RESULTS, Post, StoreSink
 from streamjoin.results.stores.registry import STORES
 from streamjoin.results.stores.spec import StoreSpec
@@ -88,8 +89,7 @@ def store_sink(file: JoinFile, plan: AnyPlan) -> StoreSink:
         select = tuple(results.select)
         for name in select:
             if name not in query.output.names:
-                raise InputError(f'there is no result column "{name}"; there are {", ".join(query.output.names)}',
-                                 field="results.select")  # fmt: skip
+                raise InputError(no_column_text(name, query.output.names), field="results.select")
             if select.count(name) > 1:
                 raise InputError(f'"{name}" is given twice', field="results.select")
         engine = [field for field in schema if field.name not in query.output.names]

@@ -23,8 +23,6 @@ _MAKING_S = 3600
 _ROOM = 16
 """A cache is looked through whenever a process has added so great a part of it, and then that part is left free."""
 _TRIES = 5
-
-
 _DEFAULT = "streamjoin-cache-"
 
 
@@ -54,9 +52,6 @@ def check_private(folder: Path) -> None:
             "remove it, or give run.cache a path",
             field="run.cache.path",
         )
-
-
-_TRIES = 5
 
 
 class Cache:

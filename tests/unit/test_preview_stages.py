@@ -48,6 +48,11 @@ def previewed(folder: Path, query: str, more: str = "", **streams: list[Row]) ->
         pq.write_table(pa.Table.from_pylist(rows, schema=COLUMNS), folder / name / "1.parquet")
         entries.append(f"  {name}: {{source: parquet, path: {name}, time: ts}}")
     text = "\n".join(["streams:", *entries, "run: {checkpoint: state}", f'query: "{query}"', more])
+    return preview_of(folder, text)
+
+
+def preview_of(folder: Path, text: str) -> Preview:
+    """A preview of a join file with this text."""
     (folder / "join.yaml").write_text(text)
     return preview.preview(bind(load(folder / "join.yaml")))
 
@@ -57,8 +62,7 @@ def beside_a_relation(folder: Path, query: str) -> Preview:
     (folder / "c.csv").write_text("k,n\n1,x\n")
     streams = "".join(f"  {name}: {{source: csv, path: {name}.csv, time: ts}}\n" for name in "ab")
     text = f"streams:\n{streams}relations: {{c: {{source: csv, path: c.csv}}}}\nquery: {query!r}\n"
-    (folder / "join.yaml").write_text(text)
-    return preview.preview(bind(load(folder / "join.yaml")))
+    return preview_of(folder, text)
 
 
 def rows_of(found: Preview) -> list[tuple[Any, ...]]:
@@ -226,8 +230,7 @@ def test_a_relation_without_a_byte_has_no_rows(tmp_path: Path) -> None:
         "relations: {c: {source: csv, path: c.csv, schema: {k: int64, n: string}}}\n"
         "query: SELECT ONLINE a.k, c.n FROM a LEFT JOIN c ON a.k = c.k\n"
     )
-    (tmp_path / "join.yaml").write_text(text)
-    assert rows_of(preview.preview(bind(load(tmp_path / "join.yaml")))) == [(1, None)]
+    assert rows_of(preview_of(tmp_path, text)) == [(1, None)]
 
 
 def test_rows_that_end_their_key_are_known_beside_another_join(tmp_path: Path) -> None:
@@ -241,6 +244,5 @@ def test_rows_that_end_their_key_are_known_beside_another_join(tmp_path: Path) -
         "query: SELECT ONLINE t.ts, m.name FROM t ASOF LEFT JOIN m ON t.k = m.id AND t.ts >= m.ts JOIN b ON b.k = t.k "
         "WITHIN 1 MINUTE\n"
     )
-    (tmp_path / "join.yaml").write_text(text)
-    found = preview.preview(bind(load(tmp_path / "join.yaml")))
+    found = preview_of(tmp_path, text)
     assert [name for _, name in sorted(rows_of(found))] == ["Ada", None]

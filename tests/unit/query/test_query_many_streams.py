@@ -97,9 +97,27 @@ def test_a_star_is_every_column_in_the_order_of_from():
         ("a JOIN b JOIN c ON a.k = c.k", "JOIN needs a condition", "JOIN"),
         ("a JOIN b ON a.k = b.k JOIN a ON a.k = b.k", 'calls the same stream "a"', "a"),
         ("a JOIN b ON a.k = b.k JOIN c AS A ON A.k = b.k", 'calls two streams "A"', "c AS A"),
+        ("a LEFT JOIN (b JOIN c ON b.k = c.k AND a.x > 1) ON a.k = b.k",
+         "this ON stands in brackets and reads a, which is outside of them; write the condition in the ON that joins "
+         "the brackets with a, or in WHERE", "b.k = c.k AND a.x > 1"),
+        ("(a JOIN b ON b.k = c.k) JOIN c ON b.k = c.k", "reads c, which is outside of them", "b.k = c.k"),
+        ("a JOIN (b JOIN c ON b.k = d.k JOIN d ON d.k = b.k) ON a.k = b.k", "this ON reads d, which is joined later",
+         "b.k = d.k"),
+        ("a JOIN (b JOIN c ON b.k = c.k) ON a.k = d.k, d", "this ON reads d, which is joined later", "a.k = d.k"),
+        ("(d, a LEFT JOIN b ON d.k = b.k), c", "this ON reads d, which a comma separates from it", "d.k = b.k"),
+        ("a LEFT JOIN (b SEMI JOIN c ON b.k = c.k) ON a.k = c.k", "c is joined by LEFT SEMI or LEFT ANTI JOIN",
+         "a.k = c.k"),
+        ("a JOIN (b JOIN c ON b.k = c.k) USING (k)", '"k" can be b.k or c.k; join them with ON', "k"),
+        ("a JOIN (b JOIN c ON b.k = c.k) USING (x)",
+         'no stream in the brackets of b has a column "x", and USING needs one of each side', "x"),
+        ("a JOIN (b JOIN c) ON a.k = b.k", "JOIN needs a condition", "JOIN"),
+        ("a JOIN (b JOIN c ON b.k = c.k)", "JOIN needs a condition", "JOIN"),
+        ("a LEFT JOIN (b LEFT JOIN nope ON b.k = nope.k) ON a.k = b.k", 'there is no stream "nope"', "nope"),
+        ("a LEFT JOIN (nope LEFT JOIN c ON c.k = nope.k) ON a.k = b.k", 'there is no stream "nope"', "nope"),
+        ("a LEFT JOIN (b AS A JOIN c ON A.k = c.k) ON a.k = c.k", 'calls two streams "A"', "b AS A"),
     ],
 )  # fmt: skip
-def test_names_that_do_not_fit_are_told_where_they_stand(source, sentence, place):
+def test_what_does_not_fit_is_told_where_it_stands(source, sentence, place):
     found, words = refused(f"SELECT ONLINE * FROM {source} {SPAN}")
     assert sentence in found
     assert words == place
@@ -204,35 +222,6 @@ def test_what_using_merges_in_brackets_is_compared_as_one():
     assert checked(planned("a RIGHT JOIN (b FULL JOIN d USING (k)) USING (k)", "k")) == [
         ["(b.k = d.K)"], ["(a.k = COALESCE(b.k, d.K))"],
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("source", "sentence", "place"),
-    [
-        ("a LEFT JOIN (b JOIN c ON b.k = c.k AND a.x > 1) ON a.k = b.k",
-         "this ON stands in brackets and reads a, which is outside of them; write the condition in the ON that joins "
-         "the brackets with a, or in WHERE", "b.k = c.k AND a.x > 1"),
-        ("(a JOIN b ON b.k = c.k) JOIN c ON b.k = c.k", "reads c, which is outside of them", "b.k = c.k"),
-        ("a JOIN (b JOIN c ON b.k = d.k JOIN d ON d.k = b.k) ON a.k = b.k", "this ON reads d, which is joined later",
-         "b.k = d.k"),
-        ("a JOIN (b JOIN c ON b.k = c.k) ON a.k = d.k, d", "this ON reads d, which is joined later", "a.k = d.k"),
-        ("(d, a LEFT JOIN b ON d.k = b.k), c", "this ON reads d, which a comma separates from it", "d.k = b.k"),
-        ("a LEFT JOIN (b SEMI JOIN c ON b.k = c.k) ON a.k = c.k", "c is joined by LEFT SEMI or LEFT ANTI JOIN",
-         "a.k = c.k"),
-        ("a JOIN (b JOIN c ON b.k = c.k) USING (k)", '"k" can be b.k or c.k; join them with ON', "k"),
-        ("a JOIN (b JOIN c ON b.k = c.k) USING (x)",
-         'no stream in the brackets of b has a column "x", and USING needs one of each side', "x"),
-        ("a JOIN (b JOIN c) ON a.k = b.k", "JOIN needs a condition", "JOIN"),
-        ("a JOIN (b JOIN c ON b.k = c.k)", "JOIN needs a condition", "JOIN"),
-        ("a LEFT JOIN (b LEFT JOIN nope ON b.k = nope.k) ON a.k = b.k", 'there is no stream "nope"', "nope"),
-        ("a LEFT JOIN (nope LEFT JOIN c ON c.k = nope.k) ON a.k = b.k", 'there is no stream "nope"', "nope"),
-        ("a LEFT JOIN (b AS A JOIN c ON A.k = c.k) ON a.k = c.k", 'calls two streams "A"', "b AS A"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_with_brackets_is_told_where_it_stands(source, sentence, place):
-    found, words = refused(f"SELECT ONLINE * FROM {source} {SPAN}")
-    assert sentence in found
-    assert words == place
 
 
 def test_a_window_that_no_join_in_brackets_can_have_is_refused_there():

@@ -11,7 +11,7 @@ import pytest
 
 from streamjoin.errors import InputError
 from streamjoin.spark.checkpoint import opened
-from streamjoin.spec.job import IDENTITY_FILE
+from streamjoin.spec.job import IDENTITY_FILE, RELATION_COLUMNS
 from streamjoin.spec.joinfile import JoinFile, parse
 from streamjoin.spec.prepare import bind
 from streamjoin.spec.relations import read_relations
@@ -53,7 +53,7 @@ def test_a_relation_that_has_other_types_than_it_was_joined_by_is_refused(tmp_pa
     with opened(bind(file).job()):  # nothing reads "o"
         pass
     recorded = json.loads((file.checkpoint / IDENTITY_FILE).read_text())
-    del recorded["relation columns"]  # as checkpoints were written once
+    del recorded[RELATION_COLUMNS]  # as checkpoints were written once
     (file.checkpoint / IDENTITY_FILE).write_text(json.dumps(recorded))
     with opened(bind(file).job()):
         pass

@@ -113,7 +113,7 @@ def test_what_is_no_aggregate_is_wrong_input(text: str, said: str, reader: Reade
 @pytest.mark.parametrize(
     ("question", "wanted", "by", "said"),
     [
-        (Question(), (Aggregate("sum", "nope"),), (), 'no result column "nope"; there are id, price, name'),
+        (Question(), (Aggregate("sum", "nope"),), (), 'no result column "nope"; columns are id, price, name'),
         (Question(), (Aggregate("sum", "id) FROM x --"),), (), "no result column"),
         (Question(), (Aggregate("count"),), ("__key",), 'no result column "__key"'),
         (Question(), (Aggregate("sum", "name"),), (), "sum is of numbers, and name is string"),

@@ -359,7 +359,7 @@ def test_a_deeply_nested_cursor_is_wrong_input(job: Job) -> None:
         (Question(from_us=2, to_us=1), "the time range is empty"),
         (Question(key=1, key_from=1), "a key or for a range of keys, not for both"),
         (Question(key=1, key_to=1), "a key or for a range of keys, not for both"),
-        (Question(select=("id", "nope")), 'there is no result column "nope"; there are id, price, name'),
+        (Question(select=("id", "nope")), 'there is no result column "nope"; columns are id, price, name'),
         (Question(select=(RESULT_KEY,)), "there is no result column"),
         (Question(where="nope > 1"), "nope"),
         (Question(where=f"{RESULT_TIME} > 1"), RESULT_TIME),

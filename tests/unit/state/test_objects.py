@@ -274,6 +274,24 @@ def test_the_least_used_files_leave_a_full_cache(tmp_path: Path) -> None:
     assert cache.trim() == 0, "nothing was added"
 
 
+@pytest.mark.parametrize("gone", [FileNotFoundError, FileExistsError])
+def test_a_file_whose_folder_goes_while_it_is_made_is_made_again(gone: type[OSError], tmp_path: Path) -> None:
+    cache, left = Cache(tmp_path / "cache", "one"), 3
+
+    def write(path: Path) -> None:
+        nonlocal left
+        left -= 1
+        if left:
+            raise gone
+        path.write_bytes(b"made")
+
+    assert cache.add("x.arrow", write).read_bytes() == b"made"
+    left = 1_000
+    with pytest.raises(StateError, match=r"cannot keep x\.arrow"):
+        cache.add("x.arrow", write)
+    assert left > 900, "it is given up"
+
+
 def test_a_cache_that_is_full_says_so(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where a folder should be")
     with pytest.raises(StateError, match=r"cannot keep x\.arrow \(.*\); give run\.cache a path with more room"):
