@@ -202,6 +202,19 @@ def test_where_filters_what_comes_out(where: str, kinds: tuple[str, str], tmp_pa
     assert joined(loop, list(streams.values())) == in_duckdb(asked, streams, f"SELECT {items}", where)
 
 
+@pytest.mark.parametrize("kinds", [("LEFT", "INNER"), ("RIGHT", "LEFT"), ("FULL", "FULL")], ids=" of ".join)
+def test_groups_are_made_of_what_comes_out(kinds: tuple[str, str], tmp_path: Path) -> None:
+    asked = SHAPES["on the right"](*kinds)
+    streams = histories(asked, 130, 120)
+    items = "COUNT(*) AS n, COUNT(c.id) AS found, SUM(b.x) AS total"
+    plan = plan_query(
+        f"SELECT ONLINE a.k, {items} FROM {asked.text()} {ONE_SPAN[0]} GROUP BY a.k, TUMBLE(40 MICROSECONDS)", STREAMS
+    )
+    wanted = in_duckdb(asked, streams, f"SELECT a.k, {items}", "TRUE GROUP BY a.k, GREATEST(a.ts, b.ts, c.ts) // 40")
+    assert len(wanted) > 10
+    assert joined(loop_of(plan, "biclique at random", tmp_path), list(streams.values()), 20) == wanted
+
+
 @pytest.mark.parametrize("operator", BY)
 @pytest.mark.parametrize("kinds", [("LEFT", "LEFT"), ("FULL", "RIGHT"), ("INNER", "FULL")], ids=" of ".join)
 def test_every_operator_joins_them_exactly_in_a_job_that_starts_anew(

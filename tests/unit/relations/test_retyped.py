@@ -14,7 +14,7 @@ from streamjoin.spark.checkpoint import opened
 from streamjoin.spec.job import IDENTITY_FILE, RELATION_COLUMNS
 from streamjoin.spec.joinfile import JoinFile, parse
 from streamjoin.spec.prepare import bind
-from streamjoin.spec.relations import read_relations
+from streamjoin.spec.relations import read_relations, refreshed
 
 RETYPED = """
 streams:
@@ -42,6 +42,20 @@ def test_a_relation_whose_types_are_guessed_keeps_those_that_it_was_joined_by(tm
     assert (before.rows, version.number, version.rows, version.bad) == (1, 2, 1, 1)
     anew = bind(file, anew=True).plan.relations[0].columns
     assert anew.field("id").type == pa.float64()
+
+
+def test_a_refresh_while_the_job_runs_reads_by_the_types_of_its_start(tmp_path: Path) -> None:
+    file = retyped(tmp_path, "csv")
+    (tmp_path / "c" / "1.csv").write_text("id,n\n1,a\n")
+    job = bind(file).job()
+    with opened(job):
+        read_relations(job)
+        (tmp_path / "c" / "1.csv").write_text("id,n\n2.5,b\n2,c\n")
+        version = refreshed(job, job.relations["c"])
+        assert version is not None and (version.number, version.rows, version.bad) == (2, 1, 1)
+    again = bind(file).job()
+    with opened(again):
+        assert read_relations(again)["c"].number == 2, "and the next start has them, too"
 
 
 def test_a_relation_that_has_other_types_than_it_was_joined_by_is_refused(tmp_path: Path) -> None:
