@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -71,7 +72,6 @@ def test_a_stage_reads_all_files_that_have_its_tests() -> None:
 
 GROUPED = """
 import os, pathlib, pytest
-pytestmark = pytest.mark.xdist_group("one")
 
 @pytest.mark.parametrize("number", range(8))
 def test_it(number):
@@ -79,13 +79,17 @@ def test_it(number):
 """
 
 
-def test_the_tests_of_a_group_run_in_one_process(tmp_path: Path) -> None:
+def test_the_tests_of_a_file_run_in_one_process(tmp_path: Path) -> None:
     """Else each process would start the servers of each file; pytest and pytest-xdist must agree on names."""
     (tmp_path / "ran").mkdir()
+    (tmp_path / "conftest.py").write_text(
+        "from tests.conftest import pytest_addoption, pytest_collection_modifyitems\n"
+    )
     (tmp_path / "test_grouped.py").write_text(GROUPED)
     (servers,) = (stage for stage in STAGES if stage.name == "servers")
     arguments = [one for one in servers.arguments if one in ("--dist", "loadgroup", "--no-loadscope-reorder")]
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(Path(run.__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert "8 passed" in done.stdout, done.stdout
     assert len(list((tmp_path / "ran").iterdir())) == 1
