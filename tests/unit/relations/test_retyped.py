@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,3 +92,16 @@ def test_a_relation_that_is_to_be_read_otherwise_is_read_anew(tmp_path: Path) ->
     assert read("header: true") == read("header: true") == (2, 1, 0)
     assert read("header: true", "float64") == (3, 1, 0)
     assert read("header: true, 'null': a", "float64") == (4, 1, 0)
+
+
+def test_a_table_that_is_to_be_read_with_other_types_is_read_before_its_time(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "c.db") as database:
+        database.execute("CREATE TABLE c (id INTEGER, n TEXT)")
+        database.execute("INSERT INTO c VALUES (1, 'a')")
+
+    def read(kind: str) -> int:
+        entry = f'sql, url: "sqlite:///c.db", table: c, refresh: 1h, schema: {{id: {kind}, n: string}}'
+        job = bind(parse(RETYPED.replace("SOURCE, path: c", entry), base=tmp_path), anew=True).job()
+        return read_relations(job)["c"].number
+
+    assert [read("int64"), read("int64"), read("float64"), read("float64")] == [1, 1, 2, 2]
