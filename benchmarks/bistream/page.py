@@ -85,6 +85,10 @@ more than {capacity}, full history:
         + f"""
 Ratios for Q7, with the paper's: {said}.
 
+Bicliques and matrices grow as in the paper. The ratios between them are below the paper's 4 and 8 because a tuple of S
+has more bytes than one of R here: with as many units for each, those of S are full while those of R have room, and in a
+matrix every unit stores both.
+
 ![Thousand tuples that fit, by units](bistream_volume.png)
 """
     )
@@ -164,7 +168,8 @@ def _throughput(points: list[Point], capacity: str) -> str:
 
 In the paper: with little stored all are alike, and JB16 below JM16; beyond JM16's memory JB8 is 10 times and JB16-CR8
 100 times as fast as JM16, and then JB8 falls, too. Q5 is 1.5 times as fast as Q7, and both far ahead of Band, which has
-no equality. Here, thousand tuples of both streams a second in the first, second and last third of a run of
+no equality. Here, thousand tuples of both streams a second, by the median batch of the first, second and last third of
+a run of
 {points[0]["fed"][-1] / 1e3:,.0f} thousand tuples, all in memory:
 """
         + _table(points, "feed", "setting", rates("rate"))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from benchmarks import evaluation
 from benchmarks.bistream import figures
-from benchmarks.bistream.__main__ import run
+from benchmarks.bistream.__main__ import FILE, PAGE, run
 from benchmarks.bistream.feeds import FEEDS, Feed
-from benchmarks.bistream.figures import QUICK
+from benchmarks.bistream.figures import FULL, QUICK
 from benchmarks.bistream.page import page
 from benchmarks.bistream.runs import Input, Setting
 from benchmarks.bistream.runs import run as run_join
@@ -59,3 +60,9 @@ def test_every_figure_has_a_place_on_the_page(found: dict[str, Any]) -> None:
     assert "nan" not in text.replace("finance", "") or "JB64" not in str(found)
     for name in ("JB16-CR8", "bistream_volume.png", "equations 5 and 6"):
         assert name in text
+
+
+def test_the_page_in_docs_is_what_its_figures_give_and_says_at_which_commit() -> None:
+    known = json.loads((evaluation.DOCS / FILE).read_text())
+    assert page(known) == (evaluation.DOCS / PAGE).read_text(), "run python -m benchmarks.bistream --page"
+    assert known["size"] == json.loads(json.dumps(asdict(FULL))) and "dirty" not in known["commit"]

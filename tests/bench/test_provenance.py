@@ -61,7 +61,7 @@ def test_every_page_that_says_it_is_written_by_the_benchmarks_is_one_that_these_
     pages = {
         str(file.relative_to(DOCS)) for file in DOCS.rglob("*.md") if re.search(r"`python -m benchmarks", _head(file))
     }
-    evaluated = {f"evaluation/{name}.md" for name in ("splitjoin", "handshake", "ssbj", "psp")}
+    evaluated = {f"evaluation/{name}.md" for name in ("splitjoin", "handshake", "ssbj", "psp", "bistream")}
     assert pages == {"benchmarks.md", *evaluated}
 
 
