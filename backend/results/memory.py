@@ -40,6 +40,10 @@ def memory_spec(settings: Settings, *, reading: bool = False) -> StoreSpec:
     return StoreSpec("redis", tuple(values.items()))
 
 
+class _GoneError(StoreError):
+    """The memory answers, and has forgotten the job."""
+
+
 class SharedRecent(Recent):
     """The newest snapshots of one job in Redis; as `Recent`, but its failures are nobody else's.
 
@@ -83,7 +87,15 @@ class SharedRecent(Recent):
                 return
             self._begin(head)
         if snapshot.id > self._from:
-            self._try(lambda: super(SharedRecent, self).publish(snapshot, head, fetch))
+            self._try(lambda: self._publish(snapshot, head, fetch))
+
+    def _publish(self, snapshot: Snapshot, head: Head, fetch: Fetch) -> None:
+        try:
+            super().publish(snapshot, head, fetch)
+        except _GoneError as failure:
+            # As after a machine stood still. The server answers, so there is nothing to wait for.
+            _log.warning("recent results of %s begin anew in memory after %s: %s", self.job, snapshot.id, failure)
+            self._begin(head)
 
     def _shown(self) -> Head:
         if self._shows is None:
@@ -94,7 +106,9 @@ class SharedRecent(Recent):
         new = head.to_bytes()
         # A driver that was replaced and does not know it yet must not take the memory back to what it knows.
         if not self.store.swap_head(self.job, self._shows, new):
-            raise StoreError(f"the head in {self.store} is gone, or another driver's")
+            if self.store.head(self.job) is None:
+                raise _GoneError(f"the head in {self.store} is gone")
+            raise StoreError(f"the head in {self.store} is another driver's")
         self._shows = new
 
     def close(self) -> None:

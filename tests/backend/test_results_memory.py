@@ -131,6 +131,16 @@ def test_a_job_goes_on_without_redis_and_the_memory_begins_anew_with_it(
     committer.close()
 
 
+def test_a_memory_that_ended_while_the_machine_stood_still_begins_anew_at_once(settings: Settings, job: Job) -> None:
+    committer = Committer(settings, job, memory=True)
+    committer.commit()
+    memory_spec(settings).open().drop(job.id)
+    unseen = committer.commit()  # that it is gone is seen here, or by who renews it
+    last = committer.commit()
+    assert shown(settings, job) == (unseen, [last])
+    committer.close()
+
+
 def test_the_memory_of_a_driver_that_is_gone_ends_by_itself_and_of_a_quiet_one_stays(
     settings: Settings, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
