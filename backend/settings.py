@@ -15,8 +15,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamjoin.errors import InputError
 from streamjoin.settings.mistakes import first_error
+from streamjoin.settings.text import read_yaml
 from streamjoin.spec.cluster import LOCAL, ClusterFile, check_cluster, parse_host, parse_master
-from streamjoin.spec.text import read_yaml
 from streamjoin.state.objects import check_uri
 
 SECRETS: Final = (

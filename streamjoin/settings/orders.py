@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BeforeValidator, WithJsonSchema
 
+from streamjoin.errors import InputError
+from streamjoin.settings.text import read_yaml
 from streamjoin.settings.values import UNITS_MAX, Whole, shown
 
 _STREAMS_MAX = 9
+_LETTERS_MAX = 10_000
+"""Of such a text: nine orders of eight names each are shorter."""
 _LENGTH = Whole(1, UNITS_MAX)
 
 
@@ -41,9 +44,11 @@ def parse_lengths(value: object) -> dict[str, int] | None:
 
 def _by_stream(value: object, example: str) -> dict[str, Any] | None:
     if isinstance(value, str):
+        if len(value) > _LETTERS_MAX:
+            raise ValueError(f"this text has more than {_LETTERS_MAX:,} letters, which is the limit; {example}")
         try:
-            value = yaml.safe_load(value)
-        except yaml.YAMLError:
+            value = read_yaml(value)
+        except InputError:
             raise ValueError(f"this says nothing of streams; {example}") from None
     if value is None:
         return None

@@ -19,11 +19,11 @@ from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.places import fields_at
 from streamjoin.settings.setting import Settings, setting
+from streamjoin.settings.text import read_yaml
 from streamjoin.settings.values import cut, shown
 from streamjoin.spec.checks import CACHE, CHECKPOINT, NAMED, check_path, check_relation, check_results, check_stream
 from streamjoin.spec.cluster import LOCAL, Cluster, check_cluster, slots_of
 from streamjoin.spec.sections import CacheFile, OperatorFile, QueryFile, RelationFile, ResultsFile, RunFile, StreamFile
-from streamjoin.spec.text import read_yaml
 from streamjoin.state.objects import check_uri
 from streamjoin.state.root import ObjectRoot, Root, root_of
 

@@ -14,10 +14,10 @@ from jsonschema_rs import Draft202012Validator
 
 from streamjoin.cli.commands import app
 from streamjoin.errors import StreamJoinError
+from streamjoin.settings.text import read_yaml
 from streamjoin.spec.joinfile import of_content
 from streamjoin.spec.reference import pages_with_tables, with_tables
 from streamjoin.spec.schema import TARGET, join_file_schema, schema_text, table_of
-from streamjoin.spec.text import read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "demo").rglob("*.md"))]

@@ -1,4 +1,4 @@
-"""The text of a join file: YAML, read strictly, with the line and column of what is wrong."""
+"""YAML of a join file and of settings, read strictly, with the line and column of what is wrong."""
 
 from __future__ import annotations
 
