@@ -14,7 +14,7 @@ from backend.api.shapes import Body, Limit, Page, StartingAfter, iso, link_next,
 from backend.auth.actor import Actor, Admin, Viewer
 from backend.auth.limits import address_of, limits_of
 from backend.auth.passwords import check_password, hash_password, matches
-from backend.auth.sessions import COOKIE, end_sessions_of
+from backend.auth.sessions import end_sessions_of, open_session, set_cookie
 from backend.catalog.events import record
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import User
@@ -94,8 +94,13 @@ def get_me(actor: Viewer) -> Me:
 
 
 @router.put("/me/password", status_code=204)
-def change_own_password(context: InContext, actor: Viewer, request: Request, body: PasswordChange) -> None:
-    """Change one's own password. All other logins end, and the API keys that they made."""
+def change_own_password(
+    context: InContext, actor: Viewer, request: Request, response: Response, body: PasswordChange
+) -> None:
+    """Change one's own password. All logins end, and the API keys that they made.
+
+    A browser that was logged in is given another cookie, and stays so.
+    """
     if actor.id is None:
         raise Problem("conflict.auth_is_off", "auth is off, so nobody has a password; set STREAMJOIN_AUTH=on")
     check_password(body.new, actor.name, "/new")
@@ -113,8 +118,14 @@ def change_own_password(context: InContext, actor: Viewer, request: Request, bod
         if user.password != before:
             raise Problem("conflict.password_changed", "the password was changed meanwhile; log in with the new one")
         user.password = after
-        end_sessions_of(session, actor.id, but=request.cookies.get(COOKIE))
+        # This login too: a copy of its cookie may be why the password is changed. Whoever came with a key has none.
+        end_sessions_of(session, actor.id)
+        token = None
+        if actor.key_id is None:
+            token = open_session(session, actor.id, context.settings.session_hours, None)
         record(session, "user.password_changed", f"{actor.name} changed their password", actor_id=actor.id)
+    if token is not None:
+        set_cookie(context.settings, request, response, token)
 
 
 @router.get("")

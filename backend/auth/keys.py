@@ -58,19 +58,14 @@ def revoke(session: Session, key: ApiKey) -> list[ApiKey]:
     return ended
 
 
-def revoke_keys_of_logins(session: Session, user_id: str, but: str | None = None) -> int:
-    """Revoke what a user's logins made, but for one login, with what these keys made; gives how many there were.
+def revoke_keys_of_logins(session: Session, user_id: str) -> int:
+    """Revoke what a user's logins made, with what these keys made; gives how many there were.
 
     Whoever had one of these logins may have made a key to come back with, and have logged out since.
-
-    Args:
-        but: the token of the login whose keys stay.
     """
     made = select(ApiKey).where(
         ApiKey.user_id == user_id, ApiKey.made_by_session.is_not(None), ApiKey.revoked_at_us.is_(None)
     )
-    if but is not None:
-        made = made.where(ApiKey.made_by_session != hash_of(but))
     return len({one.id for key in session.scalars(made).all() for one in revoke(session, key)})
 
 

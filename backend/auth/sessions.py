@@ -52,11 +52,10 @@ def end_session(session: CatalogSession, token: str) -> bool:
     return bool(cast("CursorResult[Any]", ended).rowcount)
 
 
-def end_sessions_of(session: CatalogSession, user_id: str, but: str | None = None) -> None:
-    """End all logins of a user, but the one with this token; keys that the others made, ever, end as well."""
-    revoke_keys_of_logins(session, user_id, but)
-    ended = delete(Session).where(Session.user_id == user_id)
-    session.execute(ended if but is None else ended.where(Session.hash != hash_of(but)))
+def end_sessions_of(session: CatalogSession, user_id: str) -> None:
+    """End all logins of a user; keys that logins made, ever, end as well."""
+    revoke_keys_of_logins(session, user_id)
+    session.execute(delete(Session).where(Session.user_id == user_id))
 
 
 def set_cookie(settings: Settings, request: Request, response: Response, token: str) -> None:

@@ -985,7 +985,9 @@ export interface paths {
         get?: never;
         /**
          * Change Own Password
-         * @description Change one's own password. All other logins end, and the API keys that they made.
+         * @description Change one's own password. All logins end, and the API keys that they made.
+         *
+         *     A browser that was logged in is given another cookie, and stays so.
          */
         put: operations["change_own_password"];
         post?: never;

@@ -58,7 +58,7 @@ export function PasswordPanel({ me }: { me: Me }) {
           {errors.rest !== null && <ProblemView error={errors.rest} />}
           <Group justify="space-between" wrap="nowrap">
             <Text size="xs" c="dimmed" role="status">
-              {change.isSuccess ? 'Changed. Your other logins have ended.' : 'Ends your other logins, and the keys that they made.'}
+              {change.isSuccess ? 'Changed. Your other logins have ended.' : 'Ends your other logins, and the keys that logins made.'}
             </Text>
             <Button
               type="submit"
