@@ -14,15 +14,20 @@ T = TypeVar("T")
 _NAMES_LOCK = 7310571483
 
 
-def by_id_or_name(session: Session, kind: type[T], id_or_name: str, what: str) -> T:
+def by_id_or_name(session: Session, kind: type[T], id_or_name: str, what: str, *, held: bool = False) -> T:
     """The row of a table with `id` and a unique `name`.
 
+    Args:
+        held: nobody else changes it until this transaction ends, so what it says of its version stays true.
     Raises:
         Problem: there is none.
     """
     table: Any = kind
     # An id goes first, so that no name can stand for another's id.
-    found = session.get(kind, id_or_name) or session.scalar(select(kind).where(table.name == id_or_name))
+    named = select(kind).where(table.name == id_or_name)
+    found = session.get(kind, id_or_name, with_for_update=held or None) or session.scalar(
+        named.with_for_update() if held else named
+    )
     if found is None:
         name = id_or_name[:100]
         raise Problem("not_found.unknown_name", f'there is no {what} "{name}"', params={"what": what, "name": name})

@@ -41,6 +41,8 @@ from backend.problems import Place, Problem
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
+_TRIES = 5
+"""A change is made of the job as it is, and made anew so often where somebody else was faster."""
 
 
 @router.get("")
@@ -127,21 +129,36 @@ def change_job(
 
     A change that does not fit the state joined so far needs `start_anew`.
     """
-    _, spec, inputs = _changed(context, id, body)  # outside of a transaction that writes: it opens files
+    for _ in range(_TRIES):
+        seen, spec, inputs = _changed(context, id, body)  # outside of a transaction that writes: it opens files
+        shown = _change_seen(context, actor, seen, spec, inputs, body.start_anew, if_match)
+        if shown is not None:
+            response.headers["ETag"] = etag(shown.version)
+            return shown
+    detail = f"job {seen.name} is changed again and again meanwhile; read it, and change it once others are done"
+    raise Problem("changed_meanwhile.version_differs", detail, params={"version": seen.version})
+
+
+def _change_seen(
+    context: Context, actor: Actor, seen: Job, spec: JobSpec, inputs: Inputs, may_start_anew: bool,
+    if_match: str | None,
+) -> JobOut | None:  # fmt: skip
+    """Change a job as it was seen; None where it was changed since, so that the change has to be made of it anew."""
     with context.catalog.begin() as session:
-        job = service.find_job(session, id)
+        job = service.find_job(session, seen.id, held=True)
         may_change(actor, job.owner_id)
         check_version(if_match, job.version, f"job {job.name}")
+        if job.version != seen.version:
+            return None
         changes = diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs))
         has_begun = job.generation > 0
         anew = has_begun and starts_anew(changes)
-        if anew and not body.start_anew:
+        if anew and not may_start_anew:
             fields = ", ".join(item.field for item in changes if item.effect == "starts_anew")
             raise Problem("conflict.starts_anew", f"the state joined so far does not fit a change of {fields}",
                           hint='send "start_anew": true to begin again without it, or create another job')  # fmt: skip
         service.change(session, job, spec, inputs, anew=anew, actor_id=actor.id)
         known = ran(session, [job])
-    response.headers["ETag"] = etag(job.version)
     return job_shape(job, known)
 
 
@@ -237,7 +254,7 @@ def _act(
 ) -> JobOut:
     """Do something to a job, if its owner or an admin asks."""
     with context.catalog.begin() as session:
-        job = service.find_job(session, id)
+        job = service.find_job(session, id, held=True)
         may_change(actor, job.owner_id)
         check_version_if_given(if_match, job.version, f"job {job.name}")
         act(session, job)

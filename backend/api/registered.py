@@ -76,13 +76,15 @@ class Registry(Generic[Row]):
     check_secrets: Callable[[Settings, Mapping[str, Any], Mapping[str, str]], None]
     check_same_server: Callable[[Mapping[str, Any], Mapping[str, Any]], None]
 
-    def find(self, session: Session, id_or_name: str) -> Row:
+    def find(self, session: Session, id_or_name: str, *, held: bool = False) -> Row:
         """One, by its id or name.
 
+        Args:
+            held: see `by_id_or_name`.
         Raises:
             Problem: there is none.
         """
-        return by_id_or_name(session, self.table, id_or_name, self.what)
+        return by_id_or_name(session, self.table, id_or_name, self.what, held=held)
 
     def get(self, context: Context, id_or_name: str) -> Row:
         """The same, in a transaction of its own."""
@@ -122,7 +124,7 @@ class Registry(Generic[Row]):
             Problem: there is none, it is another's, or it was changed meanwhile.
         """
         with context.catalog.begin() as session:
-            row = self.find(session, id_or_name)
+            row = self.find(session, id_or_name, held=True)
             may_change(actor, row.owner_id)
             check_version(if_match, row.version, f"{self.what} {row.name}")
             yield row
@@ -164,7 +166,7 @@ class Registry(Generic[Row]):
             Problem: there is none, it is another's, or a job uses it.
         """
         with context.catalog.begin() as session:
-            row = self.find(session, id_or_name)
+            row = self.find(session, id_or_name, held=True)
             may_change(actor, row.owner_id)
             check_version_if_given(if_match, row.version, f"{self.what} {row.name}")
             users = [job.name for job in session.scalars(select(Job).where(Job.wanted != lifecycle.DELETED))

@@ -25,13 +25,15 @@ from streamjoin.operators import registry
 from streamjoin.spec.prepare import Bound
 
 
-def find_job(session: Session, id_or_name: str) -> Job:
+def find_job(session: Session, id_or_name: str, *, held: bool = False) -> Job:
     """A job by its id or name.
 
+    Args:
+        held: see `by_id_or_name`.
     Raises:
         Problem: there is none.
     """
-    return by_id_or_name(session, Job, id_or_name, "job")
+    return by_id_or_name(session, Job, id_or_name, "job", held=held)
 
 
 def entries(session: Session, query: str | None, given: Sequence[str] | None) -> Inputs:

@@ -15,6 +15,7 @@ from test_streams import BIDS, registered
 from backend.catalog.events import FIRST_BATCH, record
 from backend.catalog.models import Job, Lease
 from backend.context import Context
+from backend.jobs import service
 from backend.jobs.change import ANEW, KEEPS, diff
 from backend.jobs.joinfile import join_file, with_store
 from backend.settings import Settings
@@ -193,6 +194,30 @@ def test_a_change_is_a_new_version_and_the_old_one_is_kept(api: TestClient) -> N
     assert (old["version"], old["run"]) == (1, {})
     stale = api.patch("/api/v1/jobs/wins", json={"run": {"slots": 2}}, headers={"If-Match": '"1"'})
     assert stale.json()["code"] == "changed_meanwhile"
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, 200), (99, 412)])
+def test_a_change_of_whatever_version_there_is_keeps_what_others_changed_meanwhile(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch, times: int, status: int
+) -> None:
+    created(api)
+    bound, done, anything = service.bound_job, list[int](), {"If-Match": "*"}
+
+    def bound_while_somebody_changes(*given: Any) -> Any:
+        if len(done) < times:
+            done.append(len(done))
+            monkeypatch.setattr(service, "bound_job", bound)
+            other = api.patch("/api/v1/jobs/wins", json={"run": {"slots": 2 + len(done)}}, headers=anything)
+            assert other.status_code == 200
+            monkeypatch.setattr(service, "bound_job", bound_while_somebody_changes)
+        return bound(*given)
+
+    monkeypatch.setattr(service, "bound_job", bound_while_somebody_changes)
+    answer = api.patch("/api/v1/jobs/wins", json={"results": {"retain": "1h"}}, headers=anything)
+    assert answer.status_code == status, answer.text
+    job = api.get("/api/v1/jobs/wins").json()
+    assert (job["run"], job["version"]) == ({"slots": 2 + len(done)}, 1 + len(done) + (status == 200))
+    assert ("retain" in job["results"]) == (status == 200)
 
 
 def test_a_wrong_change_changes_nothing(api: TestClient) -> None:
