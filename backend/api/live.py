@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from backend.auth.actor import STATE as ACTOR
 from backend.auth.actor import Actor, Viewer, actor_of_websocket, identify, unauthenticated
+from backend.auth.gate import free
 from backend.auth.keys import CATALOG_IS_AWAY
 from backend.catalog.ids import now_us
 from backend.cells import to_json
@@ -85,6 +86,7 @@ def _name(actor: Actor) -> str:
                      "description": "Events `schema`, `next`, `progress`, `error` and `complete`, as the frames of "
                                     "the websocket; their ids are snapshot ids."}},
 )  # fmt: skip
+@free
 async def stream_results(
     context: InContext,
     actor: Viewer,

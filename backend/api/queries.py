@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from backend.api.reads import ReadRoute
 from backend.auth.actor import Viewer
+from backend.auth.gate import free
 from backend.columns import Column
 from backend.context import InContext
 from backend.problems import ProblemDocument
@@ -105,6 +106,7 @@ _ACCEPTED: dict[str, Format] = {
 
 
 @router.post("/queries", response_class=Response, responses=_RESPONSES)
+@free
 async def query_results(context: InContext, actor: Viewer, request: Request, asked: QueryIn) -> Response:
     """Ask for results by time, by key, with a filter; or for aggregates of them."""
     return await _reply(service_of(context), request, asked, actor.id)
@@ -124,6 +126,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
 """Described here and checked with the question: to declare them one by one costs more than to answer."""
 
 
+@free
 async def get_results(
     context: InContext, actor: Viewer, request: Request, id: Annotated[str, Path(max_length=100)]
 ) -> Response:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from backend.context import Context
 from backend.problems import Problem
@@ -15,8 +15,22 @@ AT_ONCE: Final = 16
 """Of one user, or of one address that nobody has logged in from."""
 WAIT_S: Final = 10.0
 """The next one waits for its turn, for so long."""
-FREE: Final = ("/stream", "/queries", "/results")
-"""Ends of paths whose requests hold no thread while they last, and have limits of their own."""
+_FREE: Final = "is_free"
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+
+def free(endpoint: Endpoint) -> Endpoint:
+    """Mark the function of a route whose requests hold no thread while they last, and have limits of their own.
+
+    The function, not its path: a job may be called as a path ends.
+    """
+    setattr(endpoint, _FREE, True)
+    return endpoint
+
+
+def is_free(endpoint: Callable[..., Any] | None) -> bool:
+    """Whether a route is marked."""
+    return getattr(endpoint, _FREE, False)
 
 
 @dataclass(slots=True)

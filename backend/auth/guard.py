@@ -18,16 +18,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from backend.auth import origin
 from backend.auth.actor import STATE, Actor, identify, unauthenticated
 from backend.auth.audit import audit_of, is_noted
-from backend.auth.gate import FREE, gate_of
+from backend.auth.gate import gate_of, is_free
 from backend.auth.keys import CATALOG_IS_AWAY, bearer_of
 from backend.auth.limits import address_of, limits_of
 from backend.auth.sessions import COOKIE
 from backend.context import Context
-from backend.paths import path_of
+from backend.paths import endpoint_of, path_of
 from backend.problems import STATE as PROBLEM
 from backend.problems import Problem, send_problem
 
 API = "/api/"
+METRICS = "/metrics"
+"""Beside the API, and read from the catalog as much of it is."""
 OPEN = frozenset({("GET", "/api/v1/openapi.json"), ("HEAD", "/api/v1/openapi.json"), ("POST", "/api/v1/sessions")})
 """What nobody needs to log in for."""
 OPEN_BELOW = ("/api/v1/problems/",)
@@ -84,7 +86,7 @@ class Guard:
         if "\0" in path or b"%00" in scope.get("query_string", b""):
             # No name has one, and PostgreSQL fails when asked for one.
             raise Problem("bad_request.nul_in_address", "the address has a NUL character; leave it out")
-        if not path.startswith(API):
+        if not _is_guarded(path):
             return
         actor = await self._admit(connection)
         # A websocket says why it closes only after it was accepted, so its route does that.
@@ -93,9 +95,9 @@ class Guard:
 
     @asynccontextmanager
     async def _turn(self, connection: HTTPConnection) -> AsyncIterator[None]:
-        path = path_of(connection.scope)
-        is_free = connection.scope["type"] == "websocket" or not path.startswith(API) or path.endswith(FREE)
-        if is_free or self.context.settings.auth == "off":
+        scope = connection.scope
+        has_none = scope["type"] == "websocket" or not _is_guarded(path_of(scope)) or is_free(endpoint_of(scope))
+        if self.context.settings.auth == "off" or has_none:
             yield
             return
         async with gate_of(self.context).turn(_who(connection)):
@@ -133,6 +135,10 @@ def _who(connection: HTTPConnection, actor: Actor | None = None) -> str:
     """Whose limits count. A key or cookie that opens nothing counts for its address: guessing must not escape them."""
     actor = actor or connection.scope["state"].get(STATE)
     return actor.id if actor is not None and actor.id is not None else address_of(connection.scope.get("client"))
+
+
+def _is_guarded(path: str) -> bool:
+    return path.startswith(API) or path == METRICS
 
 
 def _is_open(method: str, path: str) -> bool:

@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
@@ -85,6 +87,51 @@ def test_attack_slow_requests_of_one_actor_hold_up_nobody_else(
         ("request.refused", kim.id)
     ]
     assert api.get("/api/v1/streams", headers=kim.headers).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs/results", "/api/v1/jobs/stream", "/api/v1/jobs/queries", "/metrics"])
+def test_attack_a_name_that_ends_a_path_and_metrics_need_a_turn_too(
+    api: TestClient, context: Context, kim: Person, lou: Person, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(gate, "WAIT_S", 0.1)
+
+    async def all_taken() -> None:
+        async with AsyncExitStack() as held:
+            for _ in range(AT_ONCE):
+                await held.enter_async_context(gate.gate_of(context).turn(kim.id))
+            refused = await run_sync(lambda: api.get(path, headers=kim.headers))
+            assert (refused.status_code, refused.json().get("subcode")) == (429, "too_many_at_once"), refused.text
+            assert (await run_sync(lambda: api.get(path, headers=lou.headers))).status_code in (200, 404)
+
+    asyncio.run(all_taken())
+    assert api.get(path, headers=kim.headers).status_code in (200, 404)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/api/v1/jobs/x/results"), ("GET", "/api/v1/jobs/x/stream"), ("POST", "/api/v1/queries")],
+)
+def test_answers_that_hold_no_thread_need_no_turn(
+    api: TestClient, context: Context, kim: Person, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+) -> None:
+    monkeypatch.setattr(gate, "WAIT_S", 0.1)
+
+    async def all_taken() -> None:
+        async with AsyncExitStack() as held:
+            for _ in range(AT_ONCE):
+                await held.enter_async_context(gate.gate_of(context).turn(kim.id))
+            answer = await run_sync(lambda: api.request(method, path, json={"job": "x"}, headers=kim.headers))
+            assert answer.status_code == 404, answer.text
+
+    asyncio.run(all_taken())
+
+
+def test_metrics_count_for_the_limit_of_requests(tmp_path: Path) -> None:
+    app = new_app(Settings(data=tmp_path, redis_url="redis://127.0.0.1:1/0", rate_limit="3/minute"))
+    prometheus = add_person(app.state.context, "prometheus", "viewer")
+    with TestClient(app, base_url="http://127.0.0.1") as api:
+        statuses = [api.get("/metrics", headers=prometheus.headers).status_code for _ in range(5)]
+    assert statuses == [200] * 3 + [429] * 2
 
 
 def test_a_turn_comes_as_soon_as_another_ends_and_nothing_is_kept_of_it() -> None:
