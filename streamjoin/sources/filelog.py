@@ -17,6 +17,7 @@ from pathlib import Path
 
 from streamjoin.durable import make_folder, sync_folder
 from streamjoin.errors import InputError, RunError
+from streamjoin.sources.patterns import ACROSS, WILD, Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def list_files(path: Path) -> list[Path]:
 
 def is_pattern(path: Path) -> bool:
     """Whether a path that does not exist as it is written means those that match it."""
-    return any(_WILD & set(part) for part in path.parts)
+    return any(WILD & set(part) for part in path.parts)
 
 
 def root_of(path: Path) -> Path:
@@ -164,7 +165,7 @@ def would_read(path: Path, file: Path) -> bool:
     """Whether a file written to `file` would be among the files of `path`."""
     pattern = None if path.exists() or not is_pattern(path) else str(path)
     # Where `**` is in a pattern, fnmatch's * crosses folders as it does.
-    crosses = "**" in path.parts
+    crosses = ACROSS in path.parts
     for above in (file, *file.parents):
         folders = file.relative_to(above).parts[:-1]
         is_named = above == path or (
@@ -179,13 +180,12 @@ def would_read(path: Path, file: Path) -> bool:
 
 PARTITION = "="
 """What the name of a folder with partitions has, between column and value."""
-_WILD = set("*?[")
 DEPTH_MAX = 16
 """Folders of partitions inside each other."""
 
 
 def _before_wildcards(path: Path) -> Path:
-    count = next(number for number, part in enumerate(path.parts) if _WILD & set(part))
+    count = next(number for number, part in enumerate(path.parts) if WILD & set(part))
     return Path(*path.parts[:count])
 
 
@@ -206,17 +206,20 @@ def _inside(folder: Path, depth: int = 0) -> Iterator[Path]:
 
 def _matching(pattern: Path) -> list[Path]:
     root = _before_wildcards(pattern)
-    rest = pattern.parts[len(root.parts) :]
-    if ".." in rest:
+    if ".." in pattern.parts[len(root.parts) :]:
         raise InputError(f"{pattern} has .. behind a wildcard; write the path without it")
     if not root.is_dir():
         raise InputError(f"{root} does not exist, so no file matches {pattern}")
+    search = Search(pattern, root)
     found: set[Path] = set()
     try:
-        for path in root.glob("/".join(rest)):
-            if any(name[0] in "._" for name in path.relative_to(root).parts):
-                continue
-            found.update(_inside(path) if path.is_dir() else [path] if path.is_file() else [])
+        for path in search.found():
+            if path.is_file():
+                found.add(path)
+            elif path.is_dir():
+                for file in _inside(path):
+                    search.count()
+                    found.add(file)
     except (OSError, ValueError) as cause:
         raise _unreadable(pattern, cause) from None
     return sorted(found)

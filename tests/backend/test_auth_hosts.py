@@ -137,6 +137,12 @@ def test_attack_no_way_through_the_home_folder_leads_into_the_data_folder(at_hom
         assert "own data folder" in refusal(opened, {"path": str(data / "catalog.db")})
 
 
+def test_attack_a_pattern_that_takes_long_to_match_is_refused(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "allowed" / "a").mkdir()
+    check_place(settings, {"path": f"{tmp_path}/allowed/{'**/' * 100}*.csv"})
+    assert "more than 4 of **" in refusal(settings, {"path": f"{tmp_path}/allowed/{'**/*/' * 5}*.csv"})
+
+
 def test_pipes_and_devices_are_not_read(settings: Settings, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "allowed" / "pipe")
     assert "neither a file nor a folder" in refusal(settings, {"path": str(tmp_path / "allowed" / "pipe")})
