@@ -34,7 +34,7 @@ def check_name(name: str, *, wild: str = "") -> str:
     Raises:
         InputError: it may not be called so.
     """
-    name = unicodedata.normalize("NFC", name)
+    name = _composed(name)
     if not name or len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES_MAX:
         raise InputError(f"is a file's name, of {NAME_BYTES_MAX} bytes at most", field="name")
     other = next((mark for mark in name if not (mark.isalnum() or mark in _MARKS + wild)), None)
@@ -80,4 +80,9 @@ def resolved(settings: Settings, entry: Mapping[str, Any]) -> dict[str, Any]:
 def reads(entry: Mapping[str, Any], name: str) -> bool:
     """Whether an entry of a join file reads an upload."""
     path = entry.get("path")
-    return is_upload(path) and fnmatchcase(name, path.removeprefix(PREFIX))
+    return is_upload(path) and fnmatchcase(_composed(name), _composed(path.removeprefix(PREFIX)))
+
+
+def _composed(name: str) -> str:
+    """With each letter and its accents as one character: some systems write them as several, and mean the same."""
+    return unicodedata.normalize("NFC", name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,16 @@ def test_several_uploads_are_read_as_one_stream(api: TestClient) -> None:
     spec = {**CSV, "path": "upload:day-*.csv"}
     seen = api.post("/api/v1/streams/test", json={"spec": spec}).json()
     assert seen["rows_seen"] == 3
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("path", ["upload:café.csv", "upload:caf?.csv", "upload:*é.csv"])
+def test_an_upload_is_in_use_however_its_accents_are_written(api: TestClient, form: Any, path: str) -> None:
+    assert upload(api, unicodedata.normalize(form, "café.csv")).status_code == 201
+    entry = {"name": "orders", "spec": {**CSV, "path": unicodedata.normalize(form, path)}}
+    assert api.post("/api/v1/streams", json=entry).status_code == 201
+    refused = api.delete(f"/api/v1/uploads/{unicodedata.normalize(form, 'café.csv')}")
+    assert refused.status_code == 409, refused.text
 
 
 @pytest.mark.parametrize(
