@@ -193,6 +193,30 @@ def test_settings_are_shown_with_secrets_masked(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("s3://id:canary/a@b@bucket/x", f"s3://id:{MASK}@bucket/x"),
+        ("abfss://c@a.dfs.core.windows.net/x?client_id=7&client_secret=canary%2F1&sas_token=canary",
+         f"abfss://c@a.dfs.core.windows.net/x?client_id={MASK}&client_secret={MASK}&sas_token={MASK}"),
+        ("s3://id:canary?1@bucket/x", MASK),
+        ("s3://bucket/x?secret_key=can@ary", MASK),
+        ("s3://bucket/x", "s3://bucket/x"),
+    ],
+)  # fmt: skip
+def test_attack_no_option_of_a_place_is_shown(
+    settings: Callable[..., Settings], command: Command, address: str, shown: str
+) -> None:
+    read = settings(
+        state=address, result_store="cassandra", cassandra_hosts="h", redis_url="redis://h/?password=canary"
+    )
+    found = command("config", "show", "-o", "json").json()
+    assert found["STREAMJOIN_STATE"] == shown
+    assert found["STREAMJOIN_REDIS_URL"] == f"redis://h/?password={MASK}"
+    log = masked_text(f"opened {address} and redis://h/?password=canary, access_key=canary", secrets_of(read))
+    assert "canary" not in log
+
+
 def test_a_bundle_has_logs_events_and_versions_and_no_secret(
     settings: Callable[..., Settings], platform: Server, command: Command, folder: Path
 ) -> None:
