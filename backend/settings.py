@@ -133,9 +133,9 @@ class Settings(BaseSettings):
             if isinstance(values.get(name), str):
                 values[name] = tuple(part.strip() for part in values[name].split(",") if part.strip())
         for name in SECRETS:
-            if file := os.environ.get(f"STREAMJOIN_{name.upper()}_FILE"):
+            if (file := _file_of(name)) is not None:
                 try:
-                    values[name] = Path(file).read_text().strip()
+                    values[name] = file.read_text().strip()
                 except OSError as cause:
                     raise ValueError(f"STREAMJOIN_{name.upper()}_FILE cannot be read: {cause.strerror}") from None
         return values
@@ -257,11 +257,17 @@ class Settings(BaseSettings):
         return self.worker_name or socket.gethostname()
 
     def environment(self) -> dict[str, str]:
-        """These settings as environment variables, for a process that is started."""
+        """These settings as environment variables, for a process that is started.
+
+        A secret that came from a file is read from there again: what stands in an environment is easier to come by.
+        """
         found = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
             if value is None:
+                continue
+            if name in SECRETS and (file := _file_of(name)) is not None:
+                found[f"STREAMJOIN_{name.upper()}_FILE"] = str(file.absolute())
                 continue
             if isinstance(value, SecretStr):
                 text = value.get_secret_value()
@@ -271,6 +277,12 @@ class Settings(BaseSettings):
                 text = str(value.absolute() if isinstance(value, Path) else value)
             found[f"STREAMJOIN_{name.upper()}"] = text
         return found
+
+
+def _file_of(name: str) -> Path | None:
+    """The file that the environment names for a secret."""
+    file = os.environ.get(f"STREAMJOIN_{name.upper()}_FILE")
+    return Path(file) if file else None
 
 
 def without_secrets(environment: Mapping[str, str], but: Collection[str] = ()) -> dict[str, str]:
@@ -322,8 +334,7 @@ def cluster_of(settings: Settings) -> dict[str, Any]:
 
 def is_given(name: str) -> bool:
     """Whether the environment has a setting, or a file with it."""
-    variable = f"STREAMJOIN_{name.upper()}"
-    return variable in os.environ or bool(os.environ.get(f"{variable}_FILE"))
+    return f"STREAMJOIN_{name.upper()}" in os.environ or _file_of(name) is not None
 
 
 def is_loopback(host: str) -> bool:

@@ -34,6 +34,7 @@ READY_S: Final = 60.0
 CHILD_GRACE_S: Final = 6.0
 DRIVER_GRACE_S: Final = 30.0
 """So long drivers may finish their batch when the platform ends; on a busy machine one takes many seconds."""
+MIGRATION: Final = "migrate"
 LOG_TAIL_LINES: Final = 15
 POOL_LOOK_S: Final = 1.0
 _PAUSE_S = 0.1
@@ -43,6 +44,8 @@ def needs(name: str) -> tuple[str, ...]:
     """The secrets that a part of the platform gets."""
     if name.startswith("api"):
         return SECRETS
+    if name == MIGRATION:
+        return ("catalog_url",)
     return () if name == "redis" else DRIVER_NEEDS  # what launches drivers hands theirs on
 
 
@@ -99,10 +102,10 @@ class Platform:
         self.children.append(child)
         return child
 
-    def aside(self, command: Sequence[str]) -> None:
+    def aside(self, name: str, command: Sequence[str]) -> None:
         """Start something that ends by itself, soon, and that nothing depends on."""
-        quiet = subprocess.DEVNULL
-        self.asides.append(subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=self._environment()))
+        quiet, environment = subprocess.DEVNULL, without_secrets(self._environment(), needs(name))
+        self.asides.append(subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environment))
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -198,7 +201,7 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
                 platform.child("redis", own_redis.command, lambda _: own_redis.listens())
             platform.wait_for_jobs()
             # Makes the catalog's tables on the other core while the API loads; where it fails, the API says why.
-            platform.aside([sys.executable, "-m", "backend.catalog.migrate"])
+            platform.aside(MIGRATION, [sys.executable, "-m", "backend.catalog.migrate"])
             # The others need the catalog; and it has the machine for itself while somebody waits for it.
             platform.child("api", API, lambda _: _answers(settings), claimed, head_start)
             platform.wait(platform.children, stop)

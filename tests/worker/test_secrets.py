@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -13,14 +15,14 @@ from backend.auth.secrets import seal
 from backend.catalog.database import Catalog
 from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Relation
-from backend.settings import SECRETS, Settings, forget_secrets, without_secrets
+from backend.settings import SECRETS, Settings, forget_secrets, read_settings, without_secrets
 from streamjoin.errors import InputError
 from streamjoin.spark.java import find_java
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import comes_true
 from tests.spark.command import JAVA_OPTIONS
 from worker import launch, processes
-from worker.platform import needs
+from worker.platform import MIGRATION, Platform, needs
 
 from .jobs import add_job, by_duckdb, job_of, results, streams
 from .platform import Workers, workers
@@ -57,6 +59,50 @@ def test_what_is_forgotten_is_not_inherited(monkeypatch: pytest.MonkeyPatch) -> 
     assert not forgotten.keys() & os.environ.keys()
     for name, value in forgotten.items():
         monkeypatch.setenv(name, value)
+
+
+def test_attack_a_secret_from_a_file_is_in_no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"secret_key": "canary-key", "admin_password": "canary-admin"}.items():
+        (tmp_path / name).write_text(value)
+        monkeypatch.setenv(f"STREAMJOIN_{name.upper()}_FILE", str(tmp_path / name))
+    monkeypatch.setenv("STREAMJOIN_DATA", str(tmp_path / "data"))
+    settings = read_settings()
+    assert settings.secret_key is not None and settings.secret_key.get_secret_value() == "canary-key"
+    given: list[dict[str, str]] = []
+
+    class NotStarted:
+        pid = 1
+
+        def __init__(self, *_: Any, env: dict[str, str], **__: Any) -> None:
+            given.append(env)
+
+        def poll(self) -> int:
+            return 0
+
+    monkeypatch.setattr(subprocess, "Popen", NotStarted)
+    whole = Platform(settings, tmp_path / "pipe", print)
+    whole.aside(MIGRATION, ["true"])
+    for name in ("api", "worker"):
+        whole.child(name, ["true"], lambda _: True)
+    launch.start(settings, "job_" + "0" * 26, 1, "a key")
+    assert len(given) == 4 and not any("canary" in value for env in given for value in env.values())
+    files = [{name for name in env if name.startswith("STREAMJOIN_") and name.endswith("_FILE")} for env in given]
+    both = {"STREAMJOIN_SECRET_KEY_FILE", "STREAMJOIN_ADMIN_PASSWORD_FILE"}
+    assert files == [set(), both, {"STREAMJOIN_SECRET_KEY_FILE"}, {"STREAMJOIN_SECRET_KEY_FILE"}]
+
+
+def test_a_migration_has_the_catalogs_address_and_no_other_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert needs(MIGRATION) == ("catalog_url",)
+    secret = {name: SecretStr("canary") for name in ("admin_password", "secret_key", "cassandra_password")}
+    settings = Settings(data=tmp_path, catalog_url="sqlite:///there.db").model_copy(update=secret)
+    monkeypatch.setenv("STREAMJOIN_SECRET_KEY", "canary")
+    told = tmp_path / "told"
+    whole = Platform(settings, tmp_path / "pipe", print)
+    whole.aside(MIGRATION, ["sh", "-c", f"env > {told}"])
+    assert whole.asides[0].wait(30) == 0
+    assert "canary" not in told.read_text() and "STREAMJOIN_CATALOG_URL=sqlite:///there.db" in told.read_text()
 
 
 @pytest.fixture
