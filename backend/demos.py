@@ -21,6 +21,12 @@ class Demo:
     job: dict[str, Any]
 
 
+def _nexmark(stream: str) -> dict[str, Any]:
+    """One of Nexmark's streams; all of one rate, so that they keep step."""
+    kind = f"nexmark.{stream}"
+    return {"source": "generator", "kind": kind, "rate": "2000/s", "time": "ts", "delay": "1s"}
+
+
 DEMOS: Final = {
     demo.name: demo
     for demo in (
@@ -28,27 +34,27 @@ DEMOS: Final = {
             "auctions",
             "Bids that win",
             "Nexmark's auctions and bids: each bid that reaches its auction's reserve within ten seconds.",
-            {
-                "demo_auctions": {
-                    "source": "generator",
-                    "kind": "nexmark.auction",
-                    "rate": "2000/s",
-                    "time": "ts",
-                    "delay": "1s",
-                },
-                "demo_bids": {
-                    "source": "generator",
-                    "kind": "nexmark.bid",
-                    "rate": "2000/s",
-                    "time": "ts",
-                    "delay": "1s",
-                },
-            },
+            {"demo_auctions": _nexmark("auction"), "demo_bids": _nexmark("bid")},
             {
                 "query": "SELECT ONLINE demo_auctions.id AS auction, demo_bids.bidder, demo_bids.price, "
                 "demo_auctions.reserve, demo_bids.ts AS bid_at FROM demo_auctions, demo_bids "
                 "WHERE demo_bids.auction = demo_auctions.id AND demo_bids.price >= demo_auctions.reserve "
                 "WITHIN (0 SECONDS, 10 SECONDS)",
+            },
+        ),
+        Demo(
+            "sellers",
+            "Who sells what",
+            "Nexmark's three streams in one join: persons, the auctions that they begin, and bids that win.",
+            {
+                "demo_persons": _nexmark("person"),
+                "demo_auctions": _nexmark("auction"),
+                "demo_bids": _nexmark("bid"),
+            },
+            {
+                "query": "SELECT ONLINE p.name AS seller, p.city, a.id AS auction, a.item, b.price, b.ts AS bid_at "
+                "FROM demo_persons AS p, demo_auctions AS a, demo_bids AS b "
+                "WHERE a.seller = p.id AND b.auction = a.id AND b.price >= a.reserve WITHIN 10 SECONDS",
             },
         ),
         Demo(

@@ -475,20 +475,6 @@ def test_results_by_period_stay_with_those_who_end_the_periods() -> None:
         assert changes and {change.effect for change in changes} == {ANEW}
 
 
-def test_a_demo_is_started_with_one_request_and_again_with_another(api: TestClient) -> None:
-    first = api.post("/api/v1/demos/band")
-    assert (first.status_code, first.json()["wanted"]) == (202, "running")
-    assert api.post("/api/v1/demos/band").json()["id"] == first.json()["id"]
-    shown = {demo["name"]: demo["job_id"] for demo in api.get("/api/v1/demos").json()}
-    assert shown == {"auctions": None, "band": first.json()["id"], "skew": None}
-    assert api.post("/api/v1/demos/nothing").status_code == 404
-
-
-def test_every_demo_is_right(api: TestClient) -> None:
-    for demo in api.get("/api/v1/demos").json():
-        assert api.post(f"/api/v1/demos/{demo['name']}").status_code == 202
-
-
 def test_results_go_where_the_kind_of_query_wants_them(app: FastAPI, api: TestClient, settings: Settings) -> None:
     made = created(api)
     with context_of(app).catalog.read() as session:
