@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streamjoin.generate import generator
+
+_RATE_PER_S: Final = 2000
+_PERSONS: Final = 1_000_000
+"""Nexmark's bidders are new persons all the time: at that rate these are all that there are for seven hours."""
+_PART: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +23,8 @@ class Demo:
     """Streams and a job over them.
 
     Args:
-        streams: entries by name.
+        streams, relations: entries by name.
+        files: the bytes of the files that relations read as uploads, by name; made where they are needed.
     """
 
     name: str
@@ -19,12 +32,29 @@ class Demo:
     text: str
     streams: dict[str, dict[str, Any]]
     job: dict[str, Any]
+    relations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: dict[str, Callable[[], bytes]] = field(default_factory=dict)
 
 
 def _nexmark(stream: str) -> dict[str, Any]:
     """One of Nexmark's streams; all of one rate, so that they keep step."""
     kind = f"nexmark.{stream}"
-    return {"source": "generator", "kind": kind, "rate": "2000/s", "time": "ts", "delay": "1s"}
+    return {"source": "generator", "kind": kind, "rate": f"{_RATE_PER_S}/s", "time": "ts", "delay": "1s"}
+
+
+def _bidders() -> bytes:
+    """Nexmark's persons as a Parquet file, but for those of one state, so that some bids have no bidder in it.
+
+    Cost: half a second.
+    """
+    written = pa.BufferOutputStream()
+    made = generator("nexmark.person")
+    columns = pa.schema([made.schema.field(name) for name in ("id", "name", "city", "state")])
+    with pq.ParquetWriter(written, columns, compression="zstd") as file:
+        for first in range(0, _PERSONS, _PART):  # so that making it takes little memory
+            rows = made.rows(first, first + _PART, seed=1, rate=_RATE_PER_S).select(columns.names)
+            file.write_batch(rows.filter(pc.not_equal(rows["state"], "WY")))
+    return written.getvalue().to_pybytes()
 
 
 DEMOS: Final = {
@@ -56,6 +86,18 @@ DEMOS: Final = {
                 "FROM demo_persons AS p, demo_auctions AS a, demo_bids AS b "
                 "WHERE a.seller = p.id AND b.auction = a.id AND b.price >= a.reserve WITHIN 10 SECONDS",
             },
+        ),
+        Demo(
+            "bidders",
+            "Bids with their bidders",
+            "Nexmark's high bids with names from a Parquet file of bidders. Bids of those who are not in it come, too.",
+            {"demo_bids": _nexmark("bid")},
+            {
+                "query": "SELECT ONLINE b.auction, b.price, b.bidder, p.name, p.city, b.ts AS bid_at "
+                "FROM demo_bids AS b LEFT JOIN demo_bidders AS p ON b.bidder = p.id WHERE b.price >= 10000000",
+            },
+            {"demo_bidders": {"source": "parquet", "path": "upload:demo-bidders.parquet"}},
+            {"demo-bidders.parquet": _bidders},
         ),
         Demo(
             "band",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -10,7 +11,7 @@ from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
 from backend.api.shapes import Limit, Page, iso, link_next
-from backend.auth.actor import Operator, Viewer, may_change, owned
+from backend.auth.actor import Actor, Operator, Viewer, may_change, owned
 from backend.catalog.events import record
 from backend.context import Context, InContext
 from backend.files.format import Format, format_of
@@ -87,6 +88,25 @@ async def add_upload(
         draft.end()
     response.status_code = 201 if is_new else 200
     return await run_sync(_added, context, name, actor.id, is_new)
+
+
+def keep_made(context: Context, actor: Actor, name: str, made: Callable[[], bytes]) -> None:
+    """Keep a file that the platform makes itself; one that is there under its name is taken as it is.
+
+    Raises:
+        Problem: there is no room for it.
+    """
+    folder = folder_of(context.settings)
+    if store.find(folder, name) is not None:
+        return
+    draft = store.Draft(folder, context.space(folder, "uploads_bytes_max"))
+    draft.begin()
+    try:
+        draft.write(made())
+        is_new = draft.keep(name, actor.id)
+    finally:
+        draft.end()
+    _added(context, name, actor.id, is_new)
 
 
 @router.delete("/{name}", status_code=204)

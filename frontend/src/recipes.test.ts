@@ -16,6 +16,7 @@ import {
   pushRows,
   pythonLiteral,
   rejectedRows,
+  removeDemo,
   shellWord,
   startDemo,
   tailJob,
@@ -154,6 +155,7 @@ test('rejected rows are asked for with the same choice', () => {
 
 test('what has no command of its own is a call', () => {
   expect(startDemo('auctions').cli).toBe('STREAMJOIN_HOST=http://localhost:3000 streamjoin call POST demos/auctions');
+  expect(removeDemo('auctions').python).toContain('print(platform.call("DELETE", "/api/v1/demos/auctions"))');
   expect(keepQuestion('mine', { job: 'j' }).cli).toContain("streamjoin call POST saved-queries -f - <<'JSON'\n{\n");
 });
 

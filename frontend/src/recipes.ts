@@ -164,6 +164,8 @@ export const previewDraft = (draft: Draft): Recipe => {
 
 export const startDemo = (demo: string): Recipe => request('POST', path('demos', demo));
 
+export const removeDemo = (demo: string): Recipe => request('DELETE', path('demos', demo));
+
 export const sampleStream = (stream: string): Recipe => ({
   curl: curl('POST', path('streams', stream, 'sample')),
   cli: cli('streams', 'sample', stream),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from sqlalchemy import delete
 from test_jobs import context_of
 
+from backend.app import create_app
+from backend.catalog.lifecycle import DELETED
 from backend.catalog.models import Job as CatalogJob
 from backend.demos import DEMOS
 from backend.jobs.joinfile import join_file
@@ -22,6 +28,7 @@ from streamjoin.spec.job import Job
 from streamjoin.spec.prepare import Bound, bind
 from streamjoin.spec.relations import read_relations
 from streamjoin.state.store import StateStore
+from tests.backend.matrix import add_person
 
 SECONDS = 15
 BATCHES = 3
@@ -74,6 +81,20 @@ def oracle(question: str) -> Counter[Any]:
         return Counter(connection.execute(question).fetchall())
 
 
+def uploads(api: TestClient) -> list[str]:
+    return [upload["name"] for upload in api.get("/api/v1/uploads").json()["data"]]
+
+
+def names(api: TestClient, what: str) -> set[str]:
+    return {one["name"] for one in api.get(f"/api/v1/{what}").json()["data"]}
+
+
+def gone(app: FastAPI) -> None:
+    """As if the jobs that are being deleted had ended."""
+    with context_of(app).catalog.begin() as session:
+        session.execute(delete(CatalogJob).where(CatalogJob.wanted == DELETED))
+
+
 DEMO_STREAMS = {name: spec for demo in DEMOS.values() for name, spec in demo.streams.items()}
 
 
@@ -105,3 +126,93 @@ def test_persons_auctions_and_bids_meet_in_two_stages(
     )
     assert expected.total() > 1000
     assert joined(job, tmp_path / "state", 6) == expected
+
+
+def test_bids_find_their_bidders_in_a_file_and_those_who_are_not_there_are_null(
+    app: FastAPI, api: TestClient, settings: Settings, tmp_path: Path
+) -> None:
+    found = bound(app, settings, start(api, "bidders")["id"])
+    assert found.operator == "lookup"
+    file = settings.data / "uploads" / "demo-bidders.parquet"
+    expected = oracle(
+        "SELECT b.auction, b.price, b.bidder, p.name, p.city, b.ts "
+        f"FROM demo_bids b LEFT JOIN '{file}' p ON b.bidder = p.id WHERE b.price >= 10000000"
+    )
+    assert joined(found.job(tmp_path / "checkpoint"), tmp_path / "state", 6) == expected
+    unknown = sum(count for row, count in expected.items() if row[3] is None)
+    assert 0.05 < unknown / expected.total() < 0.5
+
+
+def test_who_starts_one_at_the_same_moment_has_the_same_job(api: TestClient) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        started = list(threads.map(partial(start, api), ["bidders", "sellers", "auctions", "bidders"] * 4))
+    assert len({job["id"] for job in started}) == 3
+    assert uploads(api) == ["demo-bidders.parquet"]
+
+
+def test_the_file_is_written_once_and_one_that_is_there_is_taken_as_it_is(
+    app: FastAPI, api: TestClient, settings: Settings
+) -> None:
+    first = start(api, "bidders")
+    file = settings.data / "uploads" / "demo-bidders.parquet"
+    written = file.stat()
+    assert start(api, "bidders")["id"] == first["id"]
+    assert api.delete("/api/v1/jobs/demo bidders").status_code == 202
+    assert api.delete("/api/v1/relations/demo_bidders").status_code == 204
+    gone(app)
+    assert start(api, "bidders")["id"] != first["id"]
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (written.st_ino, written.st_mtime_ns)
+
+
+def test_starting_one_whose_job_is_being_deleted_brings_nothing_back(api: TestClient) -> None:
+    start(api, "bidders")
+    assert api.delete("/api/v1/demos/bidders").status_code == 204
+    before = names(api, "streams")
+    answer = api.post("/api/v1/demos/bidders")
+    assert (answer.status_code, answer.json()["subcode"]) == (409, "being_deleted")
+    assert (names(api, "relations"), names(api, "streams"), uploads(api)) == (set(), before, [])
+
+
+def test_removing_one_leaves_nothing_of_it_but_what_others_use(app: FastAPI, api: TestClient) -> None:
+    before = names(api, "streams")
+    for name in ("bidders", "sellers"):
+        start(api, name)
+    assert api.delete("/api/v1/demos/bidders").status_code == 204
+    assert api.get("/api/v1/jobs/demo bidders").json()["wanted"] == "deleted"
+    assert api.delete("/api/v1/demos/bidders").status_code == 204, "again changes nothing"
+    assert (names(api, "relations"), uploads(api)) == (set(), [])
+    assert names(api, "streams") == {"demo_persons", "demo_auctions", "demo_bids"} | before
+    assert api.delete("/api/v1/demos/sellers").status_code == 204
+    assert names(api, "streams") == before
+    gone(app)
+    assert {start(api, name)["wanted"] for name in DEMOS} == {"running"}
+    for name in DEMOS:
+        assert api.delete(f"/api/v1/demos/{name}").status_code == 204
+    assert (names(api, "relations"), names(api, "streams"), uploads(api)) == (set(), before, [])
+    assert api.delete("/api/v1/demos/nothing").status_code == 404
+
+
+def test_what_was_changed_or_is_anothers_stays(settings: Settings, empty_catalog: Path) -> None:
+    settings.data.mkdir(parents=True)
+    shutil.copy(empty_catalog, settings.data / "catalog.db")
+    app = create_app(settings.model_copy(update={"auth": "on", "allowed_paths": ()}))
+    one, other = (add_person(context_of(app), name, "operator").headers for name in ("one", "other"))
+    with TestClient(app, base_url="http://127.0.0.1") as api:
+        made = api.post("/api/v1/demos/bidders", headers=one)
+        assert made.status_code == 202, made.text
+        owners = {demo["name"]: demo["owner_id"] for demo in api.get("/api/v1/demos", headers=other).json()}
+        assert owners == {name: made.json()["owner_id"] if name == "bidders" else None for name in DEMOS}
+        assert api.post("/api/v1/demos/bidders", headers=other).json()["subcode"] == "not_owner"
+        assert api.delete("/api/v1/demos/bidders", headers=other).json()["subcode"] == "not_owner"
+        assert api.delete("/api/v1/jobs/demo bidders", headers=one).status_code == 202
+        gone(app)
+        assert api.post("/api/v1/demos/bidders", headers=other).status_code == 202
+        assert api.delete("/api/v1/demos/bidders", headers=other).status_code == 204
+        gone(app)
+        api.headers.update(one)
+        assert (names(api, "streams"), names(api, "relations")) == ({"demo_bids"}, {"demo_bidders"})
+        slower = {**DEMO_STREAMS["demo_bids"], "rate": "100/s"}
+        changed = api.patch("/api/v1/streams/demo_bids", json={"spec": slower}, headers={"If-Match": "*"})
+        assert changed.status_code == 200, changed.text
+        assert api.delete("/api/v1/demos/bidders").status_code == 204
+        assert (names(api, "streams"), names(api, "relations"), uploads(api)) == ({"demo_bids"}, set(), [])

@@ -786,10 +786,14 @@ export interface paths {
         put?: never;
         /**
          * Start Demo
-         * @description Register a demo's streams, create its job, and start it; what is there already is taken as it is.
+         * @description Register what a demo joins, create its job, and start it; what is there already is taken as it is.
          */
         post: operations["start_demo"];
-        delete?: never;
+        /**
+         * Remove Demo
+         * @description Delete a demo's job, and what it brought; what was changed, is used elsewhere or is somebody else's stays.
+         */
+        delete: operations["remove_demo"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1407,7 +1411,7 @@ export interface components {
         };
         /**
          * DemoOut
-         * @description A demo, and the job it is running as, if somebody started it.
+         * @description A demo, and the job that it runs as and whose that is, if somebody started it.
          */
         DemoOut: {
             /** Name */
@@ -1420,6 +1424,8 @@ export interface components {
             query: string;
             /** Job Id */
             job_id: string | null;
+            /** Owner Id */
+            owner_id: string | null;
         };
         /**
          * Diagnostics
@@ -9222,6 +9228,80 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["JobOut"];
                 };
+            };
+            /** @description What is wrong, and the way out. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "This was not found",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What failed. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/api/v1/problems/not_found",
+                     *       "title": "This was not found",
+                     *       "status": 404,
+                     *       "detail": "there is no job \"wins\"",
+                     *       "instance": "/api/v1/jobs/wins",
+                     *       "code": "not_found",
+                     *       "subcode": "unknown_name",
+                     *       "params": {
+                     *         "what": "job",
+                     *         "name": "wins"
+                     *       },
+                     *       "can_retry": false,
+                     *       "request_id": "req_01kg7w2k5m0000000000000000",
+                     *       "errors": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    remove_demo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description What is wrong, and the way out. */
             "4XX": {
