@@ -57,25 +57,29 @@ class Case:
     """A join, and the places where its driver dies.
 
     Args:
+        fails: failpoints of the driver, with the visit at which it fails before the first kill.
         kills: failpoints with the visit at which they kill; "" for a random moment.
-        soak: the same for `make soak`.
+        soak: the same for `make soak`, which also kills at those of the driver.
     """
 
     condition: str
     window: str
     operator: str
+    fails: tuple[str, ...]
     kills: tuple[str, ...]
     soak: tuple[str, ...]
 
 
 # Places in tasks are counted by each worker for itself, and there several units meet them in a batch. A kill costs a
-# start of Spark, so each place has one, in one of the operators; `make soak` has more.
+# start of Spark, so each place in tasks has one, in one of the operators, and the driver fails at its own; `make soak`
+# has more, and kills at all of them.
 CASES = {
     "biclique by hash": Case(
         "equality",
         "20 us",
         "name: biclique, routing: hash, r_units: 3, s_units: 2",
-        ("batch.before_commit:2", "", "router.before_punctuation:2"),
+        ("batch.before_commit:2",),
+        ("", "router.before_punctuation:2"),
         (
             "batch.before_commit:2",
             "",
@@ -89,6 +93,7 @@ CASES = {
         "band",
         "only after",
         "name: biclique, routing: random, r_units: 2, s_units: 3",
+        (),
         # Versions are collected from the eleventh on: a worker has two to five units in a batch.
         ("unit.after_segments:3", "unit.before_probe:4", "state.before_collect:24"),
         ("unit.after_segments:3", "", "batch.mid_commit:2", "unit.before_probe:4", "", "state.before_collect:3"),
@@ -97,6 +102,7 @@ CASES = {
         "two bands",
         "20 us",
         "name: matrix, rows: 2, columns: 2",
+        (),
         ("unit.after_manifest:4", "unit.before_segments:3"),
         ("unit.after_manifest:4", "", "unit.before_segments:3", "batch.after_commit:2", "", "batch.mid_commit:3"),
     ),
@@ -104,14 +110,16 @@ CASES = {
         "text equality",
         "full history",
         "name: biclique, routing: contrand, r_units: 4, s_units: 3, r_groups: 2, s_groups: 3",
-        ("unit.mid_results:4", "batch.mid_commit:1"),
+        ("batch.mid_commit:1",),
+        ("unit.mid_results:4",),
         ("unit.mid_results:4", "", "unit.before_manifest:5", "batch.mid_commit:1", "", "router.before_punctuation:3"),
     ),
     "splitjoin in order, a count window": Case(
         "band",
         "7 rows",
         "name: splitjoin, cores: 3, turn_tuples: 2, ordering: total",
-        ("batch.after_commit:1", "", "unit.before_manifest:2"),
+        ("batch.after_commit:1",),
+        ("unit.before_manifest:2",),
         ("batch.after_commit:1", "", "unit.after_segments:2", "state.before_collect:2", "", "unit.after_manifest:2"),
     ),
 }
@@ -122,21 +130,28 @@ def test_every_named_place_is_killed_once_and_more_often_in_the_soak() -> None:
         name for name in NAMES if not name.startswith(("store.", "ledger.", "rejected.", "relation.", "generation."))
     }
     # others: test_store_crashes, test_refresh, test_object_store, and below
-    killed = Counter(kill.partition(":")[0] for case in CASES.values() for kill in case.kills)
-    assert killed == {**dict.fromkeys(of_engine, 1), "": 2}
-    assert sum(len(case.soak) for case in CASES.values()) == 30
+    reached = Counter(kill.partition(":")[0] for case in CASES.values() for kill in (*case.fails, *case.kills))
+    assert reached == {**dict.fromkeys(of_engine, 1), "": 1}
+    assert {fail.partition(".")[0] for case in CASES.values() for fail in case.fails} == {"batch"}
+    soak = [kill.partition(":")[0] for case in CASES.values() for kill in case.soak]
+    assert len(soak) == 30 and set(soak) == {*of_engine, ""}
 
 
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
 @pytest.mark.parametrize(
-    ("name", "kills"),
+    ("name", "fails", "kills"),
     [
-        *(pytest.param(name, case.kills, id=name) for name, case in CASES.items()),
-        *(pytest.param(name, case.soak, id=f"{name}, soak", marks=pytest.mark.soak) for name, case in CASES.items()),
+        *(pytest.param(name, case.fails, case.kills, id=name) for name, case in CASES.items()),
+        *(
+            pytest.param(name, (), case.soak, id=f"{name}, soak", marks=pytest.mark.soak)
+            for name, case in CASES.items()
+        ),
     ],
 )
-def test_killed_jobs_go_on_exactly(name: str, kills: tuple[str, ...], session: SparkSession, tmp_path: Path) -> None:
+def test_killed_jobs_go_on_exactly(
+    name: str, fails: tuple[str, ...], kills: tuple[str, ...], session: SparkSession, tmp_path: Path
+) -> None:
     case = CASES[name]
     number = list(CASES).index(name)
     rng = np.random.default_rng(number)
@@ -144,6 +159,8 @@ def test_killed_jobs_go_on_exactly(name: str, kills: tuple[str, ...], session: S
     write_history(given, tmp_path, BATCHES)
     file = write_join_file(tmp_path, case)
     slots = cycle(SLOTS)
+    for place in fails:
+        crash(session, file, place, next(slots))
     for kill in kills:
         before = committed(tmp_path)
         status = run_and_kill(file, kill, next(slots), rng)

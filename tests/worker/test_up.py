@@ -318,6 +318,7 @@ STACK = re.compile(r"Traceback \(most recent call last\)|(^|\\n)(\s|\\t)*at [\w.
 """Of Python or of Java, also inside of a line of JSON."""
 
 
+@pytest.mark.soak
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_ctrl_c_leaves_no_stack_in_any_log(settings: Settings, catalog: Catalog) -> None:
