@@ -45,7 +45,7 @@ def test_seeds_find_every_pair_once(ratio: float | None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, 1, *(pytest.param(part, marks=pytest.mark.soak) for part in (2, 3))])
 @pytest.mark.parametrize("ratio", [None, 20.0])
 def test_2000_seeds_find_every_pair_once(ratio: float | None, part: int) -> None:
     for seed in range(part, 2_000, 4):
