@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamjoin.counts import add_counts
+from streamjoin.operators.costs.handshake import imbalance
 from streamjoin.operators.reading import counted
 from streamjoin.spark.adapting import Adapting
 from streamjoin.spark.batchreport import BatchReport, BatchTimes
@@ -27,6 +28,7 @@ class Progress:
     `open_rows` wait now until it is known whether they are matched; see `UnitReport`.
     `relations` has what is known of the version that each relation was joined in last.
     `readers` are the units that join relations, and `predicted` is what was predicted of them before the start.
+    `imbalances` has the sum over batches, the largest and the newest IF of each stream, see `imbalance`.
     `traffic` is with the store of its state, and empty where that is in a folder.
     `reconnects` counts how often its query was started again because a Python worker did not connect to Spark in time.
     """
@@ -46,6 +48,7 @@ class Progress:
     readers: int = 0
     predicted: dict[str, Any] | None = None
     late: list[int] = field(default_factory=list)
+    imbalances: list[tuple[float, float, float]] = field(default_factory=list)
     expired_rows: int = 0
     stored_rows: tuple[int, ...] = ()
     flow_rows: int = 0
@@ -72,6 +75,7 @@ class Progress:
     def __post_init__(self) -> None:
         self.tuples_in, self.late = [0] * self.streams, [0] * self.streams
         self.counts, self.stored_rows = [{} for _ in range(self.streams)], (0,) * self.streams
+        self.imbalances = [(0.0, 0.0, 0.0)] * self.streams
 
     def add(self, report: BatchReport) -> None:
         """Count a batch."""
@@ -104,6 +108,7 @@ class Progress:
             self.readers += "reading" in unit and bool(unit["reading"])
             self._add_unit(unit)
             self._add_queries(unit["queries"])
+        self._add_imbalances(report.units)
         self.adapting.add(report.batch, report.units)
         add_counts(self.traffic, report.traffic)
         self.stored_rows = tuple(stored)
@@ -117,6 +122,15 @@ class Progress:
         """There are other queries from now on; whoever stays keeps its counts."""
         known = dict(zip(before, self.queries, strict=True)) if self.queries else {}
         self.queries = [known.get(name, {"results": 0, "comparisons": 0}) for name in after]
+
+    def _add_imbalances(self, units: Sequence[Mapping[str, Any]]) -> None:
+        for stream, (total, most, _) in enumerate(self.imbalances):
+            stages: dict[int, list[int]] = {}
+            for unit in units:
+                stages.setdefault(unit.get("stage", 0), []).append(unit["stored_rows"][stream])
+            # A stream is stored at one stage.
+            now = max(map(imbalance, stages.values()), default=0.0)
+            self.imbalances[stream] = (total + now, max(most, now), now)
 
     def _add_queries(self, queries: Sequence[Mapping[str, int]]) -> None:
         self.queries = self.queries or [{} for _ in queries]

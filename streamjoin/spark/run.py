@@ -219,6 +219,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "approximate": was_shed(job),
         "bytes_by_role": progress.received_bytes,
         "forwarded": progress.forwarded,
+        **_imbalance(bound, job, progress),
         **_groups(bound, progress),
         **_decided(bound, progress),
         **_reading(bound, progress),
@@ -231,6 +232,19 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         **progress.adapting.to_json(),
         **_order(bound, progress),
         "units": [progress.units[number] for number in sorted(progress.units)],
+    }
+
+
+def _imbalance(bound: Bound, job: Job, progress: Progress) -> dict[str, Any]:
+    """How unevenly the workers of a chain have a stream's stored tuples: ESJ's IF, by stream."""
+    if not any(operator.capabilities.hands_on for operator in job.operators):
+        return {}
+    batches = max(progress.batches, 1)
+    return {
+        "imbalance": {
+            name: {"mean": total / batches, "max": most, "last": last}
+            for name, (total, most, last) in zip(bound.plan.names, progress.imbalances, strict=True)
+        }
     }
 
 

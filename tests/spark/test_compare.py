@@ -65,6 +65,8 @@ def test_operators_side_by_side_agree_and_their_figures_fit_together(given: Hist
         assert row["order_delay_ms"] is None
         assert row["dead_letter_folder"] is None
     _, matrix, splitjoin, handshake, _ = rows
+    for found in handshake["imbalance"].values():
+        assert 0 < found["mean"] <= found["max"] and 0 <= found["last"] <= found["max"]
     assert handshake["forwarded"]["tuples"] > 0 and set(handshake["predicted"]["block_tuples"]) == {"r", "s"}
     assert matrix["state_rows_max"] >= splitjoin["state_rows_max"]
     latency = splitjoin["predicted"]["latency_us"]

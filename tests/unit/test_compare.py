@@ -186,6 +186,23 @@ def test_the_largest_state_is_remembered_in_tuples_too() -> None:
     assert list(progress.times) == [BatchTimes(3, 9, {"committed": 0.5})] * 3
 
 
+def test_the_imbalance_of_a_stream_is_that_of_the_stage_which_stores_it() -> None:
+    progress = Progress()
+    for loads in ([(0, 3, 9), (0, 1, 0), (1, 0, 5)], [(0, 2, 0), (0, 2, 0), (1, 0, 5)]):
+        units = [
+            {
+                "unit": number, "label": "C0", "stage": stage, "comparisons": 0, "results": 0, "expired_rows": 0,
+                "stored_rows": [first, 0 if stage == 0 else second], "stored_bytes": 0, "segments": 1, "late": [0, 0],
+                "received": {}, "received_bytes": {}, "queries": [], "seconds": {}, "waiting_results": 0,
+                "open_rows": 0, "unmatched_rows": 0, "late_after_final": 0,
+            }
+            for number, (stage, first, second) in enumerate(loads)
+        ]  # fmt: skip
+        progress.add(BatchReport(0, 0, units, {}, {"committed": 0.5}))
+    # 3 and 1 of the first stream: the mean is 2; then 2 and 2. The second has one worker only.
+    assert progress.imbalances == [(0.5, 0.5, 0.0), (0.0, 0.0, 0.0)]
+
+
 # ---- the run ----------------------------------------------------------------------------------------------------
 
 
