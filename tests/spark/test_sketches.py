@@ -74,11 +74,10 @@ def in_one_batch(given: Sequence[pa.RecordBatch], folder: Path) -> Counter[Any]:
     return joined(loop_of(plan_query(QUERY, streams), "matrix", folder, slots=1), given, 1, 1)
 
 
+@pytest.mark.soak
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
-@pytest.mark.parametrize(
-    "place", ["unit.before_manifest:11", pytest.param("unit.mid_results:4", marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize("place", ["unit.before_manifest:11", "unit.mid_results:4"])
 def test_a_job_that_is_killed_goes_on_with_its_sketches(place: str, session: SparkSession, tmp_path: Path) -> None:
     given = history(1)
     for number, pieces in enumerate(cut(given, BATCHES, 1)):

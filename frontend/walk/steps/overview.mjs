@@ -15,7 +15,7 @@ export async function overview(page, walk) {
 
 /** The first time by the keyboard alone; afterwards its job is there. */
 export async function openDemo(page) {
-  const demo = region(page, 'Demos').getByRole('listitem').filter({ hasText: 'Bids that win' });
+  const demo = region(page, 'Demos').getByRole('listitem').filter({ has: page.getByText('Bids that win', { exact: true }) });
   const start = demo.getByRole('button', { name: /^Start/ });
   if (await start.isVisible()) {
     await start.focus();
