@@ -101,13 +101,13 @@ def check_changes(names: Sequence[str], identity: Sequence[tuple[Key, str | None
 
 
 def changing(
-    written: WrittenChanges, streams: Sequence[str], window: Window | Reaches, hidden: Collection[str],
+    written: WrittenChanges, streams: Sequence[str], window: Window | Reaches, aside: Collection[str],
     words: Words, within: Range,
 ) -> Changing:  # fmt: skip
     """Groups that change, of rows of these streams.
 
     Args:
-        streams: those of the query, by name; of `hidden`, which semi and anti joins look into, no row is part of one.
+        streams: those of the query, by name; those of `aside` have no say in how long a row counts.
     """
     every_us = written.every_us or EMIT_US_DEFAULT
     if written.cumulative is not None or isinstance(window, FullHistory):
@@ -118,12 +118,10 @@ def changing(
             "such as WITHIN 10 SECONDS, or GROUP BY ... CUMULATIVE",
             within,
         )
-    return Changing(every_us, _end_us(streams, window, hidden))
+    return Changing(every_us, _end_us(streams, window, aside))
 
 
-def runs(
-    streams: Sequence[str], window: Window | Reaches, hidden: Collection[str], words: Words, within: Range
-) -> Runs:
+def runs(streams: Sequence[str], window: Window | Reaches, aside: Collection[str], words: Words, within: Range) -> Runs:
     """What SELECT DISTINCT gives of rows of these streams; see `changing`."""
     if isinstance(window, FullHistory):
         return Runs()
@@ -133,15 +131,15 @@ def runs(
             "write one, such as WITHIN 10 SECONDS",
             within,
         )
-    return Runs(_end_us(streams, window, hidden))
+    return Runs(_end_us(streams, window, aside))
 
 
-def _end_us(streams: Sequence[str], window: TimeWindow | Reaches, hidden: Collection[str]) -> Expression:
+def _end_us(streams: Sequence[str], window: TimeWindow | Reaches, aside: Collection[str]) -> Expression:
     spans = dict(zip(window.names, window.spans_us, strict=True)) if isinstance(window, Reaches) else {}
     return end_us([
         Timed(name, spans[name] if isinstance(window, Reaches) else reach_us(window, number))
         for number, name in enumerate(streams)
-        if name not in hidden
+        if name not in aside
     ])  # fmt: skip
 
 

@@ -6,7 +6,7 @@ aggregate is an expression over tuples, as in a query without groups.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 from sqlglot import TokenType, exp
@@ -29,7 +29,7 @@ from streamjoin.query.translate import RULES
 from streamjoin.query.translator import Translator
 from streamjoin.settings.trees import NamedTree
 
-Timed = tuple[Sequence[str], Window | Reaches]
+Timed = tuple[Sequence[str], Window | Reaches, Collection[str]]
 _BOUNDS = {"window_start": WINDOW_START, "window_end": WINDOW_END}
 
 
@@ -56,7 +56,8 @@ def bind_groups(parsed: ParsedQuery, tuples: Translator, timed: Timed) -> Groups
 
     Args:
         tuples: translates expressions over the streams.
-        timed: the streams that are read, by name, and how near they are in time.
+        timed: the streams that are read, by name, how near they are in time, and which have no say in how long rows
+            count, see `names_aside`.
     Raises:
         QueryError: an item is neither grouped by nor in an aggregate, or cannot be bound.
         UnsupportedQueryError: groups of another kind.
@@ -82,7 +83,7 @@ def bind_groups(parsed: ParsedQuery, tuples: Translator, timed: Timed) -> Groups
         shown = {expression: name for name, expression in reversed(select)}
         identity = [(key, shown.get(key.shown)) for key in keys]
         check_changes(list(dict(select)), identity, words, words.range(place))
-        windows = changing(parsed.changes, *timed, tuples.scope.hidden, words, parsed.within)
+        windows = changing(parsed.changes, *timed, words, parsed.within)
     return Groups(windows, keys, tuple(groups.parts), tuple(groups.aggregates), select, having)
 
 
@@ -91,7 +92,7 @@ def bind_distinct(
 ) -> Groups:
     """The different rows of a SELECT list: groups by all of it, without aggregates."""
     keys = tuple(Key(value, Column(GROUPS, name, value.type)) for name, value in select)
-    windows = runs(*timed, tuples.scope.hidden, tuples.words, parsed.within)
+    windows = runs(*timed, tuples.words, parsed.within)
     return Groups(windows, keys, (), (), tuple((key.shown.name, key.shown) for key in keys), TRUE)
 
 

@@ -161,6 +161,15 @@ def hidden_names(joins: Sequence[Written], words: Words, names: Sequence[str]) -
     return frozenset(names[number] for join in looking for number in join.right)
 
 
+def names_aside(joins: Sequence[Written], words: Words, names: Sequence[str]) -> frozenset[str]:
+    """The streams that have no say in how long a row counts: the hidden ones, and what ASOF JOIN brings.
+
+    What ASOF JOIN brings is like more columns of the row that it is brought to.
+    """
+    brought = (number for join in joins if is_asof(join.node) for number in join.right)
+    return hidden_names(joins, words, names) | {names[number] for number in brought}
+
+
 def check_window(kind: JoinKind, window: Window | Reaches, words: Words, join: exp.Join) -> None:
     """Refuse a window in which rows of a kind of join would wait for ever.
 

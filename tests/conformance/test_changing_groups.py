@@ -236,22 +236,6 @@ def test_rows_of_a_semi_and_of_an_anti_join(kind: str, tmp_path: Path) -> None:
     assert check(out, found, asked) > 10
 
 
-def test_what_an_as_of_join_finds_counts_while_the_older_row_does(tmp_path: Path) -> None:
-    streams = [rows(51), rows(52)]
-    query = (
-        "SELECT ONLINE a.k, COUNT(*) AS n FROM a ASOF JOIN b ON a.k = b.k AND a.ts > b.ts WITHIN 20 MICROSECONDS "
-        "GROUP BY a.k EMIT EVERY 10 MICROSECONDS"
-    )
-    found = []
-    for row in streams[0].to_pylist():
-        older = [one for one in streams[1].to_pylist() if on_k(row, one) and 0 < row["ts"] - one["ts"] <= WITHIN]
-        if older:
-            found.append((row["ts"], (row, max(older, key=lambda one: one["ts"]))))
-    out = given(loop_of(planned(query), tmp_path, operator="asof"), streams, batches=15)
-    asked = Asked(10, by_k, lambda of: [len(of)], end)
-    assert check(out, found, asked) > 10
-
-
 def test_it_is_what_duckdb_computes(tmp_path: Path) -> None:
     streams = [rows(53, 150), rows(54, 150)]
     query = (
