@@ -37,6 +37,7 @@ from streamjoin.plan.evaluation import evaluate_carried
 from streamjoin.plan.expression import Expression, columns_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import JoinPredicate, Range
+from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.values import Columns
 from streamjoin.plan.window import FullHistory, R, Window
 
@@ -230,6 +231,29 @@ def sorted_by(first: np.ndarray, second: np.ndarray, rows: int) -> np.ndarray:
 def layout_of(query: JoinPlan, stored: int) -> IndexLayout:
     """How a query's tuples that are stored on side `stored` are laid out."""
     return choose_layout(query.predicate, query.window, stored, query.index)
+
+
+def check_index(query: object) -> None:
+    """Refuse an index that a join of a query cannot have, before anything is stored; what joins nothing has none.
+
+    Raises:
+        InputError: see `choose_layout`.
+    """
+    if isinstance(query, JoinPlan):
+        layout_of(query, 0)
+    if not isinstance(query, RoundPlan):
+        return
+    names = [steps[0].names[0] for steps in query.steps]
+    for origin, order, steps in zip(names, query.orders, query.steps, strict=True):
+        for met, step in zip(order, steps, strict=True):
+            try:
+                layout_of(step, 0)
+            except InputError as wrong:
+                raise InputError(
+                    f"{wrong.message}, and {query.operator} joins what {origin} brings with {names[met]} without one; "
+                    "leave it out, or write other orders",
+                    field=wrong.field,
+                ) from None
 
 
 def choose_layout(predicate: JoinPredicate, window: Window, stored: int, wanted: str = "auto") -> IndexLayout:

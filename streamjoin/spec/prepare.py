@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from streamjoin.engine.coverage import all_stored, check_starts
 from streamjoin.errors import InputError, QueryError, UnsupportedError
-from streamjoin.index.layout import layout_of
+from streamjoin.index.layout import check_index
 from streamjoin.intake.shedding import Shedding
 from streamjoin.operators import registry
 from streamjoin.operators.aggregate import Aggregate
@@ -328,8 +328,7 @@ def ready(file: JoinFile, plan: JoinPlan | Cascade, order: Order | None, *, anew
         runs = plan
         _check_without_units(found, file, plan)
     for stage in stages_of(runs):
-        if isinstance(joined := stage.plan.queries[0], JoinPlan):
-            layout_of(joined, 0)
+        check_index(stage.plan.queries[0])
     return Bound(file, runs, found.name, reason=chosen.reason if chosen else "", order=order)
 
 

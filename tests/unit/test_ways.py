@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from streamjoin.errors import InputError
 from streamjoin.explain import several
 from streamjoin.explain.candidates import Candidates, Way, candidates
 from streamjoin.explain.plans import Explanation, explain
@@ -253,3 +254,16 @@ def test_groups_of_several_streams_have_ways_too(tmp_path: Path) -> None:
     query = CHAIN.replace("SELECT ONLINE a.id AS a, b.id AS b, c.id AS c", "SELECT ONLINE a.k AS k, COUNT(*) AS n")
     ways = ways_of(explained(tmp_path, f"{query} GROUP BY a.k EMIT EVERY 5 SECONDS"))
     assert ways.found[0].plan == "(a, (b, c))"
+
+
+@pytest.mark.parametrize("operator", ["ring", "aligned", "coordinated"])
+def test_an_index_that_a_round_cannot_have_is_refused_before_the_first_batch(operator: str, tmp_path: Path) -> None:
+    write(tmp_path, {"a": 20, "b": 20, "c": 20})
+    query = "SELECT ONLINE a.id FROM a JOIN b ON a.k = b.k JOIN c ON b.j = c.j WITHIN 100 MICROSECONDS"
+    bound(tmp_path, query, more=f"operator: {{name: {operator}, index: hash}}")
+    with pytest.raises(InputError) as refusal:
+        bound(tmp_path, query, more=f"operator: {{name: {operator}, index: hash, orders: {{a: [c, b]}}}}")
+    assert str(refusal.value) == (
+        "operator.index: a hash index needs an equality between the two streams, and "
+        f"{operator} joins what a brings with c without one; leave it out, or write other orders"
+    )
