@@ -9,7 +9,7 @@ of any stream before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -78,6 +78,7 @@ def bind_asof(
     """
     names, streams = translator.scope.names, translator.scope.streams
     both = (names[R], names[S])
+    check_kinds(join, translator)
     equalities, asof = asof_on(join, (), translator)
     left: list[Expression] = []
     given: list[Expression] = []
@@ -109,8 +110,7 @@ def asof_on(written: Written, as_of: Sequence[str], translator: Translator) -> t
     equalities: list[Expression] = []
     keys: list[Expression] = []
     compared: tuple[str, bool] | None = None
-    on = join.args.get("on")
-    for node in on.flatten() if isinstance(on, exp.And) else [on] if on is not None else []:
+    for node in _conjuncts(join):
         part, where = translator.condition(node), translator.place(node)
         if (found := _comparison(part, times, right)) is not None:
             if compared is not None:
@@ -160,6 +160,38 @@ def _times(written: Written, translator: Translator, place: Range) -> Mapping[st
         )
     kinds = {number: streams[number].columns.field(streams[number].time).type for number in timed}
     return {names[number]: Column(names[number], streams[number].time, kinds[number]) for number in timed}
+
+
+def check_kinds(written: Written, translator: Translator) -> None:
+    """Refuse an ASOF JOIN that compares event times of which one is a number and the other none.
+
+    Raises:
+        QueryError: it does, or a stream has no event time.
+    """
+    times = _times(written, translator, translator.words.range_of(written.node)).values()
+    for node in _conjuncts(written.node):
+        if not isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE):
+            continue
+        if not (isinstance(node.left, exp.Column) and isinstance(node.right, exp.Column)):
+            continue
+        both = [translator.expression(side) for side in (node.left, node.right)]
+        kinds = [_is_number(one) for one in both if isinstance(one, Column) and one in times]
+        if sorted(kinds) != [False, True]:
+            continue
+        number, other = both if kinds[0] else reversed(both)
+        example = node.copy()
+        cast = exp.cast((node.left if kinds[0] else node.right).copy(), "timestamp")
+        example.set("this" if kinds[0] else "expression", cast)
+        raise translator.words.source.wrong(
+            f"{number} is a number and {other} is {other.type}; both are event times, so write {example.sql()}",
+            translator.place(node),
+        )
+
+
+def _conjuncts(join: exp.Join) -> Iterable[exp.Expr]:
+    """The conditions of ON."""
+    on = join.args.get("on")
+    return on.flatten() if isinstance(on, exp.And) else [on] if on is not None else []
 
 
 def _comparison(part: Expression, times: Mapping[str, Column], right: str) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from streamjoin.plan.expression import Expression, conjuncts, streams_of
 from streamjoin.plan.kinds import Join, JoinKind, Tree
 from streamjoin.plan.parted import Groups
 from streamjoin.plan.window import CountWindow, FullHistory, Reaches, Window
-from streamjoin.query.asof import asof_on, is_asof
+from streamjoin.query.asof import asof_on, check_kinds, is_asof
 from streamjoin.query.tokens import Words
 from streamjoin.query.translator import Translator
 from streamjoin.query.written import From, Written, place_before
@@ -129,6 +129,8 @@ def bind_joins(tree: exp.Select, start: From, translator: Translator) -> Joins:
         for node in join.args.get("using") or ():
             one = next(merged)
             on.append(translator.compare("eq", one.left, one.right, node))
+        if is_asof(join):
+            check_kinds(written, translator)
         if (condition := join.args.get("on")) is not None:
             found = translator.condition(condition)
             _check_reads(found, written, condition, translator)

@@ -229,3 +229,16 @@ def test_easy_mistakes_are_caught(broken: str, tmp_path: Path, monkeypatch: pyte
     wanted = nested_loop(*streams, ("k",), None, keeps=True, older=False)
     plan = planned(text("one key", "any age", keeps=True, older=False))
     assert joined(loop_of(plan, "asof", tmp_path, units=1), streams, 25, 1) != wanted
+
+
+def test_event_times_of_two_kinds_are_compared_as_times(tmp_path: Path) -> None:
+    """Seconds beside a timestamp: CAST says that they are to be compared, and the unit of the stream what they mean."""
+    stamps = pa.schema([("at", pa.timestamp("us")), ("k", pa.int64())])
+    seconds = pa.schema([("s", pa.int64()), ("k", pa.int64()), ("n", pa.int64())])
+    streams = {"t": StreamSchema("t", stamps, "at", "us", 0), "q": StreamSchema("q", seconds, "s", "s", 0)}
+    query = "SELECT ONLINE q.n FROM t ASOF LEFT JOIN q ON t.k = q.k AND t.at >= CAST(q.s AS TIMESTAMP)"
+    left = [{"at": at, "k": 1} for at in (1_999_999, 2_000_000, 5_500_000)]
+    right = [{"s": at, "k": 1, "n": at} for at in (2, 5, 6)]
+    given = [pa.RecordBatch.from_pylist(left, stamps), pa.RecordBatch.from_pylist(right, seconds)]
+    found = joined(loop_of(plan_query(query, streams), "asof", tmp_path, units=2), given, 2)
+    assert found == {(None,): 1, (2,): 1, (5,): 1}

@@ -60,6 +60,10 @@ class Waiting:
 
     def look_after(self, seconds: float) -> None:
         self.now_s += seconds
+        for driver in self.pool._drivers:
+            # One whose first thread has ended looks dead, and can be waited for when the others have, too.
+            if is_gone(driver.process.pid)():
+                driver.process.wait(START_S)
         self.pool.look()
 
     def sockets(self) -> list[Path]:

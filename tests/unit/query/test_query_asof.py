@@ -115,6 +115,16 @@ def test_where_drops_left_rows_at_once_and_right_ones_only_when_they_come_out() 
         ("a ASOF JOIN none AS b ON a.k = b.k AND a.at >= b.at", None, "b has no column of event time"),
         ("a ASOF JOIN b", None, "needs an equality between the two streams"),
         ("a ASOF JOIN rel AS b ON a.k = b.k AND a.at >= b.at", None, "is a relation"),
+        (
+            "a ASOF JOIN seconds AS b ON a.k = b.k AND b.i <= a.at",
+            "b.i <= a.at",
+            "b.i is a number and a.at is timestamp.* both are event times, so write CAST.b.i AS TIMESTAMP. <= a.at",
+        ),
+        (
+            "seconds AS a JOIN c ON a.k = c.k ASOF JOIN b ON a.k = b.k AND a.i >= b.at WITHIN 1 HOUR",
+            "a.i >= b.at",
+            "so write CAST.a.i AS TIMESTAMP. >= b.at",
+        ),
     ],
 )
 def test_what_is_refused_is_shown_where_it_stands(joined: str, at: str | None, message: str) -> None:
