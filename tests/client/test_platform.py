@@ -92,6 +92,8 @@ def test_a_relation_is_registered_looked_at_changed_and_removed(client: Client, 
     assert "one" in [relation["name"] for relation in client.relations.list()]
     with pytest.raises(Conflict, match='there is a relation "one" already'):
         client.streams.create("one", BIDS)
+    with pytest.raises(ChangedMeanwhile):
+        client.relations.delete("one", version=made["version"])
     client.relations.delete("one")
     with pytest.raises(NotFound, match='no relation "one"'):
         client.relations.get("one")
@@ -154,6 +156,27 @@ def test_a_job_goes_through_its_life_as_far_as_no_worker_is_needed(client: Clien
     assert client.jobs.metrics("wins") == {"points": []}
     assert client.jobs.logs("wins") == ""
     client.jobs.delete("wins")
+
+
+def test_what_others_changed_meanwhile_is_neither_started_nor_stopped_nor_removed(
+    client: Client, streams: None
+) -> None:
+    seen = client.jobs.create("ours", QUERY, run={"slots": 1})["version"]
+    client.jobs.change("ours", run={"slots": 2})  # by somebody else
+    jobs = client.jobs
+    for act in (jobs.start, jobs.stop, jobs.restart, jobs.delete):
+        with pytest.raises(ChangedMeanwhile, match="job ours is now at version"):
+            act("ours", version=seen)
+    with pytest.raises(ChangedMeanwhile):
+        jobs.rescale("ours", 4, version=seen)
+    job = jobs.get("ours")
+    assert (job["wanted"], job["run"]["slots"]) == ("stopped", 2)
+    jobs.delete("ours", version=job["version"])
+    stream = client.streams.create("other", BIDS)
+    client.streams.change("other", spec=AUCTIONS, version=stream["version"])
+    with pytest.raises(ChangedMeanwhile):
+        client.streams.delete("other", version=stream["version"])
+    client.streams.delete("other", version=stream["version"] + 1)
 
 
 def test_rows_that_are_missing_are_counted_listed_and_downloaded(

@@ -75,5 +75,10 @@ def if_match(version: int | None) -> dict[str, str]:
     return {"If-Match": "*" if version is None else f'"{version}"'}
 
 
+def if_given(version: int | None) -> dict[str, str]:
+    """The same where no version needs to be named."""
+    return {} if version is None else if_match(version)
+
+
 def given_only(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}

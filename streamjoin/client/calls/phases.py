@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from streamjoin.client.calls.asking import ask, path_of
+from streamjoin.client.calls.asking import ask, if_given, path_of
 from streamjoin.client.calls.jobs import get_job
 from streamjoin.client.errors import StreamJoinApiError
 from streamjoin.client.retry import Patience, keyed
@@ -20,46 +20,56 @@ class WaitedTooLong(StreamJoinApiError):
     """A job did not come to where it was to go, in the time that was given."""
 
 
-def start_job(patience: Patience, job: str, *, wait_s: float | None = None) -> Exchange[Job]:
+def start_job(
+    patience: Patience, job: str, *, version: int | None = None, wait_s: float | None = None
+) -> Exchange[Job]:
     """Let a job run.
 
     Args:
+        version: the one that is meant; refused if it is not the newest. Whatever is there, if not given.
         wait_s: return once it runs, or raise when it does not within so many seconds.
     """
-    found = yield from _act(patience, job, "start")
+    found = yield from _act(patience, job, "start", version)
     return (yield from _settled(patience, found, ("running",), wait_s))
 
 
-def stop_job(patience: Patience, job: str, *, wait_s: float | None = None) -> Exchange[Job]:
-    """Let a job stop after the batch that runs; for `wait_s` see `start`."""
-    found = yield from _act(patience, job, "stop")
+def stop_job(patience: Patience, job: str, *, version: int | None = None, wait_s: float | None = None) -> Exchange[Job]:
+    """Let a job stop after the batch that runs; for `version` and `wait_s` see `start`."""
+    found = yield from _act(patience, job, "stop", version)
     return (yield from _settled(patience, found, ("stopped", "failed"), wait_s))
 
 
-def restart_job(patience: Patience, job: str, *, wait_s: float | None = None) -> Exchange[Job]:
-    """Stop a job and start it again; for `wait_s` see `start`."""
-    found = yield from _act(patience, job, "restart")
+def restart_job(
+    patience: Patience, job: str, *, version: int | None = None, wait_s: float | None = None
+) -> Exchange[Job]:
+    """Stop a job and start it again; for `version` and `wait_s` see `start`."""
+    found = yield from _act(patience, job, "restart", version)
     return (yield from _settled(patience, found, ("running",), wait_s, found["generation"] + 1))
 
 
-def rescale_job(patience: Patience, job: str, slots: int, *, wait_s: float | None = None) -> Exchange[Job]:
-    """Give a job another number of slots; for `wait_s` see `start`."""
+def rescale_job(
+    patience: Patience, job: str, slots: int, *, version: int | None = None, wait_s: float | None = None
+) -> Exchange[Job]:
+    """Give a job another number of slots; for `version` and `wait_s` see `start`."""
     before: Job = yield from get_job(patience, job)
-    found = yield from _act(patience, before["id"], "rescale", {"slots": slots})
+    found = yield from _act(patience, before["id"], "rescale", version, {"slots": slots})
     # A running job takes it over by its next generation, unless nothing changed.
     restarts = found["wanted"] == "running" and found["version"] != before["version"]
     generation = found["generation"] + restarts
     return (yield from _settled(patience, found, ("running", "stopped", "failed"), wait_s, generation))
 
 
-def delete_job(patience: Patience, job: str, *, wait_s: float | None = None) -> Exchange[None]:
+def delete_job(
+    patience: Patience, job: str, *, version: int | None = None, wait_s: float | None = None
+) -> Exchange[None]:
     """Delete a job with its state and its results.
 
     Args:
+        version: see `start`.
         wait_s: return once all of it is gone, or raise when it is not within so many seconds.
     """
     # By its id: another job may get the name while we wait.
-    found: Job = yield from ask(patience, Request("DELETE", path_of("jobs", job)))
+    found: Job = yield from ask(patience, Request("DELETE", path_of("jobs", job), headers=if_given(version)))
     if wait_s is None:
         return
     ends_s = time.monotonic() + wait_s
@@ -92,8 +102,9 @@ def wait_for_job(
         yield from _sleep(found, ends_s, " or ".join(wanted), wait_s)
 
 
-def _act(patience: Patience, job: str, action: str, body: Any = None) -> Exchange[Job]:
-    return (yield from ask(patience, keyed(Request("POST", path_of("jobs", job, action), json=body))))
+def _act(patience: Patience, job: str, action: str, version: int | None, body: Any = None) -> Exchange[Job]:
+    request = Request("POST", path_of("jobs", job, action), json=body, headers=if_given(version))
+    return (yield from ask(patience, keyed(request)))
 
 
 def _settled(

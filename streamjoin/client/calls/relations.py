@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streamjoin.client.calls.asking import API, ask, given_only, if_match, pages, path_of
+from streamjoin.client.calls.asking import API, ask, given_only, if_given, if_match, pages, path_of
 from streamjoin.client.retry import Patience, keyed, send
 from streamjoin.client.shapes import Relation, RelationInJob, RelationSample
 from streamjoin.client.steps import Exchange, Flow, Request
@@ -62,9 +62,9 @@ def change_relation(
     )
 
 
-def delete_relation(patience: Patience, relation: str) -> Exchange[None]:
-    """Remove a relation; its files stay."""
-    yield from send(Request("DELETE", path_of("relations", relation)), patience)
+def delete_relation(patience: Patience, relation: str, *, version: int | None = None) -> Exchange[None]:
+    """Remove a relation; its files stay. For `version` see `change`."""
+    yield from send(Request("DELETE", path_of("relations", relation), headers=if_given(version)), patience)
 
 
 def look_at_relation(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from streamjoin.client.calls.asking import API, ask, given_only, if_match, pages, path_of
+from streamjoin.client.calls.asking import API, ask, given_only, if_given, if_match, pages, path_of
 from streamjoin.client.retry import Patience, keyed, send
 from streamjoin.client.shapes import Pushed, Sample, Stream
 from streamjoin.client.steps import Exchange, Flow, Request
@@ -62,9 +62,9 @@ def change_stream(
     )
 
 
-def delete_stream(patience: Patience, stream: str) -> Exchange[None]:
-    """Remove a stream."""
-    yield from send(Request("DELETE", path_of("streams", stream)), patience)
+def delete_stream(patience: Patience, stream: str, *, version: int | None = None) -> Exchange[None]:
+    """Remove a stream; for `version` see `change`."""
+    yield from send(Request("DELETE", path_of("streams", stream), headers=if_given(version)), patience)
 
 
 def look_at_stream(
