@@ -10,6 +10,7 @@ from typing import NoReturn
 import cyclopts
 
 from streamjoin.cli.generating import generate
+from streamjoin.cli.overrides import with_place
 from streamjoin.cli.planning import explain, preview, schema, validate
 from streamjoin.cli.platform import add_commands
 from streamjoin.cli.platform.relations import app as relations_app
@@ -42,7 +43,7 @@ def main() -> None:
     except cyclopts.CycloptsError:
         sys.exit(2)
     except InputError as wrong:
-        _fail(str(wrong), 2)
+        _fail(with_place(wrong), 2)
     except StreamJoinError as failure:
         _fail(str(failure), 1)
     except BrokenPipeError:  # whoever read our output has seen enough

@@ -1,23 +1,28 @@
-"""Fields of a join file that the command line sets."""
+"""The join file of a command, with the fields that the command line sets, and where in it something stands."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import cyclopts
 
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, QueryError
+from streamjoin.settings.text import place_of
+from streamjoin.spec.joinfile import JoinFile, load
 
 Set = Annotated[
     list[str] | None, cyclopts.Parameter(name="--set", negative=(), help="FIELD=VALUE: set a field of the join file.")
 ]
+_read: list[tuple[Path, frozenset[str]]] = []
+"""The join files that this command has read, and which of their fields it has set."""
 
 
-def overrides(pairs: list[str] | None) -> dict[str, str]:
-    """What FIELD=VALUE options say, by field.
+def load_join(file: Path, pairs: list[str] | None) -> JoinFile:
+    """Read a join file with what FIELD=VALUE options say.
 
     Raises:
-        InputError: one has no equals sign.
+        InputError: an option has no equals sign, or the file is wrong.
     """
     found = {}
     for pair in pairs or []:
@@ -25,4 +30,20 @@ def overrides(pairs: list[str] | None) -> dict[str, str]:
         if not equals:
             raise InputError(f'--set takes FIELD=VALUE, such as operator.name=matrix, not "{pair}"')
         found[field.strip()] = value
-    return found
+    _read[:] = [(file, frozenset(found))]
+    return load(file, found)
+
+
+def with_place(wrong: InputError) -> str:
+    """What is wrong, and where the field that it is about stands in the join file, if it stands there."""
+    said = str(wrong)
+    if not _read or not wrong.field or isinstance(wrong, QueryError):
+        return said
+    file, given = _read[0]
+    if any(wrong.field == field or wrong.field.startswith(f"{field}.") for field in given):
+        return said
+    try:
+        place = place_of(file.read_text(encoding="utf-8-sig"), wrong.field)
+    except (OSError, ValueError):
+        return said
+    return said if place is None else f"{said} ({file}, line {place[0]}, column {place[1]})"

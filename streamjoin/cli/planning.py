@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from streamjoin.cli.overrides import Set, overrides
-from streamjoin.spec.joinfile import load
+from streamjoin.cli.overrides import Set, load_join
 
 if TYPE_CHECKING:
     from streamjoin.explain.plans import Explanation
@@ -31,7 +30,7 @@ def validate(file: Path, *, set: Set = None) -> None:
     from streamjoin.spec.inputs import open_relation
     from streamjoin.spec.prepare import bind
 
-    join = load(file, overrides(set))
+    join = load_join(file, set)
     right = summary(ordered(bind(join)))
     relations = [relation_summary(open_relation(join, name)) for name in join.relations]
     print("\n".join([f"{file} is right: {right}", *relations]))
@@ -58,7 +57,7 @@ def explain(file: Path, *, set: Set = None, output: Output = "text") -> None:
     from streamjoin.spec.prepare import bind
     from streamjoin.spec.reach import is_usual, places, places_text
 
-    join = load(file, overrides(set))
+    join = load_join(file, set)
     explained = explain_bound(bind(join))
     if is_usual(join):
         _show(explained, output)
@@ -82,7 +81,7 @@ def preview(file: Path, *, set: Set = None, output: Output = "text") -> None:
     from streamjoin.explain.preview import preview as preview_bound
     from streamjoin.spec.prepare import bind
 
-    _show(preview_bound(bind(load(file, overrides(set)))), output)
+    _show(preview_bound(bind(load_join(file, set))), output)
 
 
 def _show(found: Explanation | Preview, output: Output) -> None:

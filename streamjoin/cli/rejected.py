@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from streamjoin.cli.overrides import Set, overrides
+from streamjoin.cli.overrides import Set, load_join
 from streamjoin.cli.platform.rejected import RejectedOutput, RowLimit, Rows
 from streamjoin.errors import InputError
-from streamjoin.spec.joinfile import load
 
 
 def show_rejected(
@@ -41,7 +40,7 @@ def show_rejected(
     from streamjoin.intake import rejected
     from streamjoin.spec.job import IDENTITY_FILE, dead_letters_folder
 
-    checkpoint = load(file, overrides(set)).checkpoint
+    checkpoint = load_join(file, set).checkpoint
     if not (checkpoint / IDENTITY_FILE).exists():
         raise InputError(f"{file} has not been run yet: there is no checkpoint {checkpoint}", field="run.checkpoint")
     folder = dead_letters_folder(checkpoint)

@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import cyclopts
 
-from streamjoin.cli.overrides import Set, overrides
+from streamjoin.cli.overrides import Set, load_join
 from streamjoin.cli.platform.common import HERE, Output, Where, note, show
 from streamjoin.errors import InputError
-from streamjoin.spec.joinfile import load
 
 COLUMNS = ("relation", "version", "rows", "bad", "bytes", "read", "used", "batch", "state")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -100,7 +99,7 @@ def _relations_of(file: Path, relation: str | None, set: Set) -> tuple[Path, lis
     from streamjoin.relations.history import relations_in
     from streamjoin.spec.job import tables_folder
 
-    join = load(file, overrides(set))
+    join = load_join(file, set)
     if not join.relations:
         raise InputError(f"{file} has no relations")
     if relation is not None and relation not in join.relations:

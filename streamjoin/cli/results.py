@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import cyclopts
 
-from streamjoin.cli.overrides import Set, overrides
+from streamjoin.cli.overrides import Set, load_join
 from streamjoin.cli.terminal import counted
 from streamjoin.errors import InputError
-from streamjoin.spec.joinfile import JoinFile, load
+from streamjoin.spec.joinfile import JoinFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,7 +124,7 @@ def query(
     from streamjoin.results.answer import ask
     from streamjoin.results.formats import FORMATS
 
-    reader = _reader(load(file, overrides(set)), of)
+    reader = _reader(load_join(file, set), of)
     question = asked.question()
     if asked.aggregate is not None or asked.by is not None:
         from streamjoin.results.aggregate import aggregate as compute
@@ -188,7 +188,7 @@ def tail(
     from streamjoin.results.rows import Rows
     from streamjoin.results.snapshot import SnapshotId
 
-    reader = _reader(load(file, overrides(set)), of)
+    reader = _reader(load_join(file, set), of)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

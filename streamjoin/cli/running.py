@@ -11,11 +11,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from streamjoin.cli.overrides import Set, overrides
+from streamjoin.cli.overrides import Set, load_join
 from streamjoin.cli.terminal import clear_line, counted, progress_line
 from streamjoin.errors import InputError, RunError, StreamJoinError
 from streamjoin.intake.shedding import OTHER_WAY_OUT
-from streamjoin.spec.joinfile import load
 
 
 def run(
@@ -40,7 +39,7 @@ def run(
     _check_report(report)
     stop = threading.Event()
     _stop_on_signals(stop)
-    join = load(file, overrides(set))
+    join = load_join(file, set)
     if until_end:
         require_ends(join)
     try:
@@ -95,7 +94,7 @@ def compare(
     names = [name.strip() for name in operators.split(",") if name.strip()]
     if not names:
         raise InputError("--operators takes names, separated by commas, such as biclique,matrix")
-    join = load(file, overrides(set))
+    join = load_join(file, set)
     require_ends(join)
     rows: list[dict[str, Any]] = []
     try:

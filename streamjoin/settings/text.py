@@ -36,6 +36,27 @@ def read_yaml(text: str) -> Any:
         raise InputError(f"this is not YAML: {wrong}") from None
 
 
+def place_of(text: str, field: str) -> tuple[int, int] | None:
+    """The line and column, from 1, at which a field such as `streams.orders.delay` begins; None where it is not there.
+
+    Args:
+        text: what `read_yaml` has read.
+    """
+    try:
+        node = yaml.compose(text, Loader=_StrictLoader)
+    except (yaml.YAMLError, RecursionError):
+        return None
+    mark = None
+    for part in field.split("."):
+        if not isinstance(node, yaml.MappingNode):
+            return None
+        found = next(((key.start_mark, value) for key, value in node.value if key.value == part), None)
+        if found is None:
+            return None
+        mark, node = found
+    return None if mark is None else (mark.line + 1, mark.column + 1)
+
+
 class _StrictLoader(yaml.SafeLoader):
     """YAML in which a key cannot stand twice, aliases cannot multiply and the number of values is bounded."""
 

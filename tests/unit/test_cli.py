@@ -103,7 +103,7 @@ def test_wrong_file_is_said_in_one_line_on_stderr(folder: Path) -> None:
     assert (said.status, said.out) == (2, "")
     assert said.err == (
         "streamjoin: streams.payments.delay: 2 is not a span of time; write a number and us, ms, s, min, h or d, "
-        "such as 2s\n"
+        "such as 2s (join.yaml, line 3, column 57)\n"
     )
 
 
@@ -188,7 +188,11 @@ def test_wrong_input_is_status_2_with_a_sentence_on_stderr(
 @pytest.mark.parametrize(
     ("failure", "status", "message"),
     [
-        (InputError("is wrong", field="run.slots"), 2, "streamjoin: run.slots: is wrong\n"),
+        (
+            InputError("is wrong", field="run.slots"),
+            2,
+            "streamjoin: run.slots: is wrong (join.yaml, line 8, column 7)\n",
+        ),
         (RunError("the disk is full"), 1, "streamjoin: the disk is full\n"),
         (PermissionError(13, "Permission denied", "/out"), 1, "streamjoin: /out: Permission denied\n"),
         (OSError("odd"), 1, "streamjoin: odd\n"),
@@ -627,3 +631,23 @@ def test_run_over_a_file_that_cannot_be_read_fails_with_its_name_and_the_log(fol
         f"streamjoin: {folder}/orders/2.csv has none of the columns ts, id, k; it has a, b; "
         f"the log is {folder}/state/spark.log\n"
     )
+
+
+def test_a_place_is_told_of_what_the_file_says_and_not_of_what_is_set_or_missing(
+    streamjoin: Command, folder: Path
+) -> None:
+    text = JOIN.replace("delay: 2s", "idle: 5ms")
+    (folder / "join.yaml").write_text("\ufeff" + text)
+    assert streamjoin("validate", "join.yaml").err.endswith("a shorter heartbeat (join.yaml, line 3, column 57)\n")
+    set_too = streamjoin("validate", "join.yaml", "--set", "streams.payments.idle=6ms").err
+    assert set_too.endswith("a shorter heartbeat\n")
+    above = streamjoin("validate", "join.yaml", "--set", "streams.payments={source: csv, path: no.csv, time: ts}").err
+    assert "no.csv does not exist" in above and "line" not in above
+    (folder / "join.yaml").write_text(text.replace(", path: payments.csv", "").replace("idle: 5ms", "delay: 2s"))
+    missing = streamjoin("validate", "join.yaml").err
+    assert missing.startswith("streamjoin: streams.payments.path: is missing") and "line" not in missing
+    (folder / "join.yaml").write_text(JOIN + "operator: {name: matrix}\noperator: {name: matrix}\n")
+    assert streamjoin("validate", "join.yaml").err.count("line") == 1
+    wrong = JOIN.replace("orders.id AS", "orders.no AS")
+    (folder / "join.yaml").write_text(wrong)
+    assert "query, line 1, column" in streamjoin("validate", "join.yaml").err
