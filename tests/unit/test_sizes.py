@@ -19,8 +19,6 @@ REASON = re.compile(r"longer than 400 lines[,:] \w", re.IGNORECASE)
 WITH_REASON_MAX = 5
 
 LONG_FUNCTIONS: Mapping[str, str] = {
-    "frontend/src/charts/Canvas.tsx Canvas": "a component that is to be taken apart",
-    "frontend/src/charts/TimeChart.tsx TimeChart": "a component that is to be taken apart",
     "frontend/src/pages/compare/CompareView.tsx CompareView": "a component that is to be taken apart",
     "frontend/src/pages/compare/ComparisonTable.tsx ComparisonTable": "a component that is to be taken apart",
     "frontend/src/pages/compare/LineChart.tsx LineChart": "a component that is to be taken apart",

@@ -1,13 +1,14 @@
 /** Figures over time. Charts of a page share their cursor, which part they show and their scale. */
-import { ActionIcon, Tooltip, useComputedColorScheme } from '@mantine/core';
+import { useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { lazy, Suspense, useMemo, useState } from 'react';
-import { dashesOf, SERIES } from '../theme/theme';
-import { WidenIcon } from '../components/icons';
+import { SERIES } from '../theme/theme';
 import { useTimes } from '../times';
-import { described, valueAt, type ChartData } from './series';
+import { Legend } from './Legend';
+import { described, type ChartData } from './series';
 import { ceilingOf, type Stretch, type View } from './view';
 import classes from './TimeChart.module.css';
+import { WidenButton } from './WidenButton';
 
 const Canvas = lazy(() => import('./Canvas').then((canvas) => ({ default: canvas.Canvas })));
 
@@ -42,36 +43,8 @@ export function TimeChart({ title, note, data, format, view, onZoom }: TimeChart
             ▲ up to {format(ceiling.cut.value)} at {times.clock(ceiling.cut.atS)}
           </span>
         )}
-        <Tooltip label={isWide ? 'As wide as the others' : 'Full width'}>
-          <ActionIcon
-            className={classes.widen}
-            variant="subtle"
-            color="gray"
-            size="sm"
-            aria-label={`Full width: ${title}`}
-            aria-pressed={isWide}
-            onClick={() => setWide(!isWide)}
-          >
-            <WidenIcon />
-          </ActionIcon>
-        </Tooltip>
-        <ul className={classes.legend} aria-hidden="true">
-          {data.series.map((series, number) => (
-            <li key={series.label}>
-              <svg className={classes.key} width={22} height={4}>
-                <line
-                  x2={22}
-                  y1={2}
-                  y2={2}
-                  stroke={colours[number % colours.length]}
-                  strokeWidth={2}
-                  strokeDasharray={dashesOf(number).join(' ')}
-                />
-              </svg>
-              {series.label} <b>{format(valueAt(series, place))}</b>
-            </li>
-          ))}
-        </ul>
+        <WidenButton title={title} isWide={isWide} onWiden={setWide} />
+        <Legend series={data.series} colours={colours} place={place} format={format} />
       </figcaption>
       <div ref={ref} className={classes.canvas} role="img" aria-label={`${title}. ${words}`}>
         {width > 0 && !isEmpty && (
