@@ -19,10 +19,6 @@ REASON = re.compile(r"longer than 400 lines[,:] \w", re.IGNORECASE)
 WITH_REASON_MAX = 5
 
 LONG_FUNCTIONS: Mapping[str, str] = {
-    "frontend/src/pages/compare/CompareView.tsx CompareView": "a component that is to be taken apart",
-    "frontend/src/pages/compare/ComparisonTable.tsx ComparisonTable": "a component that is to be taken apart",
-    "frontend/src/pages/compare/LineChart.tsx LineChart": "a component that is to be taken apart",
-    "frontend/src/pages/compare/Scaling.tsx Scaling": "a component that is to be taken apart",
     "frontend/src/pages/job/AskPanel.tsx AskPanel": "a component that is to be taken apart",
     "frontend/src/pages/job/Definition.tsx Definition": "a component that is to be taken apart",
     "frontend/src/pages/job/JobCharts.tsx JobCharts": "a component that is to be taken apart",

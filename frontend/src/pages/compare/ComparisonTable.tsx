@@ -1,25 +1,16 @@
 /** The operators in rows: what each would cost, with a bar against the others, and what running jobs measure of it. */
-import { Anchor, Badge, Table, VisuallyHidden } from '@mantine/core';
+import { Anchor, Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState, type ReactNode } from 'react';
+import { useState } from 'react';
 import { Link } from 'react-router';
 import { latestReportQuery } from '../../api/queries';
 import type { Job } from '../../api/types';
-import { CheckIcon } from '../../components/icons';
 import { formatBytes, formatDuration, formatRate, formatShort } from '../../format';
-import {
-  hasFigures,
-  MEASURES,
-  nextSorting,
-  rangeOf,
-  sorted,
-  type MeasureKey,
-  type Row,
-  type Sorting,
-} from './comparison';
+import { MEASURES, nextSorting, rangeOf, sorted, type Row, type Sorting } from './comparison';
 import classes from './ComparisonTable.module.css';
-import { measuredOf } from './measured';
 import { formatMeasure } from './formatMeasure';
+import { measuredOf } from './measured';
+import { OperatorRow } from './OperatorRow';
 
 interface ComparisonTableProps {
   query: string;
@@ -54,34 +45,7 @@ export function ComparisonTable({ query, rows, auto, arrivingPerS, running, isAs
         </Table.Thead>
         {sorted(rows, sorting).map((row) => (
           <Table.Tbody key={row.name}>
-            <Table.Tr>
-              <Table.Th scope="row" className={classes.operator}>
-                <span className={classes.name}>
-                  {row.name}
-                  {row.name === auto && <Badge size="xs">auto takes it</Badge>}
-                </span>
-                <span className={classes.words}>{row.described === '' ? row.system : row.described}</span>
-              </Table.Th>
-              {hasFigures(row) ? (
-                MEASURES.map(({ key }) => (
-                  <Figure
-                    key={key}
-                    of={key}
-                    value={row.figures[key]}
-                    best={ranges.get(key)?.best ?? null}
-                    most={ranges.get(key)?.most ?? 0}
-                    arrivingPerS={arrivingPerS}
-                  />
-                ))
-              ) : (
-                <Table.Td colSpan={MEASURES.length} className={classes.refusal}>
-                  {row.refusal === null ? unknown(arrivingPerS) : `cannot run it like this: ${row.refusal}`}
-                </Table.Td>
-              )}
-              <Table.Td className={classes.order}>
-                <Order row={row} />
-              </Table.Td>
-            </Table.Tr>
+            <OperatorRow row={row} isAuto={row.name === auto} ranges={ranges} arrivingPerS={arrivingPerS} />
             {running
               .filter(({ by }) => by === row.name)
               .map(({ job }) => (
@@ -98,11 +62,6 @@ export function ComparisonTable({ query, rows, auto, arrivingPerS, running, isAs
     </>
   );
 }
-
-const unknown = (arrivingPerS: number | null): string =>
-  arrivingPerS === null
-    ? 'can run it; its costs need the rates of the streams, which are not known before they flow'
-    : 'can run it; no formula tells its costs';
 
 interface HeadProps {
   by: Sorting['by'];
@@ -123,48 +82,6 @@ function Head({ by, sorting, onSort, children }: HeadProps) {
         </span>
       </button>
     </Table.Th>
-  );
-}
-
-interface FigureProps {
-  of: MeasureKey;
-  value: number | null;
-  best: number | null;
-  most: number;
-  arrivingPerS: number | null;
-}
-
-function Figure({ of, value, best, most, arrivingPerS }: FigureProps) {
-  const isBest = value !== null && value === best;
-  const share = value === null || most === 0 ? 0 : value / most;
-  return (
-    <Table.Td className={classes.figure} data-best={isBest}>
-      <span className={classes.value}>
-        {isBest && (
-          <>
-            <CheckIcon />
-            <VisuallyHidden>the least: </VisuallyHidden>
-          </>
-        )}
-        {formatMeasure(of, value)}
-      </span>
-      <span className={classes.bar}>
-        <span style={{ width: `${String(share * 100)}%` }} />
-      </span>
-      {of === 'comparisonsPerS' && value !== null && arrivingPerS !== null && (
-        <span className={classes.words}>{formatShort(value / arrivingPerS)} a tuple</span>
-      )}
-    </Table.Td>
-  );
-}
-
-function Order({ row }: { row: Row }): ReactNode {
-  if (row.refusal !== null || row.orderRefusal === undefined) return '–';
-  if (row.orderRefusal === null) return 'up to total';
-  return (
-    <>
-      none<span className={classes.words}>{row.orderRefusal}</span>
-    </>
   );
 }
 

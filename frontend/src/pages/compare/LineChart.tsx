@@ -27,14 +27,9 @@ export function LineChart({ x, lines, format, isBytes, formatTick }: LineChartPr
   const scheme = useComputedColorScheme('light');
   const { ref, width } = useElementSize();
   const colours = SERIES[scheme];
-  const most = Math.max(...lines.flatMap(({ values }) => values.filter((value) => value !== null)), 0);
-  const ticks = ticksOf(most, TICKS, isBytes ? 2 : 10);
-  const top = ticks[ticks.length - 1] ?? 1;
-  const right = Math.max(LEFT + 1, width - RIGHT);
-  const atX = (place: number) => LEFT + (place / Math.max(1, x.length - 1)) * (right - LEFT);
-  const atY = (value: number) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP);
+  const scale = scaleOf(x, lines, width, isBytes);
   const points = lines.map(({ values }) =>
-    values.flatMap((value, place) => (value === null ? [] : [{ x: atX(place), y: atY(value) }])),
+    values.flatMap((value, place) => (value === null ? [] : [{ x: scale.atX(place), y: scale.atY(value) }])),
   );
   const ends = points.map((line) => line[line.length - 1]?.y ?? null);
   const endX = Math.max(...points.map((line) => line[line.length - 1]?.x ?? LEFT));
@@ -43,20 +38,7 @@ export function LineChart({ x, lines, format, isBytes, formatTick }: LineChartPr
     <div ref={ref} className={classes.chart} role="img" aria-label={`By slots: ${words.join('; ')}`}>
       {width > 0 && (
         <svg width={width} height={HEIGHT} aria-hidden="true">
-          {ticks.map((tick) => (
-            <g key={tick}>
-              <line className={classes.grid} x1={LEFT} x2={right} y1={atY(tick)} y2={atY(tick)} />
-              <text className={classes.axis} x={LEFT - 10} y={atY(tick) + 4} textAnchor="end">
-                {formatTick(tick)}
-              </text>
-            </g>
-          ))}
-          {x.map((slots, place) => (
-            <text key={slots} className={classes.axis} x={atX(place)} y={HEIGHT - 10} textAnchor="middle">
-              {slots}
-              {place === 0 && (slots === 1 ? ' slot' : ' slots')}
-            </text>
-          ))}
+          <Axes x={x} scale={scale} formatTick={formatTick} />
           {points.map((line, number) => (
             <g key={lines[number]?.label} style={{ color: colours[number % colours.length] }}>
               <polyline
@@ -83,5 +65,51 @@ export function LineChart({ x, lines, format, isBytes, formatTick }: LineChartPr
         </svg>
       )}
     </div>
+  );
+}
+
+/** Where numbers and values stand, in pixels. */
+interface Scale {
+  ticks: number[];
+  right: number;
+  atX: (place: number) => number;
+  atY: (value: number) => number;
+}
+
+function scaleOf(x: readonly number[], lines: readonly Line[], width: number, isBytes: boolean): Scale {
+  const most = Math.max(...lines.flatMap(({ values }) => values.filter((value) => value !== null)), 0);
+  const ticks = ticksOf(most, TICKS, isBytes ? 2 : 10);
+  const top = ticks[ticks.length - 1] ?? 1;
+  const right = Math.max(LEFT + 1, width - RIGHT);
+  return {
+    ticks,
+    right,
+    atX: (place) => LEFT + (place / Math.max(1, x.length - 1)) * (right - LEFT),
+    atY: (value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - TOP),
+  };
+}
+
+interface AxesProps extends Pick<LineChartProps, 'x' | 'formatTick'> {
+  scale: Scale;
+}
+
+function Axes({ x, scale: { ticks, right, atX, atY }, formatTick }: AxesProps) {
+  return (
+    <>
+      {ticks.map((tick) => (
+        <g key={tick}>
+          <line className={classes.grid} x1={LEFT} x2={right} y1={atY(tick)} y2={atY(tick)} />
+          <text className={classes.axis} x={LEFT - 10} y={atY(tick) + 4} textAnchor="end">
+            {formatTick(tick)}
+          </text>
+        </g>
+      ))}
+      {x.map((slots, place) => (
+        <text key={slots} className={classes.axis} x={atX(place)} y={HEIGHT - 10} textAnchor="middle">
+          {slots}
+          {place === 0 && (slots === 1 ? ' slot' : ' slots')}
+        </text>
+      ))}
+    </>
   );
 }

@@ -1,14 +1,14 @@
 /** How the predictions change with the number of slots: a line for each operator, and the figures below. */
-import { SegmentedControl, Table } from '@mantine/core';
+import { SegmentedControl } from '@mantine/core';
 import { useState } from 'react';
 import { Empty } from '../../components/Empty';
 import { Panel } from '../../components/Panel';
 import { ProblemView } from '../../components/ProblemView';
 import { MEASURES, type MeasureKey } from './comparison';
+import { FiguresBySlots } from './FiguresBySlots';
 import { formatMeasure, formatTick, isBytes } from './formatMeasure';
 import { LineChart } from './LineChart';
 import { linesOf, SLOTS } from './scaling';
-import classes from './Scaling.module.css';
 import type { Setting } from './setting';
 import { useScaling } from './useScaling';
 
@@ -65,31 +65,7 @@ export function Scaling({ query, setting, isSettled }: ScalingProps) {
             format={format}
             formatTick={(tick) => formatTick(chosen, tick)}
           />
-          {/* It scrolls where it is narrow, so the keyboard must reach it. */}
-          <div className={classes.scrolled} tabIndex={0} role="region" aria-label="Figures by slots">
-            <Table className={classes.table}>
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th scope="col">Slots</Table.Th>
-                  {slots.map((one) => (
-                    <Table.Th key={one} scope="col">
-                      {one}
-                    </Table.Th>
-                  ))}
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {lines.map(({ label, values }) => (
-                  <Table.Tr key={label}>
-                    <Table.Th scope="row">{label}</Table.Th>
-                    {values.map((value, place) => (
-                      <Table.Td key={slots[place]}>{format(value)}</Table.Td>
-                    ))}
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </div>
+          <FiguresBySlots slots={slots} lines={lines} format={format} />
         </>
       )}
     </Panel>

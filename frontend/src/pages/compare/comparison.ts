@@ -73,8 +73,13 @@ export function rowsOf(
 
 export const hasFigures = (row: Row): boolean => Object.values(row.figures).some((figure) => figure !== null);
 
-/** The least and the most of a figure; the least is null where all have the same. */
-export function rangeOf(rows: readonly Row[], key: MeasureKey): { best: number | null; most: number } {
+export interface Range {
+  /** The least; null where all have the same. */
+  best: number | null;
+  most: number;
+}
+
+export function rangeOf(rows: readonly Row[], key: MeasureKey): Range {
   const known = rows.flatMap(({ figures }) => figures[key] ?? []);
   const least = Math.min(...known);
   const most = Math.max(...known, 0);
