@@ -6,7 +6,7 @@ import { Empty } from '../../components/Empty';
 import { ProblemView } from '../../components/ProblemView';
 import { Rows } from '../../components/Rows';
 import { formatCount, formatRows } from '../../format';
-import classes from './AskPanel.module.css';
+import classes from './AnswerPages.module.css';
 import { firstRowOf, hasNext, type Pages } from './usePages';
 
 const ROWS_PX = 520;

@@ -1,7 +1,6 @@
 /** Results that are kept, asked once: by time, by key, with a condition; and taken home as a file. */
-import { Button, Menu, NumberInput, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
-import { useState, type FormEvent } from 'react';
+import { useState } from 'react';
 import type { Job } from '../../api/types';
 import { CopyAs } from '../../components/CopyAs';
 import { Empty } from '../../components/Empty';
@@ -11,16 +10,15 @@ import { save } from '../../download';
 import { askJob } from '../../recipes';
 import { exported } from '../../results/ask';
 import { CutNote } from '../../results/CutNote';
-import { FORMATS, type FileFormat } from '../../results/formats';
+import type { FileFormat } from '../../results/formats';
 import { SaveQuery } from '../queries/SaveQuery';
 import { AnswerPages } from './AnswerPages';
-import classes from './AskPanel.module.css';
-import { OfQuery } from './OfQuery';
+import { ExportMenu } from './ExportMenu';
 import { OWN, resultsOf } from './furtherQueries';
-import { EMPTY_FORM, LIMIT_AT_FIRST, questionOf, withoutLimit, type AskForm } from './question';
+import { OfQuery } from './OfQuery';
+import { EMPTY_FORM, questionOf, withoutLimit, type AskForm } from './question';
+import { QuestionForm } from './QuestionForm';
 import { usePages } from './usePages';
-
-const LIMIT_MAX = 10_000;
 
 export function AskPanel({ job }: { job: Job }) {
   const [form, setForm] = useState<AskForm>(EMPTY_FORM);
@@ -31,14 +29,6 @@ export function AskPanel({ job }: { job: Job }) {
     mutationFn: (format: FileFormat) => exported(withoutLimit(question), format),
     onSuccess: ({ blob }, format) => save(blob, `${job.name}.${format}`),
   });
-  const field = (name: 'from' | 'to' | 'key' | 'where') => ({
-    value: form[name],
-    onChange: (event: { currentTarget: { value: string } }) => setForm({ ...form, [name]: event.currentTarget.value }),
-  });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    asked.ask(question);
-  };
   return (
     <Panel
       title="Ask kept results"
@@ -52,38 +42,9 @@ export function AskPanel({ job }: { job: Job }) {
       }
       flush
     >
-      <form className={classes.form} onSubmit={submit}>
-        <TextInput label="From" placeholder="2026-01-31T12:00:00Z" {...field('from')} />
-        <TextInput label="To" placeholder="2026-01-31T12:05:00Z" {...field('to')} />
-        <TextInput label="Key" placeholder="1003" {...field('key')} />
-        <TextInput className={classes.where} label="Where" placeholder="price > 100 AND …" {...field('where')} />
-        <NumberInput
-          label="Rows per page"
-          min={1}
-          max={LIMIT_MAX}
-          value={form.limit}
-          onChange={(value) => setForm({ ...form, limit: Number(value) || LIMIT_AT_FIRST })}
-        />
-        <div className={classes.buttons}>
-          <Button type="submit" loading={asked.isAsking}>
-            Ask
-          </Button>
-          <Menu withinPortal={false}>
-            <Menu.Target>
-              <Button variant="default" loading={file.isPending}>
-                Export
-              </Button>
-            </Menu.Target>
-            <Menu.Dropdown>
-              {FORMATS.map((format) => (
-                <Menu.Item key={format} onClick={() => file.mutate(format)}>
-                  All of it as {format}
-                </Menu.Item>
-              ))}
-            </Menu.Dropdown>
-          </Menu>
-        </div>
-      </form>
+      <QuestionForm form={form} isAsking={asked.isAsking} onChange={setForm} onAsk={() => asked.ask(question)}>
+        <ExportMenu isWriting={file.isPending} onExport={(format) => file.mutate(format)} />
+      </QuestionForm>
       {asked.error !== null && (
         <ProblemView error={asked.error} note={asked.pages === null ? undefined : 'The earlier answer is still shown below.'} />
       )}

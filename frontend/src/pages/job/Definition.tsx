@@ -4,10 +4,11 @@ import { lazy, Suspense, useState } from 'react';
 import type { Job } from '../../api/types';
 import { CopyAs } from '../../components/CopyAs';
 import { Panel } from '../../components/Panel';
-import { createJob } from '../../recipes';
+import { createJob, type Recipe } from '../../recipes';
 import { CompareLink } from '../compare/CompareLink';
 import classes from './Definition.module.css';
 import { furtherQueries, type FurtherQuery } from './furtherQueries';
+import { FurtherQueryPanel } from './FurtherQueryPanel';
 import { StopQueryDialog } from './StopQueryDialog';
 
 // It has the editor, which is large.
@@ -18,12 +19,7 @@ const StartQueryDialog = lazy(() =>
 export function Definition({ job, mayChange }: { job: Job; mayChange: boolean }) {
   const [isStarting, setStarting] = useState(false);
   const [stopping, setStopping] = useState<FurtherQuery | null>(null);
-  const { query, queries, operator, results, run } = job;
-  const further = furtherQueries(job);
-  // A copy gets a store of its own.
-  const policy = Object.fromEntries(Object.entries(results).filter(([name]) => name !== 'store'));
-  const draft = { query, ...(further.length > 0 && { queries }), operator, results: policy, run };
-  const recipe = createJob(`${job.name} copy`, draft, false);
+  const { query, operator, results, run } = job;
   return (
     <div className={classes.columns}>
       <Panel
@@ -37,7 +33,7 @@ export function Definition({ job, mayChange }: { job: Job; mayChange: boolean })
               </Button>
             )}
             <CompareLink of={{ job: job.id }} />
-            <CopyAs recipe={recipe} what="make a copy of this job" />
+            <CopyAs recipe={recipeOf(job)} what="make a copy of this job" />
           </>
         }
         flush
@@ -46,25 +42,8 @@ export function Definition({ job, mayChange }: { job: Job; mayChange: boolean })
           {query}
         </Code>
       </Panel>
-      {further.map((one) => (
-        <Panel
-          key={one.name}
-          title={`Query ${one.name}`}
-          note={one.stopped ? 'stopped; its results are kept' : 'beside it, over the same stored tuples'}
-          actions={
-            mayChange &&
-            !one.stopped && (
-              <Button variant="default" size="xs" onClick={() => setStopping(one)}>
-                Stop…
-              </Button>
-            )
-          }
-          flush
-        >
-          <Code block className={classes.query}>
-            {one.query}
-          </Code>
-        </Panel>
+      {furtherQueries(job).map((one) => (
+        <FurtherQueryPanel key={one.name} of={one} mayChange={mayChange} onStop={() => setStopping(one)} />
       ))}
       {Object.entries({ Operator: operator, Results: results, Run: run }).map(([title, section]) => (
         <Panel key={title} title={title} flush>
@@ -81,4 +60,12 @@ export function Definition({ job, mayChange }: { job: Job; mayChange: boolean })
       {stopping !== null && <StopQueryDialog job={job} of={stopping} onClose={() => setStopping(null)} />}
     </div>
   );
+}
+
+/** Makes a copy, which gets a store of its own. */
+function recipeOf(job: Job): Recipe {
+  const { name, query, queries, operator, results, run } = job;
+  const policy = Object.fromEntries(Object.entries(results).filter(([setting]) => setting !== 'store'));
+  const draft = { query, ...(furtherQueries(job).length > 0 && { queries }), operator, results: policy, run };
+  return createJob(`${name} copy`, draft, false);
 }
