@@ -19,9 +19,7 @@ REASON = re.compile(r"longer than 400 lines[,:] \w", re.IGNORECASE)
 WITH_REASON_MAX = 5
 
 LONG_FUNCTIONS: Mapping[str, str] = {
-    "frontend/src/pages/job/JobCharts.tsx JobCharts": "a component that is to be taken apart",
     "frontend/src/pages/job/JobPage.tsx JobView": "a component that is to be taken apart",
-    "frontend/src/pages/job/JobStats.tsx JobStats": "a component that is to be taken apart",
     "frontend/src/pages/job/change/ChangePanel.tsx ChangePanel": "a component that is to be taken apart",
     "frontend/src/pages/job/rejected/RejectedPanel.tsx RejectedPanel": "a component that is to be taken apart",
     "frontend/src/pages/job/revisions/Revisions.tsx Chosen": "a component that is to be taken apart",

@@ -19,39 +19,16 @@ interface JobStatsProps {
 }
 
 export function JobStats({ job, reports, input, span }: JobStatsProps) {
-  const times = useTimes();
   const report = reports.at(-1);
-  const now = job.phase === 'running' ? report : undefined;
   const leftOut = leftOutOf(reports);
   const missing = missingWords(leftOut);
-  const approximate = isApproximate(reports) ? <Approximate /> : null;
   const isComing = input.kind === 'coming';
   return (
     <Stats>
       {isComing ? (
-        <>
-          <Stat label="Tuples in" value={formatRate(now?.tuplesPerS)} note={job.streams.join(' ⋈ ')} />
-          <Stat
-            label="Results out"
-            value={formatRate(now?.resultsPerS)}
-            note={approximate ?? `ρ ${formatRatio(now?.rho)} a comparison`}
-          />
-          <Stat
-            label="Latency"
-            value={formatDuration(now?.batchMs.p50)}
-            note={`p95 ${formatDuration(now?.batchMs.p95)}`}
-          />
-        </>
+        <Rates job={job} reports={reports} />
       ) : (
-        <>
-          <Stat label="Input" value={input.kind === 'finished' ? 'finished' : 'none now'} note={inputWords(input, times)} />
-          <Stat label="Tuples in all" value={formatShort(report?.totals?.tuples)} note="in this run" />
-          <Stat
-            label="Results in all"
-            value={formatShort(report?.totals?.results)}
-            note={approximate ?? 'in this run'}
-          />
-        </>
+        <Totals reports={reports} input={input} />
       )}
       <Stat
         label="State"
@@ -84,5 +61,38 @@ export function JobStats({ job, reports, input, span }: JobStatsProps) {
         }
       />
     </Stats>
+  );
+}
+
+/** While input comes. */
+function Rates({ job, reports }: Pick<JobStatsProps, 'job' | 'reports'>) {
+  const now = job.phase === 'running' ? reports.at(-1) : undefined;
+  return (
+    <>
+      <Stat label="Tuples in" value={formatRate(now?.tuplesPerS)} note={job.streams.join(' ⋈ ')} />
+      <Stat
+        label="Results out"
+        value={formatRate(now?.resultsPerS)}
+        note={isApproximate(reports) ? <Approximate /> : `ρ ${formatRatio(now?.rho)} a comparison`}
+      />
+      <Stat label="Latency" value={formatDuration(now?.batchMs.p50)} note={`p95 ${formatDuration(now?.batchMs.p95)}`} />
+    </>
+  );
+}
+
+/** Where no input comes. */
+function Totals({ reports, input }: Pick<JobStatsProps, 'reports' | 'input'>) {
+  const times = useTimes();
+  const totals = reports.at(-1)?.totals;
+  return (
+    <>
+      <Stat label="Input" value={input.kind === 'finished' ? 'finished' : 'none now'} note={inputWords(input, times)} />
+      <Stat label="Tuples in all" value={formatShort(totals?.tuples)} note="in this run" />
+      <Stat
+        label="Results in all"
+        value={formatShort(totals?.results)}
+        note={isApproximate(reports) ? <Approximate /> : 'in this run'}
+      />
+    </>
   );
 }
