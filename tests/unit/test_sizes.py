@@ -20,9 +20,6 @@ WITH_REASON_MAX = 5
 
 LONG_FUNCTIONS: Mapping[str, str] = {
     "frontend/src/pages/job/JobPage.tsx JobView": "a component that is to be taken apart",
-    "frontend/src/pages/job/change/ChangePanel.tsx ChangePanel": "a component that is to be taken apart",
-    "frontend/src/pages/job/rejected/RejectedPanel.tsx RejectedPanel": "a component that is to be taken apart",
-    "frontend/src/pages/job/revisions/Revisions.tsx Chosen": "a component that is to be taken apart",
     "frontend/src/pages/join/Operators.tsx Operators": "a component that is to be taken apart",
     "frontend/src/pages/queries/QueriesPage.tsx QueriesPage": "a component that is to be taken apart",
     "frontend/src/pages/queries/SaveQuery.tsx SaveDialog": "a component that is to be taken apart",

@@ -1,19 +1,16 @@
 /** A job's definition in a form: checked and compared while it is typed, and applied when it is right. */
-import { useMemo, useRef, useState } from 'react';
+import { useRef } from 'react';
 import type { Job } from '../../../api/types';
 import { ProblemView } from '../../../components/ProblemView';
 import { Notice } from '../Notice';
 import classes from './ChangePanel.module.css';
-import { definitionOf, isSame, type Definition } from './definition';
-import { OPERATOR_NAME } from './fields';
-import { formOf, pointerOf, rebased, type Form, type Typed } from './form';
+import { rebased, type Typed } from './form';
 import { Meanwhile } from './Meanwhile';
-import { mistakesOf } from './mistakes';
 import { Preview } from './Preview';
 import { QueryFields } from './QueryFields';
-import { Sections, shownFields } from './Sections';
-import { isOvertaken, useApply } from './useApply';
-import { useLook } from './useLook';
+import { Sections } from './Sections';
+import { isOvertaken } from './useApply';
+import { useChange } from './useChange';
 
 interface ChangePanelProps {
   job: Job;
@@ -24,34 +21,8 @@ interface ChangePanelProps {
 
 export function ChangePanel({ job, typed, onTyped }: ChangePanelProps) {
   const page = useRef<HTMLDivElement>(null);
-  const [agrees, setAgrees] = useState(false);
-  const [applied, setApplied] = useState<number | null>(null);
-  const asItIs = JSON.stringify(definitionOf(job));
-  const untouched = useMemo(() => formOf(JSON.parse(asItIs) as Definition), [asItIs]);
-  const { base, form } = typed ?? { base: job, form: untouched };
-  const look = useLook(job, { base, form });
-  const apply = useApply(job.id, (changed) => {
-    setApplied(changed.version);
-    setAgrees(false);
-    onTyped(null);
-  });
-
-  const pointers = Object.values(shownFields(form)).flatMap((fields) => fields.map(({ path }) => pointerOf(path)));
-  const mistakes = mistakesOf(look.diagnostics, apply.error, [...pointers, pointerOf(OPERATOR_NAME)]);
-  // A restart makes a version, too, but changes nothing of what is typed over.
-  const isBehind = !isSame(definitionOf(base), definitionOf(job));
+  const { form, look, mistakes, apply, applied, isBehind, agrees, setAgrees, edit, put } = useChange(job, typed, onTyped);
   const isTold = mistakes.count > 0 || (isOvertaken(apply.error) && isBehind);
-
-  const edit = (change: Partial<Form>) => {
-    apply.reset();
-    setApplied(null);
-    setAgrees(false);
-    onTyped({ base, form: { ...form, ...change } });
-  };
-  const put = (next: Typed | null) => {
-    apply.reset();
-    onTyped(next);
-  };
   const toFirstMistake = () =>
     requestAnimationFrame(() => page.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
   return (

@@ -1,6 +1,7 @@
 /** Rows that are missing from a job's results: how many, why, and each one that is kept. */
 import { Button, NativeSelect } from '@mantine/core';
 import { asProblem } from '../../../api/problem';
+import type { RejectedFilter } from '../../../api/queries';
 import { downloadRejected } from '../../../api/rejected';
 import type { Job, RejectedCount } from '../../../api/types';
 import { CopyAs } from '../../../components/CopyAs';
@@ -48,20 +49,7 @@ export function RejectedPanel({ job }: { job: Job }) {
         <>
           <Counts counts={counts} chosen={filter} onChoose={choose} />
           <div className={classes.tools}>
-            <NativeSelect
-              size="xs"
-              aria-label="Stream"
-              value={filter.stream ?? ''}
-              data={[{ value: '', label: 'All streams' }, ...namesOf(counts, 'stream')]}
-              onChange={({ currentTarget: { value } }) => choose({ ...filter, stream: value || undefined })}
-            />
-            <NativeSelect
-              size="xs"
-              aria-label="Reason"
-              value={filter.reason ?? ''}
-              data={[{ value: '', label: 'All reasons' }, ...namesOf(counts, 'reason')]}
-              onChange={({ currentTarget: { value } }) => choose({ ...filter, reason: value || undefined })}
-            />
+            <Filters counts={counts} filter={filter} onChoose={choose} />
             <span className={classes.words} role="status">
               {`${formatCount(kept)} kept, newest first${page > 1 ? `; page ${formatCount(page)}` : ''}`}
             </span>
@@ -73,13 +61,7 @@ export function RejectedPanel({ job }: { job: Job }) {
                 Next page
               </Button>
             </span>
-            <span className={classes.buttons} role="group" aria-label="Download all rows that are kept">
-              {(['csv', 'ndjson'] as const).map((format) => (
-                <Button key={format} component="a" variant="default" href={downloadRejected(job.id, filter, format)} download>
-                  Download {format === 'csv' ? 'CSV' : 'JSON lines'}
-                </Button>
-              ))}
-            </span>
+            <Downloads id={job.id} filter={filter} />
           </div>
           {found.data.length > 0 ? (
             <RejectedList key={page} rows={found.data} />
@@ -94,9 +76,48 @@ export function RejectedPanel({ job }: { job: Job }) {
   );
 }
 
-const isOf = (count: RejectedCount, chosen: { stream?: string | undefined; reason?: string | undefined }): boolean =>
+const isOf = (count: RejectedCount, chosen: RejectedFilter): boolean =>
   [undefined, count.stream].includes(chosen.stream) && [undefined, count.reason].includes(chosen.reason);
+
+interface FiltersProps {
+  counts: RejectedCount[];
+  filter: RejectedFilter;
+  onChoose: (filter: RejectedFilter) => void;
+}
+
+function Filters({ counts, filter, onChoose }: FiltersProps) {
+  return (
+    <>
+      <NativeSelect
+        size="xs"
+        aria-label="Stream"
+        value={filter.stream ?? ''}
+        data={[{ value: '', label: 'All streams' }, ...namesOf(counts, 'stream')]}
+        onChange={({ currentTarget: { value } }) => onChoose({ ...filter, stream: value || undefined })}
+      />
+      <NativeSelect
+        size="xs"
+        aria-label="Reason"
+        value={filter.reason ?? ''}
+        data={[{ value: '', label: 'All reasons' }, ...namesOf(counts, 'reason')]}
+        onChange={({ currentTarget: { value } }) => onChoose({ ...filter, reason: value || undefined })}
+      />
+    </>
+  );
+}
 
 const namesOf = (counts: RejectedCount[], field: 'stream' | 'reason'): string[] => [
   ...new Set(counts.map((count) => count[field])),
 ];
+
+function Downloads({ id, filter }: { id: string; filter: RejectedFilter }) {
+  return (
+    <span className={classes.buttons} role="group" aria-label="Download all rows that are kept">
+      {(['csv', 'ndjson'] as const).map((format) => (
+        <Button key={format} component="a" variant="default" href={downloadRejected(id, filter, format)} download>
+          Download {format === 'csv' ? 'CSV' : 'JSON lines'}
+        </Button>
+      ))}
+    </span>
+  );
+}

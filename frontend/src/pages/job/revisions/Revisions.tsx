@@ -1,10 +1,8 @@
 /** What the job was: its versions, two of them side by side, and the way back to one. */
-import { Button, Radio, Table, VisuallyHidden } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { jobEventsQuery, revisionsQuery } from '../../../api/queries';
 import type { Job } from '../../../api/types';
-import { Ago } from '../../../components/Ago';
 import { CopyAs } from '../../../components/CopyAs';
 import { Empty } from '../../../components/Empty';
 import { Loading } from '../../../components/Loading';
@@ -15,8 +13,8 @@ import { jobRevisions } from '../../../recipes';
 import { Changes } from '../change/Changes';
 import { changesBetween, type Definition } from '../change/definition';
 import classes from './Revisions.module.css';
-import { usePeople } from './usePeople';
-import { changedWords, REVISIONS_MAX, versionsOf, type Version } from './versions';
+import { REVISIONS_MAX, versionsOf, type Version } from './versions';
+import { VersionsTable } from './VersionsTable';
 
 interface RevisionsProps {
   job: Job;
@@ -55,78 +53,17 @@ export function Revisions({ job, onGoBack }: RevisionsProps) {
 
 function Chosen({ versions, onGoBack }: { versions: Version[]; onGoBack: RevisionsProps['onGoBack'] }) {
   const [chosen, choose] = useState<{ before?: number; after?: number }>({});
-  const { hasPeople, nameOf } = usePeople();
   const after = versions.find(({ version }) => version === chosen.after) ?? versions[0];
   const before = versions.find(({ version }) => version === chosen.before) ?? versions[1];
   return (
     <>
-      <div className={classes.scrolled} role="region" aria-label="List of versions" tabIndex={0}>
-        <Table className={classes.table} highlightOnHover>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th scope="col" className={classes.choice}>
-                Before
-              </Table.Th>
-              <Table.Th scope="col" className={classes.choice}>
-                After
-              </Table.Th>
-              <Table.Th scope="col">Version</Table.Th>
-              <Table.Th scope="col">Made</Table.Th>
-              {hasPeople && <Table.Th scope="col">By</Table.Th>}
-              <Table.Th scope="col">What it changed</Table.Th>
-              <Table.Th scope="col">
-                <VisuallyHidden>Go back</VisuallyHidden>
-              </Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {versions.map((one, place) => (
-              <Table.Tr key={one.version}>
-                <Table.Td className={classes.choice}>
-                  <Radio
-                    size="xs"
-                    name="before"
-                    aria-label={`Version ${String(one.version)} as before`}
-                    checked={one === before}
-                    onChange={() => choose({ ...chosen, before: one.version })}
-                  />
-                </Table.Td>
-                <Table.Td className={classes.choice}>
-                  <Radio
-                    size="xs"
-                    name="after"
-                    aria-label={`Version ${String(one.version)} as after`}
-                    checked={one === after}
-                    onChange={() => choose({ ...chosen, after: one.version })}
-                  />
-                </Table.Td>
-                <Table.Td className={classes.version}>
-                  {one.version}
-                  {one.isCurrent && <span className={classes.current}>now</span>}
-                </Table.Td>
-                <Table.Td className={classes.since}>
-                  <Ago at={one.since} />
-                </Table.Td>
-                {hasPeople && <Table.Td className={classes.since}>{nameOf(one.actorId)}</Table.Td>}
-                <Table.Td className={classes.changed}>
-                  {place === versions.length - 1 ? beginningOf(one) : changedWords(one) || 'nothing'}
-                </Table.Td>
-                <Table.Td className={classes.action}>
-                  {!one.isCurrent && onGoBack !== null && (
-                    <Button
-                      variant="default"
-                      aria-label={`Go back to version ${String(one.version)}`}
-                      onClick={() => onGoBack(one.definition)}
-                    >
-                      Go back
-                    </Button>
-                  )}
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </div>
+      <VersionsTable
+        versions={versions}
+        before={before}
+        after={after}
+        onChoose={(as, version) => choose({ ...chosen, [as]: version })}
+        onGoBack={onGoBack}
+      />
       {after && before ? (
         <Compared before={before} after={after} />
       ) : (
@@ -135,9 +72,6 @@ function Chosen({ versions, onGoBack }: { versions: Version[]; onGoBack: Revisio
     </>
   );
 }
-
-const beginningOf = ({ since }: Version): string =>
-  since === null ? 'older ones are not listed' : 'the job was created';
 
 function Compared({ before, after }: { before: Version; after: Version }) {
   const changes = changesBetween(before.definition, after.definition);
