@@ -51,32 +51,38 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
               </Table.Td>
             </Table.Tr>
             {options.map((option) => (
-              <Table.Tr key={option.name}>
-                <Table.Td>
-                  <Radio size="xs" value={option.name} label={option.name} disabled={option.refusal !== null} />
-                </Table.Td>
-                {option.refusal !== null || option.memoryBytes === null ? (
-                  <Table.Td colSpan={4} className={classes.words}>
-                    {option.refusal ??
-                      option.reading ??
-                      (hasWays ? 'can run it; what order costs what is above' : 'can run it; its costs are not known before')}
-                  </Table.Td>
-                ) : (
-                  <>
-                    <Table.Td className={classes.figure}>{formatBytes(option.memoryBytes)}</Table.Td>
-                    <Table.Td className={classes.figure}>{option.replication?.toFixed(2)}</Table.Td>
-                    <Table.Td className={classes.figure}>{formatRate(option.comparisonsPerS)}</Table.Td>
-                    <Table.Td className={classes.figure}>
-                      {formatBytes(option.bytesPerS)}
-                      {option.bytesPerS !== null && '/s'}
-                    </Table.Td>
-                  </>
-                )}
-              </Table.Tr>
+              <OptionRow key={option.name} option={option} hasWays={hasWays} />
             ))}
           </Table.Tbody>
         </Table>
       </div>
     </Radio.Group>
+  );
+}
+
+function OptionRow({ option, hasWays }: { option: Option; hasWays: boolean }) {
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <Radio size="xs" value={option.name} label={option.name} disabled={option.refusal !== null} />
+      </Table.Td>
+      {option.refusal !== null || option.memoryBytes === null ? (
+        <Table.Td colSpan={4} className={classes.words}>
+          {option.refusal ??
+            option.reading ??
+            (hasWays ? 'can run it; what order costs what is above' : 'can run it; its costs are not known before')}
+        </Table.Td>
+      ) : (
+        <>
+          <Table.Td className={classes.figure}>{formatBytes(option.memoryBytes)}</Table.Td>
+          <Table.Td className={classes.figure}>{option.replication?.toFixed(2)}</Table.Td>
+          <Table.Td className={classes.figure}>{formatRate(option.comparisonsPerS)}</Table.Td>
+          <Table.Td className={classes.figure}>
+            {formatBytes(option.bytesPerS)}
+            {option.bytesPerS !== null && '/s'}
+          </Table.Td>
+        </>
+      )}
+    </Table.Tr>
   );
 }

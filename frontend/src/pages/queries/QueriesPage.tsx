@@ -23,7 +23,6 @@ import { questionOf } from './words';
 export function QueriesPage() {
   const saved = useQuery(savedQueriesQuery);
   const jobs = useQuery(jobsQuery);
-  const mayKeep = useMay('operator');
   const [forgetting, setForgetting] = useState<SavedQuery | null>(null);
   const asked = useMutation({ mutationFn: (kept: SavedQuery) => ask(firstRows(questionOf(kept))) });
   const file = useMutation({
@@ -45,11 +44,7 @@ export function QueriesPage() {
         {saved.data === undefined ? (
           saved.isPending && <Loading what="saved queries" />
         ) : all.length === 0 ? (
-          <Empty title="No query is saved yet">
-            {mayKeep
-              ? 'Ask the kept results of a job, on its tab Ask, and save the question there.'
-              : 'Who has the role operator can save what they ask the results of a job; everybody can ask it again here.'}
-          </Empty>
+          <NothingSaved />
         ) : (
           <SavedTable
             saved={all}
@@ -81,5 +76,15 @@ export function QueriesPage() {
         />
       )}
     </>
+  );
+}
+
+function NothingSaved() {
+  return (
+    <Empty title="No query is saved yet">
+      {useMay('operator')
+        ? 'Ask the kept results of a job, on its tab Ask, and save the question there.'
+        : 'Who has the role operator can save what they ask the results of a job; everybody can ask it again here.'}
+    </Empty>
   );
 }

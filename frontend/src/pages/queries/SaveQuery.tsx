@@ -53,20 +53,7 @@ function SaveDialog({ question, onClose }: { question: QueryIn; onClose: () => v
   return (
     <Modal opened onClose={onClose} title="Save this query">
       {keep.isSuccess ? (
-        <Stack>
-          <Text size="sm" role="status">
-            <b>{keep.data.name}</b> is saved. It stands among the{' '}
-            <Anchor component={Link} to="/queries" fz="sm" underline="always" onClick={onClose}>
-              saved queries
-            </Anchor>
-            .
-          </Text>
-          <Group justify="flex-end">
-            <Button onClick={onClose} data-autofocus>
-              Close
-            </Button>
-          </Group>
-        </Stack>
+        <Saved name={keep.data.name} onClose={onClose} />
       ) : (
         <form onSubmit={submit}>
           <Stack>
@@ -97,5 +84,24 @@ function SaveDialog({ question, onClose }: { question: QueryIn; onClose: () => v
         </form>
       )}
     </Modal>
+  );
+}
+
+function Saved({ name, onClose }: { name: string; onClose: () => void }) {
+  return (
+    <Stack>
+      <Text size="sm" role="status">
+        <b>{name}</b> is saved. It stands among the{' '}
+        <Anchor component={Link} to="/queries" fz="sm" underline="always" onClick={onClose}>
+          saved queries
+        </Anchor>
+        .
+      </Text>
+      <Group justify="flex-end">
+        <Button onClick={onClose} data-autofocus>
+          Close
+        </Button>
+      </Group>
+    </Stack>
   );
 }
