@@ -19,9 +19,6 @@ REASON = re.compile(r"longer than 400 lines[,:] \w", re.IGNORECASE)
 WITH_REASON_MAX = 5
 
 LONG_FUNCTIONS: Mapping[str, str] = {
-    "frontend/src/pages/streams/EditStreamPage.tsx Edited": "a component that is to be taken apart",
-    "frontend/src/pages/streams/PushPanel.tsx PushPanel": "a component that is to be taken apart",
-    "frontend/src/pages/streams/StreamsPage.tsx StreamsPage": "a component that is to be taken apart",
     "frontend/src/pages/streams/form/BrowseDialog.tsx Folder": "a component that is to be taken apart",
     "frontend/src/pages/streams/form/EntryEditor.tsx EntryEditor": "a component that is to be taken apart",
     "frontend/src/pages/streams/form/FileChoice.tsx FileChoice": "a component that is to be taken apart",

@@ -42,7 +42,6 @@ function Edited({ newest }: { newest: Stream }) {
   const navigate = useNavigate();
   const [begun, setBegun] = useState(newest);
   const version = useRef(begun.version);
-  const readers = useReaders(begun.name);
   const change = async (spec: Spec, secrets: Secrets) => {
     const changed = await answered(
       api.PATCH('/api/v1/streams/{id}', {
@@ -58,20 +57,7 @@ function Edited({ newest }: { newest: Stream }) {
   };
   return (
     <>
-      {readers.length > 0 && (
-        <p className={classes.note}>
-          Jobs that read it keep the entry as it was when they last changed, and take over what is saved here when they
-          are changed themselves:{' '}
-          {readers.map(({ id, name }, place) => (
-            <Fragment key={id}>
-              {place > 0 && ', '}
-              <Anchor component={Link} to={`/jobs/${id}?tab=change`} fz="sm" underline="always">
-                {name}
-              </Anchor>
-            </Fragment>
-          ))}
-        </p>
-      )}
+      <Readers name={begun.name} />
       <EntryEditor
         key={begun.version}
         first={begun.spec}
@@ -99,5 +85,25 @@ function Edited({ newest }: { newest: Stream }) {
         }
       />
     </>
+  );
+}
+
+/** Jobs that read the stream, which do not see a change of its entry at once. */
+function Readers({ name }: { name: string }) {
+  const readers = useReaders(name);
+  if (readers.length === 0) return null;
+  return (
+    <p className={classes.note}>
+      Jobs that read it keep the entry as it was when they last changed, and take over what is saved here when they are
+      changed themselves:{' '}
+      {readers.map((job, place) => (
+        <Fragment key={job.id}>
+          {place > 0 && ', '}
+          <Anchor component={Link} to={`/jobs/${job.id}?tab=change`} fz="sm" underline="always">
+            {job.name}
+          </Anchor>
+        </Fragment>
+      ))}
+    </p>
   );
 }

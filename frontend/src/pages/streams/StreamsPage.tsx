@@ -1,9 +1,8 @@
 /** The registered streams. */
-import { Anchor, Button, Table } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import { streamsQuery } from '../../api/queries';
-import { Ago } from '../../components/Ago';
 import { Empty } from '../../components/Empty';
 import { Loading } from '../../components/Loading';
 import { PageTitle } from '../../components/PageTitle';
@@ -11,8 +10,7 @@ import { Panel } from '../../components/Panel';
 import { ProblemView } from '../../components/ProblemView';
 import { formatCount } from '../../format';
 import { useMay } from '../../shell/useMay';
-import { streamPath } from './address';
-import { delayOf, placeOf, sourceOf, timeOf } from './source';
+import { StreamsTable } from './StreamsTable';
 
 export function StreamsPage() {
   const streams = useQuery(streamsQuery);
@@ -46,36 +44,7 @@ export function StreamsPage() {
             )}
           </Empty>
         ) : (
-          <Table highlightOnHover miw={680}>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th scope="col">Stream</Table.Th>
-                <Table.Th scope="col">Source</Table.Th>
-                <Table.Th scope="col">From</Table.Th>
-                <Table.Th scope="col">Event time</Table.Th>
-                <Table.Th scope="col">Allowed delay</Table.Th>
-                <Table.Th scope="col">Registered</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {streams.data.data.map((stream) => (
-                <Table.Tr key={stream.id}>
-                  <Table.Td>
-                    <Anchor component={Link} to={streamPath(stream)} fw={600} fz="sm">
-                      {stream.name}
-                    </Anchor>
-                  </Table.Td>
-                  <Table.Td>{sourceOf(stream)}</Table.Td>
-                  <Table.Td>{placeOf(stream)}</Table.Td>
-                  <Table.Td>{timeOf(stream)}</Table.Td>
-                  <Table.Td>{delayOf(stream)}</Table.Td>
-                  <Table.Td>
-                    <Ago at={stream.created_at} />
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
+          <StreamsTable streams={streams.data.data} />
         )}
       </Panel>
     </>
