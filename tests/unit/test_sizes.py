@@ -19,11 +19,7 @@ REASON = re.compile(r"longer than 400 lines[,:] \w", re.IGNORECASE)
 WITH_REASON_MAX = 5
 
 LONG_FUNCTIONS: Mapping[str, str] = {
-    "frontend/src/pages/streams/form/BrowseDialog.tsx Folder": "a component that is to be taken apart",
     "frontend/src/pages/streams/form/EntryEditor.tsx EntryEditor": "a component that is to be taken apart",
-    "frontend/src/pages/streams/form/FileChoice.tsx FileChoice": "a component that is to be taken apart",
-    "frontend/src/pages/streams/form/Pairs.tsx Pairs": "a component that is to be taken apart",
-    "frontend/src/pages/streams/form/SourceFields.tsx KafkaFields": "a component that is to be taken apart",
     "frontend/src/pages/streams/form/TestResult.tsx TestResult": "a component that is to be taken apart",
     "streamjoin/index/kernels.py probe_segment": "one compiled loop: a part of it costs time",
     "streamjoin/intake/records/avro_machine.py _run_record": "one compiled loop: a part of it costs time",

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { answered, api } from '../../../api/client';
 import { filesQuery, uploadsQuery } from '../../../api/queries';
 import { queryClient } from '../../../api/queryClient';
+import type { FileFormat } from '../../../api/types';
 import { CopyAs } from '../../../components/CopyAs';
 import { Empty } from '../../../components/Empty';
 import { FilesIcon, FolderIcon, RemoveIcon } from '../../../components/icons';
@@ -51,18 +52,12 @@ function Folder({ folder, onChoose, onGo }: FolderProps) {
   const list = useFocus<HTMLDivElement>(folder, !isPending);
   return (
     <div className={classes.dialog}>
-      <Group gap="xs" wrap="nowrap">
-        {folder !== null && (
-          <Button
-            variant="default"
-            onClick={() => onGo(first?.parent == null ? null : { folder: first.parent })}
-          >
-            Up
-          </Button>
-        )}
-        <span className={classes.place}>{folder ?? 'Folders of this platform’s machine that streams may read'}</span>
+      <Head
+        place={folder ?? 'Folders of this platform’s machine that streams may read'}
+        onUp={folder === null ? null : () => onGo(first?.parent == null ? null : { folder: first.parent })}
+      >
         <CopyAs recipe={listFiles(folder)} what="list these files" />
-      </Group>
+      </Head>
       {error !== null && <ProblemView error={error} />}
       {isPending && <Loading what="files" lines={6} />}
       <div ref={list} className={classes.list} tabIndex={0} role="region" aria-label="Files and folders">
@@ -94,16 +89,7 @@ function Folder({ folder, onChoose, onGo }: FolderProps) {
       </div>
       {folder !== null && first !== undefined && (
         <Group justify="flex-end">
-          <Button
-            variant="default"
-            onClick={() =>
-              onChoose({
-                name: folder.split('/').pop() ?? '',
-                path: folder,
-                format: entries.find(({ format }) => format !== null)?.format ?? null,
-              })
-            }
-          >
+          <Button variant="default" onClick={() => onChoose(chosenFolder(folder, entries))}>
             Use this folder
           </Button>
         </Group>
@@ -111,6 +97,13 @@ function Folder({ folder, onChoose, onGo }: FolderProps) {
     </div>
   );
 }
+
+/** Its files are of the kind that the first of them is known to be. */
+const chosenFolder = (folder: string, entries: { format: FileFormat | null }[]): Chosen => ({
+  name: folder.split('/').pop() ?? '',
+  path: folder,
+  format: entries.find(({ format }) => format !== null)?.format ?? null,
+});
 
 function Uploads({ onChoose, onBack }: { onChoose: (chosen: Chosen) => void; onBack: () => void }) {
   const { data, error, isPending } = useQuery(uploadsQuery);
@@ -123,12 +116,7 @@ function Uploads({ onChoose, onBack }: { onChoose: (chosen: Chosen) => void; onB
   });
   return (
     <div className={classes.dialog}>
-      <Group gap="xs" wrap="nowrap">
-        <Button variant="default" onClick={onBack}>
-          Up
-        </Button>
-        <span className={classes.place}>Uploaded files</span>
-      </Group>
+      <Head place="Uploaded files" onUp={onBack} />
       {error !== null && <ProblemView error={error} />}
       {removing.error !== null && <ProblemView error={removing.error} title="It was not removed" />}
       {isPending && <Loading what="uploads" lines={6} />}
@@ -162,6 +150,27 @@ function Uploads({ onChoose, onBack }: { onChoose: (chosen: Chosen) => void; onB
         {data?.has_more === true && <p className={classes.note}>There are more; type the path, such as upload:NAME.</p>}
       </div>
     </div>
+  );
+}
+
+interface HeadProps {
+  place: string;
+  /** Null where nothing is above. */
+  onUp: (() => void) | null;
+  children?: ReactNode;
+}
+
+function Head({ place, onUp, children }: HeadProps) {
+  return (
+    <Group gap="xs" wrap="nowrap">
+      {onUp !== null && (
+        <Button variant="default" onClick={onUp}>
+          Up
+        </Button>
+      )}
+      <span className={classes.place}>{place}</span>
+      {children}
+    </Group>
   );
 }
 

@@ -122,20 +122,7 @@ function KafkaFields({ form }: { form: Form }) {
           hint="Counts for a job's first batch only"
         />
       </FieldGrid>
-      {draft.texts.format === 'avro' && (
-        <Textarea
-          label="Avro schema"
-          placeholder='{"type": "record", "name": "order", "fields": …}'
-          autosize
-          minRows={3}
-          maxRows={12}
-          spellCheck={false}
-          classNames={{ input: classes.code }}
-          value={draft.texts.avro_schema ?? ''}
-          onChange={(event) => form.set('avro_schema', event.currentTarget.value)}
-          {...said('What records were written with: as JSON, or the path of a file', errorAt(errors, 'avro_schema'))}
-        />
-      )}
+      {draft.texts.format === 'avro' && <AvroSchemaField form={form} />}
       <Section title="Settings of the Kafka client">
         <p className={classes.words}>
           Everybody who sees the stream sees them. Passwords belong into the credentials below.
@@ -150,5 +137,22 @@ function KafkaFields({ form }: { form: Form }) {
         />
       </Section>
     </>
+  );
+}
+
+function AvroSchemaField({ form }: { form: Form }) {
+  return (
+    <Textarea
+      label="Avro schema"
+      placeholder='{"type": "record", "name": "order", "fields": …}'
+      autosize
+      minRows={3}
+      maxRows={12}
+      spellCheck={false}
+      classNames={{ input: classes.code }}
+      value={form.draft.texts.avro_schema ?? ''}
+      onChange={(event) => form.set('avro_schema', event.currentTarget.value)}
+      {...said('What records were written with: as JSON, or the path of a file', errorAt(form.errors, 'avro_schema'))}
+    />
   );
 }
