@@ -19,8 +19,6 @@ REASON = re.compile(r"longer than 400 lines[,:] \w", re.IGNORECASE)
 WITH_REASON_MAX = 5
 
 LONG_FUNCTIONS: Mapping[str, str] = {
-    "frontend/src/pages/streams/form/EntryEditor.tsx EntryEditor": "a component that is to be taken apart",
-    "frontend/src/pages/streams/form/TestResult.tsx TestResult": "a component that is to be taken apart",
     "streamjoin/index/kernels.py probe_segment": "one compiled loop: a part of it costs time",
     "streamjoin/intake/records/avro_machine.py _run_record": "one compiled loop: a part of it costs time",
     "streamjoin/spark/baseline.py run_baseline": "being rebuilt",

@@ -1,5 +1,6 @@
 /** What a test found: the first rows, the columns, what could not be read, and how skewed values are. */
 import { Button } from '@mantine/core';
+import type { ReactNode } from 'react';
 import type { Column, Sample } from '../../../api/types';
 import { Empty } from '../../../components/Empty';
 import { Loading } from '../../../components/Loading';
@@ -63,44 +64,59 @@ export function TestResult({ tested, isPending, isOld, onUse, onUseTime }: TestR
         <Stat label="Columns" value={formatCount(sample.columns.length)} />
         <Stat label="Rate" value={formatRate(sample.rate_per_s)} note="of event time" />
       </Stats>
-      <Panel
-        title="Test"
-        note={note}
-        actions={
-          onUse !== undefined && (
-            <Button variant="default" onClick={() => onUse(sample.columns)}>
-              Use these columns
-            </Button>
-          )
-        }
-        flush
-      >
-        <p className={classes.words} role="status">
-          {sample.rows.length === 0
-            ? countBad(sample) > 0
-              ? 'No row can be used; what is wrong with them stands below'
-              : 'It can be read, and no row is there yet'
-            : `The first ${formatCount(sample.rows.length)} of ${formatCount(sample.rows_seen)} rows`}
-        </p>
-        {sample.widened.map((one) => (
-          <p key={one.column} className={classes.words}>
-            {widenedIn(one)}
-          </p>
-        ))}
-        {sample.times.length > 0 && <p className={classes.words}>{timesIn(sample)}</p>}
-        {onUseTime !== undefined && sample.times.length > 0 && (
-          <div className={classes.times}>
-            {sample.times.slice(0, SHOWN_TIMES).map((time) => (
-              <Button key={time.name} variant="default" onClick={() => onUseTime(time)}>
-                Use {time.name} as the event time
-              </Button>
-            ))}
-          </div>
-        )}
-        <Rows label="Tested rows" columns={sample.columns} rows={sample.rows} height={ROWS_PX} />
-      </Panel>
+      <FirstRows sample={sample} note={note} onUse={onUse} onUseTime={onUseTime} />
       <BadRecords sample={sample} />
       {sample.rows.length > 0 && <Skew sample={sample} />}
     </div>
   );
+}
+
+interface FirstRowsProps extends Pick<TestResultProps, 'onUse' | 'onUseTime'> {
+  sample: Sample;
+  note: ReactNode;
+}
+
+function FirstRows({ sample, note, onUse, onUseTime }: FirstRowsProps) {
+  return (
+    <Panel
+      title="Test"
+      note={note}
+      actions={
+        onUse !== undefined && (
+          <Button variant="default" onClick={() => onUse(sample.columns)}>
+            Use these columns
+          </Button>
+        )
+      }
+      flush
+    >
+      <p className={classes.words} role="status">
+        {wordsFor(sample)}
+      </p>
+      {sample.widened.map((one) => (
+        <p key={one.column} className={classes.words}>
+          {widenedIn(one)}
+        </p>
+      ))}
+      {sample.times.length > 0 && <p className={classes.words}>{timesIn(sample)}</p>}
+      {onUseTime !== undefined && sample.times.length > 0 && (
+        <div className={classes.times}>
+          {sample.times.slice(0, SHOWN_TIMES).map((time) => (
+            <Button key={time.name} variant="default" onClick={() => onUseTime(time)}>
+              Use {time.name} as the event time
+            </Button>
+          ))}
+        </div>
+      )}
+      <Rows label="Tested rows" columns={sample.columns} rows={sample.rows} height={ROWS_PX} />
+    </Panel>
+  );
+}
+
+function wordsFor(sample: Sample): string {
+  if (sample.rows.length > 0)
+    return `The first ${formatCount(sample.rows.length)} of ${formatCount(sample.rows_seen)} rows`;
+  return countBad(sample) > 0
+    ? 'No row can be used; what is wrong with them stands below'
+    : 'It can be read, and no row is there yet';
 }

@@ -1,0 +1,11 @@
+/** The focus goes to the first field of a form that is wrong, as soon as the mistakes stand there. */
+import { useEffect, useRef, useState } from 'react';
+
+export function useMistakeFocus() {
+  const form = useRef<HTMLFormElement>(null);
+  const [goes, setGoes] = useState(0);
+  useEffect(() => {
+    if (goes > 0) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [goes]);
+  return { form, goToMistake: () => setGoes((before) => before + 1) };
+}
