@@ -83,56 +83,70 @@ def run_baseline(
     if reason := refusal(bound):
         raise UnsupportedError(reason, field="operator.name")
     begun = time.monotonic()
-    plan = bound.joined
     own = session is None
     with MemorySampler() as memory:
         session = session or open_session(bound.file)
         try:
             query = _write(bound, join(session, bound), checkpoint or bound.file.checkpoint, until_end)
-            batches: list[dict[str, Any]] = []
-            while not (stop and stop.is_set()):
-                try:
-                    ended = query.awaitTermination(POLL_S)
-                except Exception as failure:
-                    raise first_cause(failure) from None
-                if show and query.lastProgress is not None:
-                    show(f"batch {query.lastProgress.batchId}  Spark's own join")
-                if ended:
-                    break
-            batches = [json.loads(progress.json) for progress in query.recentProgress]
+            batches = _batches(query, stop, show)
             query.stop()
         finally:
             if own:
                 session.stop()
     worked = [batch for batch in batches if batch["durationMs"].get("addBatch")]
-    arrived = _arrived(bound, worked)
-    seconds = sum(batch["batchDuration"] for batch in worked) / 1000
+    return _report(bound, worked, time.monotonic() - begun, memory.peak_bytes)
+
+
+def _batches(query: Any, stop: threading.Event | None, show: Callable[[str], None] | None) -> list[dict[str, Any]]:
+    """What Spark tells of the batches of a query, when it has ended or is to end."""
+    while not (stop and stop.is_set()):
+        try:
+            ended = query.awaitTermination(POLL_S)
+        except Exception as failure:
+            raise first_cause(failure) from None
+        if show and query.lastProgress is not None:
+            show(f"batch {query.lastProgress.batchId}  Spark's own join")
+        if ended:
+            break
+    return [json.loads(progress.json) for progress in query.recentProgress]
+
+
+def _report(bound: Bound, batches: list[dict[str, Any]], seconds_total: float, peak_bytes: int) -> dict[str, Any]:
+    """The report of a run.
+
+    Args:
+        batches: those that joined something.
+    """
+    names = bound.joined.names
+    arrived = _arrived(bound, batches)
+    seconds = sum(batch["batchDuration"] for batch in batches) / 1000
     return {
         "operator": registry.SPARK,
-        "batches": len(worked),
-        "tuples_in": dict(zip(plan.names, arrived, strict=True)),
+        "batches": len(batches),
+        "tuples_in": dict(zip(names, arrived, strict=True)),
         # Spark counts the rows it drops for being late over both streams.
-        "late": {"both": sum(_dropped(batch) for batch in worked)},
-        "null_keys": dict.fromkeys(plan.names, 0),
-        "dead_letters": dict.fromkeys(plan.names, 0),
+        "late": {"both": sum(_dropped(batch) for batch in batches)},
+        "null_keys": dict.fromkeys(names, 0),
+        "dead_letters": dict.fromkeys(names, 0),
         "dead_letter_folder": None,
-        "results": sum(_results(batch) for batch in worked),
+        "results": sum(_results(batch) for batch in batches),
         "comparisons": None,
         "replication": None,
         "seconds": seconds,
-        "seconds_total": time.monotonic() - begun,
+        "seconds_total": seconds_total,
         "tuples_per_second": sum(arrived) / seconds if seconds else 0.0,
-        "batch_ms": quantiles([batch["batchDuration"] for batch in worked]),
-        "latency_ms": weighted([_times(batch) for batch in worked], lambda seconds: seconds["committed"]),
-        "state_bytes_max": max(
-            (sum(part["memoryUsedBytes"] for part in batch["stateOperators"]) for batch in worked), default=0
-        ),
-        "state_rows_max": max(
-            (sum(part["numRowsTotal"] for part in batch["stateOperators"]) for batch in worked), default=0
-        ),
-        "peak_rss_bytes": memory.peak_bytes,
+        "batch_ms": quantiles([batch["batchDuration"] for batch in batches]),
+        "latency_ms": weighted([_times(batch) for batch in batches], lambda seconds: seconds["committed"]),
+        "state_bytes_max": _most(batches, "memoryUsedBytes"),
+        "state_rows_max": _most(batches, "numRowsTotal"),
+        "peak_rss_bytes": peak_bytes,
         "units": [],
     }
+
+
+def _most(batches: list[dict[str, Any]], what: str) -> int:
+    """The most that a batch left in the state."""
+    return max((sum(part[what] for part in batch["stateOperators"]) for batch in batches), default=0)
 
 
 def _arrived(bound: Bound, batches: list[dict[str, Any]]) -> list[int]:

@@ -21,7 +21,6 @@ WITH_REASON_MAX = 5
 LONG_FUNCTIONS: Mapping[str, str] = {
     "streamjoin/index/kernels.py probe_segment": "one compiled loop: a part of it costs time",
     "streamjoin/intake/records/avro_machine.py _run_record": "one compiled loop: a part of it costs time",
-    "streamjoin/spark/baseline.py run_baseline": "being rebuilt",
     "worker/driver.py run": "being rebuilt",
     "worker/platform.py run": "being rebuilt",
 }
