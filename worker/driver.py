@@ -10,10 +10,8 @@ import logging
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -22,14 +20,12 @@ from backend.catalog.database import Catalog
 from backend.catalog.models import Job
 from backend.logs import set_up_logs
 from backend.private import keep_private
-from backend.problems import Problem
 from backend.settings import Settings, forget_secrets, read_settings
-from streamjoin.errors import InputError, StreamJoinError, UnsupportedError
+from streamjoin.errors import InputError, StreamJoinError
 from worker.decide import LINGER_S
 from worker.keeper import LOST_STATUS, Keeper, end_with_platform
 from worker.leases import LeaseLostError
-from worker.reports import Reporter
-from worker.steps import BATCH, PROCESS, SPARK, STATE, Steps
+from worker.steps import PROCESS, SPARK, Steps
 
 if TYPE_CHECKING:
     from worker.ready import Warm
@@ -120,127 +116,24 @@ def run(
         StreamJoinError: it failed; the message is the first cause.
     """
     # The engine takes seconds to import, and a lease must be entered before.
-    from backend.jobs.inputs import inputs_of, secrets_of
-    from backend.jobs.joinfile import check_places, check_store, join_file
-    from backend.jobs.limits import check_limits
-    from backend.results.memory import recent_for
-    from streamjoin.explain.drift import Watch
-    from streamjoin.explain.order import ordered
-    from streamjoin.explain.stages import stage_inputs
-    from streamjoin.operators import registry
-    from streamjoin.spark import run as engine
-    from streamjoin.spark.checkpoint import brought
-    from streamjoin.spark.cluster import watched
-    from streamjoin.spark.driver import Driver
-    from streamjoin.spark.failures import first_cause
-    from streamjoin.spark.session import log_of, open_session
-    from streamjoin.spec.inputs import require_ends
-    from streamjoin.spec.outputs import store_sink
-    from streamjoin.spec.prepare import bind, bounded_names
+    from worker import joining
 
     ends = job.spec.until_end
-    with catalog.read() as reading:
-        secrets = secrets_of(settings, reading, inputs_of(job))
-    try:
-        check_places(settings, inputs_of(job), secrets)
-        check_store(settings, job.spec)
-        file = join_file(settings, job, secrets)
-        check_limits(settings, file.slots, file.run.driver_memory)  # which may be lower than when it was made
-    except Problem as refused:
-        raise InputError(refused.detail) from None
-    if ends:
-        require_ends(file)
-    brought(file)
-    bound = ordered(bind(file))
-    if bound.operator == registry.SPARK:
-        raise UnsupportedError("Spark's own join keeps no results in a store; take biclique", field="operator.name")
+    file = joining.read_job(settings, catalog, job)
+    bound = joining.bind_job(file, until_end=ends)
     steps.done(PROCESS)
     if keeper.stop.is_set():
         return None
-    sinks = [store_sink(query.file, query.plan) for query in bound.queries]
-    recents = []
-    for sink in sinks:
-        recent, sink.memory = recent_for(settings, sink.job)
-        if file.cluster:
-            sink.memory = None  # the platform's Redis is for this machine; blocks are read back from the store
-        sink.recent = recent
-        sink.lease = keeper.generation
-        recents.append(recent)
-    session = None if warm is None else warm.session(log_of(file))
-    if session is None:
-        if warm is not None:
-            warm.start_cold(job.id, keeper.generation)
-        session = open_session(file, lambda text: keeper.observe(lifecycle.STARTING, text))
+    sinks, recents = joining.open_results(settings, bound, keeper.generation)
+    session = joining.take_session(file, keeper, warm)
     afterwards.callback(session.stop)
     steps.done(SPARK)
     try:
-        names, stages = bound.plan.names, stage_inputs(bound.plan)
-        bounded = bounded_names(bound)
-        with Reporter(catalog, job.id, keeper.generation, names, bounded=bounded, stages=stages) as reporter:
-            where = f"tasks run on {file.run.master}" if file.cluster else None
-            session.streams.addListener(_listener(keeper, reporter, steps, where))
-
-            order = Watch(bound.order)
-
-            def on_batch(progress: Any, batch: Any) -> None:
-                steps.done(BATCH)
-                reporter.order = order.look(lambda: progress.rates.per_s(names))
-                reporter.add(batch)
-
-            topics = engine.topics_of(bound)
-            join = bound.job(heartbeat=not ends)
-            driver = Driver(session, join, sinks, topics, on_batch, bound.ending(), unit_progress(keeper))
-            reporter.predicted, reporter.slots = engine.foretold(bound), file.slots
-            reporter.relations = driver.progress.relations
-            try:
-                with watched(session, file.cluster, lambda text: keeper.observe(lifecycle.RUNNING, text)):
-                    driver.run(until_end=ends, stop=keeper.stop)
-            except Exception as failure:
-                raise first_cause(failure) from failure
+        joining.join(session, bound, sinks, keeper, steps, until_end=ends)
         return None if keeper.stop.is_set() or not ends else "reached the end"
     finally:
         for recent in recents:
             recent.close()
-
-
-def unit_progress(keeper: Keeper) -> Callable[[int, int], None]:
-    """Writes down how far a start is in storing tuples for other queries, at most once a second."""
-    from streamjoin.spark.run import change_text
-
-    tell = change_text(lambda text: keeper.observe(lifecycle.STARTING, text))
-    told_s = 0.0
-
-    def on_unit(done: int, units: int) -> None:
-        nonlocal told_s
-        if time.monotonic() - told_s >= 1 or done == units:
-            told_s = time.monotonic()
-            tell(done, units)
-
-    return on_unit
-
-
-def _listener(keeper: Keeper, reporter: Reporter, steps: Steps, where: str | None) -> Any:
-    from pyspark.sql.streaming.listener import StreamingQueryListener
-
-    class Listener(StreamingQueryListener):
-        """Tells when the query runs, and how long each batch took."""
-
-        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-            steps.done(STATE)
-            reporter.begin()
-            keeper.observe(lifecycle.RUNNING, where)
-
-        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-            if "addBatch" in event.progress.durationMs:
-                reporter.took(event.progress.batchDuration)
-
-        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-            pass
-
-        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-            pass
-
-    return Listener()
 
 
 if __name__ == "__main__":

@@ -193,38 +193,13 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
             own_redis = OwnRedis(settings.data)
             settings = settings.model_copy(update={"redis_url": own_redis.url})
         claimed = _claimed(settings)
-        password = settings.data / FILE
-        had_password = password.exists()
+        had_password = (settings.data / FILE).exists()
         platform = Platform(settings, pipe, show)
         try:
-            if own_redis is not None:
-                platform.child("redis", own_redis.command, lambda _: own_redis.listens())
-            platform.wait_for_jobs()
-            # Makes the catalog's tables on the other core while the API loads; where it fails, the API says why.
-            platform.aside(MIGRATION, [sys.executable, "-m", "backend.catalog.migrate"])
-            # The others need the catalog; and it has the machine for itself while somebody waits for it.
-            platform.child("api", API, lambda _: _answers(settings), claimed, head_start)
-            platform.wait(platform.children, stop)
-            worker = [sys.executable, "-m", "worker.app"]
-            reconciler = [sys.executable, "-m", "worker.reconcile"]
-            jobs = [
-                platform.child("worker", worker, lambda child: " ready." in child.output()),
-                platform.child("reconciler", reconciler, lambda child: "reconciling" in child.output()),
-            ]
-            more = [
-                platform.child(f"api-{number}", API, lambda child: "startup complete" in child.output(), claimed)
-                for number in range(2, settings.api_processes + 1)
-            ]
-            platform.wait([*jobs, *more], stop)
+            _start(platform, own_redis, claimed, head_start, stop)
             if not stop.is_set():
                 show(f"\nstreamjoin is up after {time.monotonic() - begun_s:.1f} s: {_url(settings)}")
-                show(f"data and logs are in {settings.data.absolute()}")
-                if not had_password and password.exists():
-                    show(welcome(settings.data, to_terminal=sys.stdout.isatty()))
-                if settings.auth == "off":
-                    show("nobody needs to log in, as only this machine can reach it; STREAMJOIN_AUTH=on changes that")
-                show(_readable(settings))
-                show("Ctrl-C ends it, with all running jobs; they go on at the next start\n")
+                _tell_more(settings, show, is_first=not had_password)
             while not stop.wait(_PAUSE_S):
                 for child in platform.children:
                     child.look(show)
@@ -233,6 +208,51 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
         finally:
             platform.end()
             show("everything has ended")
+
+
+def _start(
+    platform: Platform,
+    own_redis: OwnRedis | None,
+    claimed: socket.socket,
+    head_start: HeadStart,
+    stop: threading.Event,
+) -> None:
+    """Start all parts, each after what it needs, and wait until they are ready or are not to be any more."""
+    settings = platform.settings
+    if own_redis is not None:
+        platform.child("redis", own_redis.command, lambda _: own_redis.listens())
+    platform.wait_for_jobs()
+    # Makes the catalog's tables on the other core while the API loads; where it fails, the API says why.
+    platform.aside(MIGRATION, [sys.executable, "-m", "backend.catalog.migrate"])
+    # The others need the catalog; and it has the machine for itself while somebody waits for it.
+    platform.child("api", API, lambda _: _answers(settings), claimed, head_start)
+    platform.wait(platform.children, stop)
+    worker = [sys.executable, "-m", "worker.app"]
+    reconciler = [sys.executable, "-m", "worker.reconcile"]
+    jobs = [
+        platform.child("worker", worker, lambda child: " ready." in child.output()),
+        platform.child("reconciler", reconciler, lambda child: "reconciling" in child.output()),
+    ]
+    more = [
+        platform.child(f"api-{number}", API, lambda child: "startup complete" in child.output(), claimed)
+        for number in range(2, settings.api_processes + 1)
+    ]
+    platform.wait([*jobs, *more], stop)
+
+
+def _tell_more(settings: Settings, show: Show, *, is_first: bool) -> None:
+    """What is worth knowing of a platform that is up.
+
+    Args:
+        is_first: it had no password before this start.
+    """
+    show(f"data and logs are in {settings.data.absolute()}")
+    if is_first and (settings.data / FILE).exists():
+        show(welcome(settings.data, to_terminal=sys.stdout.isatty()))
+    if settings.auth == "off":
+        show("nobody needs to log in, as only this machine can reach it; STREAMJOIN_AUTH=on changes that")
+    show(_readable(settings))
+    show("Ctrl-C ends it, with all running jobs; they go on at the next start\n")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from worker.driver import unit_progress
+from worker.joining import unit_progress
 from worker.keeper import Keeper
 
 
@@ -24,7 +24,7 @@ def test_progress_is_written_once_a_second_and_at_the_end(monkeypatch: pytest.Mo
     keeper, units = StandIn(), 500
     on_unit = unit_progress(cast(Keeper, keeper))
     for done in range(1, units + 1):
-        monkeypatch.setattr("worker.driver.time.monotonic", lambda done=done: 100 + done * 0.01)
+        monkeypatch.setattr("worker.joining.time.monotonic", lambda done=done: 100 + done * 0.01)
         on_unit(done, units)
     told = [int(reason.split(": ")[1].split()[0]) for _, reason in keeper.said]
     assert told == [1, 101, 201, 301, 401, 500]
