@@ -89,7 +89,7 @@ def main() -> None:
             if path.exists() and opens(path.read_text().strip()):
                 return
             with logged_in() as client:
-                made = post(client, "/api/v1/api-keys", {"name": name, "role": "viewer"})
+                made = post(client, "/api/v1/api-keys", {"name": name, "role": "viewer", "ends_with_login": False})
             new = path.with_suffix(".new")
             new.write_text(made["key"])
             new.chmod(0o444)  # the volume is the other container's alone, and it runs as somebody else

@@ -17,6 +17,7 @@ from backend.auth.sessions import COOKIE
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
 from backend.catalog.models import ApiKey, User
+from backend.catalog.models import Session as Login
 from backend.context import InContext
 from backend.problems import Place, Problem
 
@@ -40,12 +41,18 @@ class KeyIn(Body):
     days: float | None = Field(
         default=None, gt=0, description="How long it holds; as long as STREAMJOIN_API_KEY_DAYS says unless given."
     )
+    ends_with_login: bool = Field(
+        default=True,
+        description="Whether a key that a login makes ends with it: when it logs out, or expires. False is for "
+        "programs that go on without anybody logged in. Says nothing of a key that a key makes.",
+    )
 
 
 class KeyOut(BaseModel):
     """A key, without what opens something. `start` are its first letters.
 
-    `expires_at` is null for keys of versions that made keys without an end, `made_by_key` the key that made it.
+    `expires_at` is null for keys of versions that made keys without an end, `made_by_key` the key that made it, and
+    `ends_with_login` whether it ends with the login that made it.
     """
 
     id: str
@@ -58,6 +65,7 @@ class KeyOut(BaseModel):
     revoked_at: str | None
     expires_at: str | None
     made_by_key: str | None
+    ends_with_login: bool
 
 
 class KeyCreated(KeyOut):
@@ -88,7 +96,8 @@ def list_api_keys(
 def create_api_key(context: InContext, actor: Viewer, request: Request, body: KeyIn) -> KeyCreated:
     """Make a key for oneself, with one's own role or less. The answer is the only place where it can be read.
 
-    A key that a key makes ends with it. One that a login makes ends when somebody changes the password elsewhere.
+    A key that a key makes ends with it. One that a login makes ends with the login, unless it is asked to go on
+    (`ends_with_login: false`), and always when the password is changed.
     """
     if actor.id is None:
         raise Problem("conflict.auth_is_off", "auth is off, so nobody needs a key; set STREAMJOIN_AUTH=on")
@@ -101,14 +110,14 @@ def create_api_key(context: InContext, actor: Viewer, request: Request, body: Ke
         raise Problem("invalid.key_too_long", f"/days: {detail}", params={"limit": days_max},
                       errors=[Place(pointer="/days", detail=detail)])  # fmt: skip
     expires_at_us = now_us() + round((body.days or days_max) * DAY_US)
-    row, key = make_key(actor.id, body.name, body.role, expires_at_us, by_key=actor.key_id,
-                        by_session=None if actor.key_id else request.cookies.get(COOKIE))  # fmt: skip
+    token = None if actor.key_id else request.cookies.get(COOKIE)
+    row, key = make_key(actor.id, body.name, body.role, expires_at_us, by_key=actor.key_id, by_session=token,
+                        ends_with_login=body.ends_with_login)  # fmt: skip
     with context.catalog.begin() as session:
         # Locks the user, so that many at once cannot pass the count together.
         if session.scalar(select(User.id).where(User.id == actor.id).with_for_update()) is None:
             raise Problem("conflict.user_removed", "you were removed meanwhile; ask an admin")
-        if actor.key_id is not None:
-            _cap(session, row, actor.key_id)
+        _cap(session, row)
         holds = or_(ApiKey.expires_at_us.is_(None), ApiKey.expires_at_us > now_us())
         live = select(func.count()).where(ApiKey.user_id == actor.id, ApiKey.revoked_at_us.is_(None), holds)
         if session.scalars(live).one() >= KEYS_MAX:
@@ -139,12 +148,19 @@ def revoke_api_key(context: InContext, actor: Viewer, id: str) -> None:
                    data={"key_id": row.id, "keys": len(ended)})  # fmt: skip
 
 
-def _cap(session: Session, row: ApiKey, maker_id: str) -> None:
-    """A key that is made by another holds no longer than that one, which must hold still."""
-    maker = session.get(ApiKey, maker_id, with_for_update=True)
-    if maker is None or maker.revoked_at_us is not None:
+def _cap(session: Session, row: ApiKey) -> None:
+    """What makes a key must hold still, and a key that ends with it holds no longer."""
+    maker: ApiKey | Login | None
+    if row.made_by_key is not None:
+        maker = session.get(ApiKey, row.made_by_key, with_for_update=True)
+        is_over = maker is None or maker.revoked_at_us is not None
+    else:
+        maker = session.get(Login, row.made_by_session, with_for_update=True)
+        is_over = maker is None
+    if maker is None or is_over:
         raise unauthenticated()
-    if maker.expires_at_us is not None and row.expires_at_us is not None:
+    ends = row.made_by_key is not None or row.ends_with_login
+    if ends and maker.expires_at_us is not None and row.expires_at_us is not None:
         row.expires_at_us = min(row.expires_at_us, maker.expires_at_us)
 
 
@@ -152,5 +168,6 @@ def _shape(row: ApiKey) -> KeyOut:
     return KeyOut.model_validate(
         {"id": row.id, "name": row.name, "start": row.start, "role": row.role, "user_id": row.user_id,
          "created_at": iso(row.created_at_us), "used_at": iso(row.used_at_us), "revoked_at": iso(row.revoked_at_us),
-         "expires_at": iso(row.expires_at_us), "made_by_key": row.made_by_key}
+         "expires_at": iso(row.expires_at_us), "made_by_key": row.made_by_key,
+         "ends_with_login": row.ends_with_login}
     )  # fmt: skip

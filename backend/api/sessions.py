@@ -65,14 +65,18 @@ def log_in(context: InContext, request: Request, response: Response, body: LogIn
 
 @router.delete("/current", status_code=204)
 def log_out(context: InContext, actor: Viewer, request: Request, response: Response) -> None:
-    """End this login; the cookie opens nothing any more, wherever it was copied to."""
+    """End this login; the cookie opens nothing any more, wherever it was copied to.
+
+    The API keys that it made end as well, but for those that were made to go on (`ends_with_login: false`).
+    """
     token = request.cookies.get(COOKIE)
     if token is not None:
         with context.catalog.begin() as session:
-            if end_session(session, token):
+            if (keys := end_session(session, token)) is not None:
                 address = address_of(request.scope.get("client"))
-                record(session, "session.closed", f"{actor.name} logged out", actor_id=actor.id,
-                       data={"address": address})  # fmt: skip
+                more = f", which ended {keys} key{'' if keys == 1 else 's'}" if keys else ""
+                record(session, "session.closed", f"{actor.name} logged out{more}", actor_id=actor.id,
+                       data={"address": address, "keys": keys})  # fmt: skip
         clear_cookie(context.settings, request, response)
 
 

@@ -8,7 +8,7 @@ import re
 import secrets
 from collections.abc import Mapping
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 from sqlalchemy.orm import Session
 
@@ -32,18 +32,20 @@ def hash_of(secret: str) -> str:
 
 def make_key(
     user_id: str, name: str, role: str, expires_at_us: int | None = None, *, by_key: str | None = None,
-    by_session: str | None = None,
+    by_session: str | None = None, ends_with_login: bool = False,
 ) -> tuple[ApiKey, str]:  # fmt: skip
     """A new key for the catalog, and its text, which exists nowhere else.
 
     Args:
         by_key, by_session: the id of the key, or the token of the login, that makes it.
+        ends_with_login: whether it ends with that login.
     """
     key = PREFIX + secrets.token_urlsafe(32)
     row = ApiKey(
         id=new_id("key"), user_id=user_id, name=name, start=key[:START_LETTERS], hash=hash_of(key), role=role,
         created_at_us=now_us(), used_at_us=None, revoked_at_us=None, expires_at_us=expires_at_us, made_by_key=by_key,
         made_by_session=None if by_session is None else hash_of(by_session),
+        ends_with_login=ends_with_login and by_session is not None,
     )  # fmt: skip
     return row, key
 
@@ -63,10 +65,17 @@ def revoke_keys_of_logins(session: Session, user_id: str) -> int:
 
     Whoever had one of these logins may have made a key to come back with, and have logged out since.
     """
-    made = select(ApiKey).where(
-        ApiKey.user_id == user_id, ApiKey.made_by_session.is_not(None), ApiKey.revoked_at_us.is_(None)
-    )
-    return len({one.id for key in session.scalars(made).all() for one in revoke(session, key)})
+    return _revoke_all(session, ApiKey.user_id == user_id, ApiKey.made_by_session.is_not(None))
+
+
+def revoke_keys_of_login(session: Session, token: str) -> int:
+    """Revoke what one login made to end with it, with what these keys made; gives how many there were."""
+    return _revoke_all(session, ApiKey.made_by_session == hash_of(token), ApiKey.ends_with_login.is_(True))
+
+
+def _revoke_all(session: Session, *which: ColumnElement[bool]) -> int:
+    made = session.scalars(select(ApiKey).where(*which, ApiKey.revoked_at_us.is_(None))).all()
+    return len({one.id for key in made for one in revoke(session, key)})
 
 
 def bearer_of(headers: Mapping[str, str]) -> str | None:

@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from sqlalchemy import CursorResult, delete, select
 from sqlalchemy.orm import Session as CatalogSession
 
-from backend.auth.keys import hash_of, revoke_keys_of_logins
+from backend.auth.keys import hash_of, revoke_keys_of_login, revoke_keys_of_logins
 from backend.catalog.ids import now_us
 from backend.catalog.models import Session, User
 from backend.settings import Settings
@@ -46,10 +46,11 @@ def find_session(session: CatalogSession, token: str) -> User | None:
     )
 
 
-def end_session(session: CatalogSession, token: str) -> bool:
-    """End one login; tell whether there was one."""
+def end_session(session: CatalogSession, token: str) -> int | None:
+    """End one login, and the keys that it made to end with it; gives how many these were, None without a login."""
     ended = session.execute(delete(Session).where(Session.hash == hash_of(token)))
-    return bool(cast("CursorResult[Any]", ended).rowcount)
+    keys = revoke_keys_of_login(session, token)
+    return keys if cast("CursorResult[Any]", ended).rowcount else None
 
 
 def end_sessions_of(session: CatalogSession, user_id: str) -> None:

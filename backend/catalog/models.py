@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    false,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -66,7 +67,8 @@ class ApiKey(Base):
 
     Args:
         expires_at_us: None for keys of versions that made keys without an end.
-        made_by_key, made_by_session: the key's id or the login's hash that made it; it dies with either.
+        made_by_key, made_by_session: the key's id or the login's hash that made it.
+        ends_with_login: whether it ends with that login; any ends with the key that made it.
     """
 
     __tablename__ = "api_keys"
@@ -81,7 +83,8 @@ class ApiKey(Base):
     revoked_at_us: Mapped[int | None]
     expires_at_us: Mapped[int | None]
     made_by_key: Mapped[str | None] = mapped_column(String(40), index=True)
-    made_by_session: Mapped[str | None] = mapped_column(String(64))
+    made_by_session: Mapped[str | None] = mapped_column(String(64), index=True)
+    ends_with_login: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
 class Registered(Base):

@@ -366,6 +366,7 @@ export const changeUser = (name: string, change: UserChange): Recipe =>
 
 export const deleteUser = (name: string): Recipe => request('DELETE', path('users', name));
 
-export const createKey = (name: string, role: Role): Recipe => request('POST', 'api-keys', { name, role });
+export const createKey = (name: string, role: Role, endsWithLogin: boolean): Recipe =>
+  request('POST', 'api-keys', { name, role, ends_with_login: endsWithLogin });
 
 export const revokeKey = (id: string): Recipe => request('DELETE', path('api-keys', id));

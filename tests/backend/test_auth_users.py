@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
+from backend.api import api_keys
 from backend.auth import passwords
 from backend.auth.keys import hash_of
 from backend.auth.sessions import COOKIE
@@ -584,7 +585,7 @@ def test_attack_a_login_that_was_stolen_leaves_no_key_behind(
     thief = TestClient(app, base_url="http://127.0.0.1", headers=PAGE)
     for browser in (api, thief):
         browser.post("/api/v1/sessions", json={"name": viewer.name, "password": PASSWORD})
-    theirs, mine = made_with(thief), made_with(api)
+    theirs, mine = made_with(thief, ends_with_login=False), made_with(api)
     further = made_with(thief, bearer(theirs))
     assert thief.delete("/api/v1/sessions/current").status_code == 204
     assert opens(api, theirs)
@@ -597,3 +598,50 @@ def test_attack_a_login_that_was_stolen_leaves_no_key_behind(
     assert [opens(api, key) for key in (theirs, further, mine)] == [False] * 3
     api.cookies.clear()
     assert api.get("/api/v1/users/me", headers=viewer.headers).status_code == 200  # which no login made
+
+
+def test_attack_a_key_that_a_login_made_ends_with_its_logout(
+    api: TestClient, app: FastAPI, context: Context, viewer: Person
+) -> None:
+    other = TestClient(app, base_url="http://127.0.0.1", headers=PAGE)
+    for browser in (api, other):
+        log_in(browser, viewer.name)
+    usual, program, others = made_with(api), made_with(api, ends_with_login=False), made_with(other)
+    further = made_with(other, bearer(usual))
+    assert [key["ends_with_login"] for key in (usual, program, others, further)] == [True, False, True, False]
+    assert all(opens(other, key) for key in (usual, program, others, further))
+    assert api.delete("/api/v1/sessions/current").status_code == 204
+    assert [opens(other, key) for key in (usual, further)] == [False, False]
+    assert [opens(other, key) for key in (program, others)] == [True, True]
+    log_in(other, viewer.name)  # again, which ends the login before
+    assert not opens(other, others)
+    with context.catalog.read() as session:
+        told = [event.message for event in session.scalars(select(Event)) if event.kind == "session.closed"]
+    assert told == ["vera logged out, which ended 2 keys"]
+
+
+def test_a_key_that_ends_with_its_login_holds_no_longer_than_that(
+    api: TestClient, context: Context, viewer: Person
+) -> None:
+    log_in(api, viewer.name)
+    usual, short, program = made_with(api), made_with(api, days=0.25), made_with(api, ends_with_login=False)
+    with context.catalog.read() as session:
+        login_ends_us = session.scalars(select(Session.expires_at_us)).one()
+        ends_us = {row.id: row.expires_at_us for row in session.scalars(select(ApiKey))}
+    assert ends_us[usual["id"]] == login_ends_us
+    assert (ends_us[short["id"]] or 0) < login_ends_us < (ends_us[program["id"]] or 0)
+
+
+def test_a_login_that_ends_meanwhile_makes_no_key(
+    api: TestClient, context: Context, viewer: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_in(api, viewer.name)
+    real = api_keys.make_key
+
+    def ended_first(*given: Any, **named: Any) -> Any:
+        with context.catalog.begin() as session:
+            session.execute(delete(Session))
+        return real(*given, **named)
+
+    monkeypatch.setattr(api_keys, "make_key", ended_first)
+    assert api.post("/api/v1/api-keys", json={"name": "k", "ends_with_login": False}).status_code == 401

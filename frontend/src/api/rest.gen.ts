@@ -952,6 +952,8 @@ export interface paths {
         /**
          * Log Out
          * @description End this login; the cookie opens nothing any more, wherever it was copied to.
+         *
+         *     The API keys that it made end as well, but for those that were made to go on (`ends_with_login: false`).
          */
         delete: operations["log_out"];
         options?: never;
@@ -1070,7 +1072,8 @@ export interface paths {
          * Create Api Key
          * @description Make a key for oneself, with one's own role or less. The answer is the only place where it can be read.
          *
-         *     A key that a key makes ends with it. One that a login makes ends when somebody changes the password elsewhere.
+         *     A key that a key makes ends with it. One that a login makes ends with the login, unless it is asked to go on
+         *     (`ends_with_login: false`), and always when the password is changed.
          */
         post: operations["create_api_key"];
         delete?: never;
@@ -1772,6 +1775,8 @@ export interface components {
             expires_at: string | null;
             /** Made By Key */
             made_by_key: string | null;
+            /** Ends With Login */
+            ends_with_login: boolean;
             /** Key */
             key: string;
         };
@@ -1793,12 +1798,19 @@ export interface components {
              * @description How long it holds; as long as STREAMJOIN_API_KEY_DAYS says unless given.
              */
             days?: number | null;
+            /**
+             * Ends With Login
+             * @description Whether a key that a login makes ends with it: when it logs out, or expires. False is for programs that go on without anybody logged in. Says nothing of a key that a key makes.
+             * @default true
+             */
+            ends_with_login?: boolean;
         };
         /**
          * KeyOut
          * @description A key, without what opens something. `start` are its first letters.
          *
-         *     `expires_at` is null for keys of versions that made keys without an end, `made_by_key` the key that made it.
+         *     `expires_at` is null for keys of versions that made keys without an end, `made_by_key` the key that made it, and
+         *     `ends_with_login` whether it ends with the login that made it.
          */
         KeyOut: {
             /** Id */
@@ -1824,6 +1836,8 @@ export interface components {
             expires_at: string | null;
             /** Made By Key */
             made_by_key: string | null;
+            /** Ends With Login */
+            ends_with_login: boolean;
         };
         /**
          * LogIn

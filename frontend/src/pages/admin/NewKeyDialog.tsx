@@ -1,5 +1,5 @@
 /** A new key: it can be read here, once, and nowhere afterwards. */
-import { Button, Code, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Checkbox, Code, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
 import { answered, api } from '../../api/client';
@@ -20,8 +20,10 @@ export function NewKeyDialog({ me, onClose }: { me: Me; onClose: () => void }) {
   const client = useQueryClient();
   const [name, setName] = useState('');
   const [role, setRole] = useState<Role>('viewer');
+  const [goesOn, setGoesOn] = useState(false);
   const make = useMutation({
-    mutationFn: () => answered(api.POST('/api/v1/api-keys', { body: { name: name.trim(), role } })),
+    mutationFn: () =>
+      answered(api.POST('/api/v1/api-keys', { body: { name: name.trim(), role, ends_with_login: !goesOn } })),
     onSuccess: () => client.invalidateQueries({ queryKey: ['api-keys'] }),
     // The key itself is not to stay in memory longer than it is shown.
     gcTime: 0,
@@ -47,9 +49,15 @@ export function NewKeyDialog({ me, onClose }: { me: Me; onClose: () => void }) {
             onChange={(event) => setName(event.currentTarget.value)}
           />
           <RoleField roles={rolesUpTo(me.role)} value={role} error={errors.at['/role']} onChange={setRole} />
+          <Checkbox
+            label="Goes on when I log out"
+            description="for a program that runs on its own; without this, the key ends with your login"
+            checked={goesOn}
+            onChange={(event) => setGoesOn(event.currentTarget.checked)}
+          />
           {errors.rest !== null && <ProblemView error={errors.rest} />}
           <Group justify="flex-end">
-            <CopyAs recipe={createKey(name.trim() || 'NAME', role)} what="make this key" />
+            <CopyAs recipe={createKey(name.trim() || 'NAME', role, !goesOn)} what="make this key" />
             <Button variant="default" onClick={onClose}>
               Cancel
             </Button>
@@ -78,7 +86,7 @@ function Made({ made, onClose }: { made: NewApiKey; onClose: () => void }) {
       <Stack>
         <Text size="sm" role="status">
           Copy it now: it is shown this once. The platform keeps only a hash, so a key that is lost is revoked, and
-          another one made.
+          another one made.{made.ends_with_login && ' It ends when you log out.'}
         </Text>
         <Code block className={classes.key}>
           {made.key}
