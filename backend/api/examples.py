@@ -25,7 +25,7 @@ _JOB: Final = {
 _KEY: Final = {
     "id": "key_01kg7w2k5m0000000000000000", "name": "nightly export", "start": "sj_Zk3v9Qa", "role": "viewer",
     "user_id": _USER, "created_at": _AT, "used_at": None, "revoked_at": None,
-    "expires_at": "2027-01-31T12:00:00.000Z", "made_by_key": None,
+    "expires_at": "2027-01-31T12:00:00.000Z", "made_by_key": None, "ends_with_login": True,
 }  # fmt: skip
 _REJECTED: Final = {
     "id": "1-0", "stream": "bids", "reason": "bad_value", "batch": 7, "at": _AT, "source": "a/1.csv", "unit": "line",

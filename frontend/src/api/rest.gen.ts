@@ -10646,7 +10646,8 @@ export interface operations {
                      *           "used_at": null,
                      *           "revoked_at": null,
                      *           "expires_at": "2027-01-31T12:00:00.000Z",
-                     *           "made_by_key": null
+                     *           "made_by_key": null,
+                     *           "ends_with_login": true
                      *         }
                      *       ],
                      *       "has_more": false
@@ -10742,6 +10743,7 @@ export interface operations {
                      *       "revoked_at": null,
                      *       "expires_at": "2027-01-31T12:00:00.000Z",
                      *       "made_by_key": null,
+                     *       "ends_with_login": true,
                      *       "key": "sj_..., which is shown this once"
                      *     }
                      */
