@@ -25,6 +25,7 @@ QUERIES = {
     "as-of last": (f"FROM a JOIN c ON {ON} ASOF JOIN b ON {AT}", False, False),
     "all are kept": (f"FROM a LEFT JOIN c ON {ON} ASOF LEFT JOIN b ON {AT}", True, True),
     "as-of keeps": (f"FROM a ASOF LEFT JOIN b ON {AT} JOIN c ON {ON}", True, False),
+    "as-of in brackets": (f"FROM c JOIN (a ASOF JOIN b ON {AT}) ON {ON}", False, False),
 }
 """FROM, and whether the as-of join and the other one are LEFT."""
 
