@@ -110,7 +110,7 @@ def bind(
             JoinPlan, index=index, archive_period_us=archive_period_us, predicates=translator.used, text=parsed.text
         )
         joins = bind_joins(syntax, start, translator)
-        groups = _groups(parsed, translator, lambda: _timed(names, read, parsed, start.joins))
+        groups = _groups(parsed, translator, lambda: _timed(scope, parsed, start.joins))
         select = bind_select(syntax, translator) if groups is None else feeding_select(groups)
         if groups is not None and len(read) == 1:
             check_alone(parsed, main, tree)
@@ -141,12 +141,12 @@ def _check_no_tree(tree: NamedTree | None) -> None:
         raise InputError("two streams are joined in one way; leave it out", field="operator.tree")
 
 
-def _timed(names: Sequence[str], read: Sequence[StreamSchema], parsed: ParsedQuery, joins: Sequence[Written]) -> Timed:
+def _timed(scope: Scope, parsed: ParsedQuery, joins: Sequence[Written]) -> Timed:
     """The streams of a query, by name, how near they are in time, and which have no say in how long rows count."""
-    if len(read) == 1:
-        return names, FullHistory(), ()
-    streams = [name for name, one in zip(names, read, strict=True) if not one.is_relation]
-    return streams, window_over(names, read, parsed), names_aside(joins, parsed.words, names)
+    if len(scope.streams) == 1:
+        return scope.names, FullHistory(), ()
+    streams = [name for name, one in zip(scope.names, scope.streams, strict=True) if not one.is_relation]
+    return streams, window_over(scope.names, scope.streams, parsed), names_aside(joins, scope)
 
 
 def _indexed(plan: JoinPlan, main: str | None, index: str) -> JoinPlan:
@@ -178,10 +178,10 @@ def _asof(
     for name, given in settings.items():
         if given not in (None, "auto"):
             raise InputError("an ASOF JOIN is run in one way; leave it out", field=f"operator.{name}")
-    names = translator.scope.names
+    scope = translator.scope
     window = parsed.window if isinstance(parsed.window, TimeWindow) else FullHistory()
     with room_to_recurse():
-        groups = _groups(parsed, translator, lambda: (names, window, names_aside((join,), parsed.words, names)))
+        groups = _groups(parsed, translator, lambda: (scope.names, window, names_aside((join,), scope)))
         select = bind_select(parsed.tree, translator) if groups is None else feeding_select(groups)
         plan = bind_asof(join, parsed, translator, select)
     return plan if groups is None else joined_groups(plan, conjuncts(plan.predicate.whole), groups)

@@ -13,6 +13,7 @@ from streamjoin.plan.kinds import Join, JoinKind, Tree
 from streamjoin.plan.parted import Groups
 from streamjoin.plan.window import CountWindow, FullHistory, Reaches, Window
 from streamjoin.query.asof import asof_on, check_kinds, is_asof
+from streamjoin.query.scope import Scope
 from streamjoin.query.tokens import Words
 from streamjoin.query.translator import Translator
 from streamjoin.query.written import From, Written, place_before
@@ -163,13 +164,12 @@ def hidden_names(joins: Sequence[Written], words: Words, names: Sequence[str]) -
     return frozenset(names[number] for join in looking for number in join.right)
 
 
-def names_aside(joins: Sequence[Written], words: Words, names: Sequence[str]) -> frozenset[str]:
+def names_aside(joins: Sequence[Written], scope: Scope) -> frozenset[str]:
     """The streams that have no say in how long a row counts: the hidden ones, and what ASOF JOIN brings.
 
     What ASOF JOIN brings is like more columns of the row that it is brought to.
     """
-    brought = (number for join in joins if is_asof(join.node) for number in join.right)
-    return hidden_names(joins, words, names) | {names[number] for number in brought}
+    return scope.hidden | {scope.names[number] for join in joins if is_asof(join.node) for number in join.right}
 
 
 def check_window(kind: JoinKind, window: Window | Reaches, words: Words, join: exp.Join) -> None:
