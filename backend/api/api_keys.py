@@ -153,14 +153,12 @@ def _cap(session: Session, row: ApiKey) -> None:
     maker: ApiKey | Login | None
     if row.made_by_key is not None:
         maker = session.get(ApiKey, row.made_by_key, with_for_update=True)
-        is_over = maker is None or maker.revoked_at_us is not None
     else:
         maker = session.get(Login, row.made_by_session, with_for_update=True)
-        is_over = maker is None
-    if maker is None or is_over:
+    if maker is None or (isinstance(maker, ApiKey) and maker.revoked_at_us is not None):
         raise unauthenticated()
-    ends = row.made_by_key is not None or row.ends_with_login
-    if ends and maker.expires_at_us is not None and row.expires_at_us is not None:
+    ends_with_it = isinstance(maker, ApiKey) or row.ends_with_login
+    if ends_with_it and maker.expires_at_us is not None and row.expires_at_us is not None:
         row.expires_at_us = min(row.expires_at_us, maker.expires_at_us)
 
 

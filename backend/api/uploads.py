@@ -94,7 +94,7 @@ def keep_made(context: Context, actor: Actor, name: str, made: Callable[[], byte
     """Keep a file that the platform makes itself; one that is there under its name is taken as it is.
 
     Raises:
-        Problem: there is no room for it.
+        Problem: all uploads together would take more than they may.
     """
     folder = folder_of(context.settings)
     if store.find(folder, name) is not None:

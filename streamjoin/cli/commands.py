@@ -10,7 +10,7 @@ from typing import NoReturn
 import cyclopts
 
 from streamjoin.cli.generating import generate
-from streamjoin.cli.overrides import with_place
+from streamjoin.cli.joinfile import with_place
 from streamjoin.cli.planning import explain, preview, schema, validate
 from streamjoin.cli.platform import add_commands
 from streamjoin.cli.platform.relations import app as relations_app

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from streamjoin.cli.overrides import Set, load_join
+from streamjoin.cli.joinfile import Set, load_join
 
 if TYPE_CHECKING:
     from streamjoin.explain.plans import Explanation

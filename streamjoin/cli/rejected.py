@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from streamjoin.cli.overrides import Set, load_join
+from streamjoin.cli.joinfile import Set, load_join
 from streamjoin.cli.platform.rejected import RejectedOutput, RowLimit, Rows
 from streamjoin.errors import InputError
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import cyclopts
 
-from streamjoin.cli.overrides import Set, load_join
+from streamjoin.cli.joinfile import Set, load_join
 from streamjoin.cli.platform.common import HERE, Output, Where, note, show
 from streamjoin.errors import InputError
 

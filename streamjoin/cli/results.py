@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import cyclopts
 
-from streamjoin.cli.overrides import Set, load_join
+from streamjoin.cli.joinfile import Set, load_join
 from streamjoin.cli.terminal import counted
 from streamjoin.errors import InputError
 from streamjoin.spec.joinfile import JoinFile

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from streamjoin.cli.overrides import Set, load_join
+from streamjoin.cli.joinfile import Set, load_join
 from streamjoin.cli.terminal import clear_line, counted, progress_line
 from streamjoin.errors import InputError, RunError, StreamJoinError
 from streamjoin.intake.shedding import OTHER_WAY_OUT

@@ -76,7 +76,7 @@ def if_match(version: int | None) -> dict[str, str]:
 
 
 def if_given(version: int | None) -> dict[str, str]:
-    """The same where no version needs to be named."""
+    """`If-Match` of a request that needs none: there only where a version is given."""
     return {} if version is None else if_match(version)
 
 

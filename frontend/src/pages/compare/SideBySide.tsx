@@ -45,7 +45,7 @@ export function SideBySide({ settled, comparison, jobs, names }: SideBySideProps
     >
       {error !== null && <ProblemView error={error} onRetry={retry} />}
       {!isValid && !checked.isFetching && (
-        <Empty title="Nothing to compare yet">As soon as the query is right, its operators stand here.</Empty>
+        <Empty title="Nothing to compare yet">The operators are listed here once the query is right.</Empty>
       )}
       {isValid && base === undefined && error === null && <Loading what="the operators" lines={6} />}
       {isValid && base !== undefined && (

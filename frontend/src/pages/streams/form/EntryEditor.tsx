@@ -28,7 +28,7 @@ interface EntryEditorProps extends Saving {
   hasSecrets?: boolean;
   /** Fields before the entry, given what is wrong with the name. */
   head?: (wrong: string | undefined, onTyped: () => void) => ReactNode;
-  /** A file was chosen from those there are. */
+  /** Somebody has picked a file that is already there. */
   onFile?: (name: string) => void;
   save: (spec: Spec, secrets: Secrets) => Promise<void>;
   /** Of a refusal that has more to say than its words; null for those that have not. */

@@ -11,7 +11,7 @@ interface EntryFieldsProps {
   credentials: TypedCredentials;
   /** What a test found. */
   sample: Sample | null;
-  /** A file was chosen from those there are. */
+  /** Somebody has picked a file that is already there. */
   onFile: (name: string) => void;
 }
 

@@ -17,7 +17,7 @@ interface FormViewProps {
   sample: Sample | null;
   /** Of a connector that has some; they are no part of the entry. */
   credentials: ReactNode;
-  /** A file was chosen from those there are. */
+  /** Somebody has picked a file that is already there. */
   onFile: (name: string) => void;
 }
 

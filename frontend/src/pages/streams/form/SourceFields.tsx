@@ -28,7 +28,7 @@ const SHOWN_SETTINGS = ['security.protocol', 'sasl.mechanism', 'client.id', 'cli
 
 interface SourceFieldsProps {
   form: Form;
-  /** A file was chosen from those there are. */
+  /** Somebody has picked a file that is already there. */
   onFile: (name: string) => void;
 }
 

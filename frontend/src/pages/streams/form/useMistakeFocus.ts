@@ -1,4 +1,4 @@
-/** The focus goes to the first field of a form that is wrong, as soon as the mistakes stand there. */
+/** Moves the focus to the first wrong field of a form, once the mistakes are shown. */
 import { useEffect, useRef, useState } from 'react';
 
 export function useMistakeFocus() {

@@ -1,4 +1,4 @@
-"""The join file of a command, with the fields that the command line sets, and where in it something stands."""
+"""The join file that a command reads, with the fields that `--set` gives, and on which line of it a mistake is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Set = Annotated[
     list[str] | None, cyclopts.Parameter(name="--set", negative=(), help="FIELD=VALUE: set a field of the join file.")
 ]
 _read: list[tuple[Path, frozenset[str]]] = []
-"""The join files that this command has read, and which of their fields it has set."""
+"""The join file of this command, and the fields that `--set` gave; empty until it is read."""
 
 
 def load_join(file: Path, pairs: list[str] | None) -> JoinFile:
@@ -35,11 +35,11 @@ def load_join(file: Path, pairs: list[str] | None) -> JoinFile:
 
 
 def with_place(wrong: InputError) -> str:
-    """What is wrong, and where the field that it is about stands in the join file, if it stands there."""
+    """What is wrong, with the line and column of the field in the join file, where the file has that field."""
     said = str(wrong)
     if not _read or not wrong.field or isinstance(wrong, QueryError):
         return said
-    file, given = _read[0]
+    ((file, given),) = _read
     if any(wrong.field == field or wrong.field.startswith(f"{field}.") for field in given):
         return said
     try:
