@@ -83,6 +83,23 @@ def test_groups_of_an_as_of_join_beside_another(seed: int, case: str, tmp_path: 
     assert check(out, found, asked) > 10
 
 
+@pytest.mark.parametrize(("kind", "above"), [("SEMI", 20), ("ANTI", 45)])
+def test_groups_of_an_as_of_join_behind_a_semi_and_an_anti_join(kind: str, above: int, tmp_path: Path) -> None:
+    named = {name: rows(90 + number, 90, keys=3) for number, name in enumerate("abc")}
+    plan = planned(
+        f"SELECT ONLINE a.k, COUNT(*) AS n FROM a LEFT {kind} JOIN c ON {ON} AND c.x > {above} ASOF JOIN b ON {AT} "
+        f"{REACHES} GROUP BY a.k EMIT EVERY 7 MICROSECONDS"
+    )
+    found: list[Timed] = []
+    for row in named["a"].to_pylist():
+        near = [one for one in named["c"].to_pylist() if same_k(row, one) and abs(row["ts"] - one["ts"]) <= JOINED_US]
+        met = any(one["x"] is not None and one["x"] > above for one in near)
+        if met == (kind == "SEMI") and brought(row, named["b"], AGE_US) is not None:
+            found.append((row["ts"], (row, None)))
+    out = given(loop_of(plan, tmp_path), [named[stream.name] for stream in plan.streams], batches=12)
+    assert check(out, found, Asked(7, lambda parts: parts[0]["k"], lambda of: [len(of)], end)) > 5
+
+
 @pytest.mark.parametrize("case", QUERIES)
 def test_distinct_rows_of_an_as_of_join_beside_another(case: str, tmp_path: Path) -> None:
     text, keeps_old, keeps_joined = QUERIES[case]
