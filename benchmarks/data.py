@@ -1,11 +1,11 @@
-"""Benchmark inputs: two streams, `r` and `s`, as Parquet files every system under test can read.
+"""Benchmark inputs: two streams, `r` and `s`, or more, as Parquet files every system under test can read.
 
     out/r/00000.parquet, 00001.parquet, ...     out/s/00000.parquet, ...     out/marker.json
 
 Rules every data set keeps:
     1. `ts` is timestamp('us', UTC) whose values are whole milliseconds, since Flink's event time has no finer unit.
     2. Rows are sorted by `ts` within a file; file i covers [i * span_ms_per_file, (i + 1) * span_ms_per_file) ms after
-       `BEGIN_MS`, for both streams; a longer first file moves the others back by as much.
+       `BEGIN_MS`, for all streams; a longer first file moves the others back by as much.
     3. Modification times rise with the file number, because Spark's file source reads oldest first.
     4. The same parameters give the same bytes.
 """
@@ -13,7 +13,7 @@ Rules every data set keeps:
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -41,20 +41,26 @@ def make_equi(
     seed: int,
     first_file: int = 1,
     pad_bytes: int = 0,
+    groups: int = 0,
+    streams: Sequence[str] = STREAMS,
 ) -> None:
     """Write the equi-join streams: ts, key int64 uniform in [0, keys), val float64 uniform in [0, 1).
 
-    Both streams have `files` files of `rows_per_file` rows. Nothing is written when `out` already holds
+    All streams have `files` files of `rows_per_file` rows. Nothing is written when `out` already holds
     this data set; a data set with other parameters is replaced as a whole, never half.
 
     Args:
         first_file: the first file holds so many times the rows, and spans so many times the time; a window is full
             after it, so that what follows can be measured alone.
         pad_bytes: length of a further column, `pad`, of random letters; no such column where it is 0.
+        groups: two further columns: g int64 uniform in [0, groups), x int64 uniform in [0, 100); neither where it is 0.
+        streams: their names.
     """
 
     def columns(rng: np.random.Generator, stream: str, rows: int) -> Columns:
         made = {"key": pa.array(rng.integers(0, keys, rows)), "val": pa.array(rng.random(rows))}
+        if groups:
+            made |= {"g": pa.array(rng.integers(0, groups, rows)), "x": pa.array(rng.integers(0, 100, rows))}
         if pad_bytes:
             made["pad"] = _strings(rng.integers(ord("a"), ord("z") + 1, (rows, pad_bytes), dtype=np.uint8))
         return made
@@ -69,8 +75,10 @@ def make_equi(
         "seed": seed,
         **({"first_file": first_file} if first_file != 1 else {}),
         **({"pad_bytes": pad_bytes} if pad_bytes else {}),
+        **({"groups": groups} if groups else {}),
+        **({"streams": ",".join(streams)} if tuple(streams) != STREAMS else {}),
     }
-    _make(out, parameters, columns, files, rows_per_file, span_ms_per_file, seed, first_file)
+    _make(out, parameters, columns, files, rows_per_file, span_ms_per_file, seed, first_file, streams)
 
 
 def make_band(out: Path, *, files: int, rows_per_file: int, span_ms_per_file: int, seed: int) -> None:
@@ -103,7 +111,7 @@ def make_band(out: Path, *, files: int, rows_per_file: int, span_ms_per_file: in
 
 
 def stream_files(data: Path, stream: str) -> list[Path]:
-    """The files of `stream` ("r" or "s") under `data`, in time order."""
+    """The files of `stream` under `data`, in time order."""
     return sorted((data / stream).glob("*.parquet"))
 
 
@@ -116,6 +124,7 @@ def _make(
     span_ms: int,
     seed: int,
     first_file: int = 1,
+    streams: Sequence[str] = STREAMS,
 ) -> None:
     """Build the data set beside `out`, then put it in place with one rename."""
     marker = out / MARKER
@@ -124,7 +133,7 @@ def _make(
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     rng = np.random.default_rng(seed)
-    for stream in STREAMS:
+    for stream in streams:
         (partial / stream).mkdir(parents=True)
         for number in range(files):
             begin, times = (0, first_file) if number == 0 else (number + first_file - 1, 1)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data import STREAMS
 from benchmarks.limited import Cgroup
 from benchmarks.processes import run
 from benchmarks.scale import ROOT, SLOTS, Scale
@@ -49,20 +50,23 @@ def folder(scale: Scale, part: str) -> Path:
 
 def spark(
     scale: Scale, work: Path, name: str, data: Path, *, state: str, window_s: int, limit_s: float, memory_mb: int,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str] | None = None, query: str = "inner",
 ) -> Report:  # fmt: skip
-    """Spark's own join over the Parquet files below `data`."""
+    """Spark's own join over the Parquet files below `data`; for `query` see `spark_queries`."""
     further = [part for key, value in (settings or {}).items() for part in ("--set", f"{key}={value}")]
-    options = ["--state", state, "--memory-mb", str(memory_mb), *further]
+    options = ["--query", query, "--state", state, "--memory-mb", str(memory_mb), *further]
     return _peer(scale, work, name, "spark_join", data, window_s, limit_s, options)
 
 
 def flink(
     scale: Scale, work: Path, name: str, data: Path, *, checkpoint_s: int, window_s: int, limit_s: float,
-    memory_mb: int,
+    memory_mb: int, query: str = "interval",
 ) -> Report:  # fmt: skip
-    """Flink SQL's interval join over the same files, state on the heap, not counted."""
-    options = ["--state", "heap", "--checkpoint-s", str(checkpoint_s), "--memory-mb", str(memory_mb), "--no-count"]
+    """Flink SQL's join over the same files, state on the heap, not counted; for `query` see `flink_job`."""
+    options = [
+        "--query", query, "--state", "heap", "--checkpoint-s", str(checkpoint_s), "--memory-mb", str(memory_mb),
+        "--no-count",
+    ]  # fmt: skip
     return _peer(scale, work, name, "flink_join", data, window_s, limit_s, options)
 
 
@@ -142,10 +146,10 @@ def join_file(
     }
 
 
-def parquet_streams(data: Path, *, delay: str = "1s") -> dict[str, Any]:
-    """The streams r and s below `data`."""
+def parquet_streams(data: Path, *, delay: str = "1s", streams: Sequence[str] = STREAMS) -> dict[str, Any]:
+    """The streams below `data`."""
     return {
-        stream: {"source": "parquet", "path": str(data / stream), "time": "ts", "delay": delay} for stream in ("r", "s")
+        stream: {"source": "parquet", "path": str(data / stream), "time": "ts", "delay": delay} for stream in streams
     }
 
 

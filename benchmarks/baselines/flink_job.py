@@ -1,4 +1,7 @@
-"""The Flink program: submits the interval join to a running cluster, prints its job id and returns at once.
+"""The Flink program: submits a join to a running cluster, prints its job id and returns at once.
+
+    interval     r.key = s.key, times at most `--window-s` apart
+    temporal     each row of r with the row of s of its key that is the latest as of its time: s as a versioned table
 
 Runs inside Flink's own environment (`flink_env.py`), so it imports PyFlink and nothing of this project.
 
@@ -19,6 +22,10 @@ from pyflink.java_gateway import get_gateway
 from pyflink.table import DataTypes, Schema, StreamTableEnvironment
 
 ROWS_PER_READ = 2048
+JOINS = {
+    "interval": "join s on r.key = s.key and r.`at` between s.`at` - {window} and s.`at` + {window}",
+    "temporal": "join s for system_time as of r.`at` on r.key = s.key",
+}
 # One window longer than any benchmark: it fires once, at the end of the bounded streams, with the exact count.
 COUNT_SQL = """
     insert into counted select count(*) from table(tumble(table joined, descriptor(r_at), interval '9999' day(4)))
@@ -33,7 +40,7 @@ def main() -> None:
     configuration.set_string("execution.target", "remote")
     configuration.set_string("rest.address", "localhost")
     configuration.set_string("rest.port", str(arguments.rest_port))
-    configuration.set_string("pipeline.name", f"interval join, {arguments.sink}")
+    configuration.set_string("pipeline.name", f"{arguments.query} join, {arguments.sink}")
     for setting in arguments.set:
         configuration.set_string(*setting.split("=", 1))
     # `get_execution_environment` would start a cluster inside this process, whatever the target says.
@@ -43,22 +50,24 @@ def main() -> None:
     tables.get_config().set("table.local-time-zone", "UTC")
     for stream in ("r", "s"):
         rows = read_in_order(environment, stream, sorted((arguments.data / stream).glob("*.parquet")))
+        is_versioned = arguments.query == "temporal" and stream == "s"
         schema = (
             Schema.new_builder()
             .column("ts", DataTypes.TIMESTAMP_LTZ(6))
-            .column("key", DataTypes.BIGINT())
+            .column("key", DataTypes.BIGINT(nullable=not is_versioned))
             .column("val", DataTypes.DOUBLE())
             # Event time in Flink SQL has milliseconds at most; the data has no finer values.
             .column_by_expression("at", "cast(ts as timestamp_ltz(3))")
             .watermark("at", f"`at` - {interval(arguments.delay_s)}")
-            .build()
         )
-        tables.create_temporary_view(stream, tables.from_data_stream(rows, schema))
-    window = interval(arguments.window_s)
+        if is_versioned:
+            schema = schema.primary_key("key")
+        tables.create_temporary_view(stream, tables.from_data_stream(rows, schema.build()))
+    joined = JOINS[arguments.query].format(window=interval(arguments.window_s))
     tables.execute_sql(f"""
         create temporary view joined as
         select r.`at` as r_at, r.key as r_key, r.val as r_val, s.ts as s_ts, s.val as s_val
-        from r join s on r.key = s.key and r.`at` between s.`at` - {window} and s.`at` + {window}
+        from r {joined}
     """)
     if arguments.sink == "count":
         tables.execute_sql(
@@ -80,6 +89,7 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="absolute folder with r/ and s/")
+    parser.add_argument("--query", choices=JOINS, required=True)
     parser.add_argument("--window-s", type=int, required=True)
     parser.add_argument("--delay-s", type=int, required=True)
     parser.add_argument("--rest-port", type=int, required=True)

@@ -1,10 +1,10 @@
-"""Flink SQL's interval join over the benchmark's Parquet files.
+"""Flink SQL's joins over the benchmark's Parquet files.
 
     python -m benchmarks.baselines.flink_join --data DIR --window-s 60 --delay-s 1 --state heap --out F.json
 
-Joins r.key = s.key with r.ts within `window-s` of s.ts on a cluster of its own, parallelism 2. Each stream is read in
-time order by one reader; the join runs twofold. The report is written in any case; the exit status is 1 when it holds
-an error.
+Joins r.key = s.key with r.ts within `window-s` of s.ts, or with `--query temporal` each row of r with the latest row of
+s as of its time, on a cluster of its own, parallelism 2. Each stream is read in time order by one reader; the join runs
+twofold. The report is written in any case; the exit status is 1 when it holds an error.
 
 How results are counted: the timed job's sink throws rows away, and Flink keeps no final count of what a chained sink
 took. So a second, untimed job runs the same join into one count over a window longer than the data; `--no-count` leaves
@@ -61,7 +61,8 @@ def main() -> int:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with r/ and s/")
-    parser.add_argument("--window-s", type=int, required=True, help="largest distance of two timestamps")
+    parser.add_argument("--query", choices=("interval", "temporal"), default="interval")
+    parser.add_argument("--window-s", type=int, required=True, help="largest distance of two timestamps of an interval")
     parser.add_argument("--delay-s", type=int, default=1, help="watermark delay")
     parser.add_argument("--state", choices=STATE_BACKENDS, default="heap")
     parser.add_argument("--checkpoint-s", type=int, default=1, help="interval of exactly-once checkpoints")
@@ -170,6 +171,7 @@ def submit(
     command = [
         str(flink_env.PYTHON), str(JOB),
         "--data", str(arguments.data.resolve()),
+        "--query", arguments.query,
         "--window-s", str(arguments.window_s),
         "--delay-s", str(arguments.delay_s),
         "--rest-port", str(cluster.rest_port),

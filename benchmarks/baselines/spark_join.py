@@ -1,14 +1,15 @@
-"""Spark's own stream-stream join over the benchmark's Parquet files.
+"""Spark's own stream-stream joins over the benchmark's Parquet files.
 
     python -m benchmarks.baselines.spark_join --data DIR --window-s 60 --delay-s 1 --state rocksdb --out F.json
 
-Joins r.key = s.key with r.ts within `window-s` of s.ts, inner, in append mode. One batch takes `--files-per-batch`
-files of each stream. The report is written in any case; the exit status is 1 when it holds an error.
+Joins r.key = s.key with r.ts within `window-s` of s.ts, in append mode. `--query` says what is
+asked besides, see `spark_queries`. One batch takes `--files-per-batch` files of each stream. The report is written in
+any case; the exit status is 1 when it holds an error.
 
 How results are counted: with `noop`, from the rows the sink's own writers count, which every V2 sink does anyway; with
 `parquet`, from the files' footers after the query has stopped. Neither adds work to the timed part.
 How time is counted: from the progress events, first trigger's start to last trigger's end. Batches without rows,
-which only evict state, are left out.
+which evict state and give what waited for the watermark, are left out; of a run to its end their results count.
 """
 
 import argparse
@@ -20,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.baselines.memory import PeakMemory
 from benchmarks.baselines.report import Report
+from benchmarks.baselines.spark_queries import QUERIES, Source
 from benchmarks.baselines.termination import exit_on_terminate
 
 ROCKSDB = {
@@ -45,7 +46,6 @@ STATE_FORMATS: dict[str, dict[str, str]] = {
         "spark.sql.streaming.join.stateFormatV4.enabled": "true",
     },
 }
-SCHEMA = "ts timestamp, key long, val double"
 POLL_INTERVAL_S = 0.1
 
 
@@ -67,11 +67,13 @@ def main() -> int:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with r/ and s/")
+    parser.add_argument("--query", choices=QUERIES, default="inner")
     parser.add_argument("--window-s", type=int, required=True, help="largest distance of two timestamps")
     parser.add_argument("--delay-s", type=int, default=1, help="watermark delay")
     parser.add_argument("--state", choices=STATE_FORMATS, default="default")
     parser.add_argument("--files-per-batch", type=int, default=1, help="files of each stream a batch takes")
     parser.add_argument("--sink", choices=("noop", "parquet"), default="noop")
+    parser.add_argument("--results", type=Path, help="where Parquet goes; nobody keeps it otherwise")
     parser.add_argument("--out", type=Path, required=True, help="where the report goes")
     parser.add_argument("--max-batches", type=int, help="stop after so many batches; all files otherwise")
     parser.add_argument("--max-seconds", type=float, help="stop after so long; batches committed by then count")
@@ -85,14 +87,19 @@ def run(arguments: argparse.Namespace, scratch: Path, report: Report) -> None:
     spark = start_spark(arguments.settings, arguments.memory_mb, scratch)
     try:
         report.spark_version = spark.version
-        output = scratch / "output"
-        writer = join(spark, arguments).writeStream.outputMode("append").trigger(availableNow=True)
+        output = arguments.results or scratch / "output"
+        source = Source(spark, arguments.data, arguments.files_per_batch, arguments.delay_s)
+        rows = QUERIES[arguments.query](source, arguments.window_s)
+        writer = rows.writeStream.outputMode("append").trigger(availableNow=True)
         writer = writer.option("checkpointLocation", str(scratch / "checkpoint")).format(arguments.sink)
         query = writer.start(str(output)) if arguments.sink == "parquet" else writer.start()
         batches = await_batches(query, arguments.max_batches, arguments.max_seconds)
         failure = query.exception()
+        is_whole = not query.isActive and arguments.max_batches is None
         query.stop()
         fill(report, batches)
+        if is_whole:
+            fill_results(report, query.recentProgress)
         if failure is not None:
             raise failure
         if arguments.sink == "parquet":
@@ -120,23 +127,6 @@ def start_spark(settings: dict[str, str], memory_mb: int, scratch: Path) -> Spar
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
-
-
-def join(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
-    """The joined stream: r_ts, r_key, r_val, s_ts, s_key, s_val."""
-
-    def read(stream: str) -> DataFrame:
-        rows = (
-            spark.readStream.schema(SCHEMA)
-            .option("maxFilesPerTrigger", arguments.files_per_batch)
-            .parquet(str(arguments.data / stream))
-            .withWatermark("ts", f"{arguments.delay_s} seconds")
-        )
-        return rows.select(*[sf.col(name).alias(f"{stream}_{name}") for name in ("ts", "key", "val")])
-
-    window = f"interval {arguments.window_s} seconds"
-    condition = f"r_key = s_key and r_ts between s_ts - {window} and s_ts + {window}"
-    return read("r").join(read("s"), sf.expr(condition))
 
 
 def await_batches(
@@ -174,7 +164,7 @@ def fill(report: Report, batches: Sequence[Mapping[str, Any]]) -> None:
 def fill_results(report: Report, batches: Sequence[Mapping[str, Any]]) -> None:
     """The rows that the sink took, where it counts them."""
     counts = [batch["sink"]["numOutputRows"] for batch in batches]
-    if min(counts) >= 0:  # -1: the sink does not count.
+    if counts and min(counts) >= 0:  # -1: the sink does not count.
         report.results = sum(counts)
 
 
