@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
+from benchmarks.cells import mib, number, right, table, times
 from benchmarks.head import Part, Results, machine, measured, one_line, warnings
 
 INTRODUCTION = """\
@@ -57,32 +58,6 @@ def page(results: Results, plots: Mapping[str, str]) -> str:
     return "\n".join([*parts, CAVEATS])
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; the first column is text, the others are numbers."""
-    lines = ["| " + " | ".join(header) + " |", "| " + " | ".join(["---"] + ["--:"] * (len(header) - 1)) + " |"]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
-def _number(value: float | None, form: str = ",.0f") -> str:
-    return "-" if value is None else format(value, form)
-
-
-def _times(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f} x"
-
-
-def _mib(size: float | None) -> str:
-    return "-" if size is None else f"{size / 2**20:,.0f}"
-
-
-def _right(run: Part) -> str:
-    if run.get("error"):
-        return "failed"
-    if run.get("right") is None:
-        return "not counted" if run.get("results") is None else "cut off"
-    return "yes" if run["right"] else "NO"
-
-
 def _runs(part: Part) -> str:
     ratios = part["ratios"]
     rows = []
@@ -90,24 +65,24 @@ def _runs(part: Part) -> str:
         against = [ratios.get(ours, {}).get(name, {}) for ours in ("streamjoin-driver", "streamjoin-dataframe")]
         rows.append(
             [
-                name, _number(run.get("rate_measured")), _number(run.get("rate_full_window")),
-                _number(run.get("rate_all")), _number(run.get("batch_ms_median") if "flink" not in name else None),
-                *(_times(one.get("measured")) for one in against), *(_times(one.get("all")) for one in against),
-                _mib(run["memory"]["pss_bytes"]), _right(run),
+                name, number(run.get("rate_measured")), number(run.get("rate_full_window")),
+                number(run.get("rate_all")), number(run.get("batch_ms_median") if "flink" not in name else None),
+                *(times(one.get("measured")) for one in against), *(times(one.get("all")) for one in against),
+                mib(run["memory"]["pss_bytes"]), right(run),
             ]
         )  # fmt: skip
     header = [
         "system", "tuples/s after warm-up", "window full", "whole run", "median batch, ms", "driver / it",
         "dataframe / it", "driver / it, whole run", "dataframe / it, whole run", "peak memory, MiB", "count right",
     ]  # fmt: skip
-    return _table(header, rows)
+    return table(header, rows)
 
 
 def _targets(part: Part, targets: Mapping[str, float]) -> str:
     lines = []
     for theirs, target in targets.items():
         reached = {ours: part["ratios"][ours].get(theirs, {}).get("measured") for ours in part["ratios"]}
-        said = ", ".join(f"{_times(value)} ({ours.removeprefix('streamjoin-')})" for ours, value in reached.items())
+        said = ", ".join(f"{times(value)} ({ours.removeprefix('streamjoin-')})" for ours, value in reached.items())
         lines.append(f"- {target:g} times {theirs} was the aim: {said}.")
     return "\n".join(lines)
 
@@ -147,10 +122,10 @@ Batches of {2 * workload["rows_per_file"]:,} tuples with the same live window: o
 def _band(part: Part) -> str:
     rows = [
         [
-            name, _number(run["rate_full_window"]), _number(run.get("rows_per_second")),
-            _times(run["rate_full_window"] / part["paper_tuples_per_second"] if run["rate_full_window"] else None),
-            _number((run.get("figures") or {}).get("comparisons")), _number(run.get("results")),
-            _mib(run["memory"]["pss_bytes"]),
+            name, number(run["rate_full_window"]), number(run.get("rows_per_second")),
+            times(run["rate_full_window"] / part["paper_tuples_per_second"] if run["rate_full_window"] else None),
+            number((run.get("figures") or {}).get("comparisons")), number(run.get("results")),
+            mib(run["memory"]["pss_bytes"]),
         ]
         for name, run in part["runs"].items()
     ]  # fmt: skip
@@ -161,7 +136,7 @@ def _band(part: Part) -> str:
     aim = "was the aim" + (", with each ordering of SplitJoin's results" if orderings else "")
     return f"""## SplitJoin's band join
 
-{_table(header, rows)}
+{table(header, rows)}
 
 - {part["target_tuples_per_second"]:,.0f} tuples/s {aim}. SplitJoin
   (USENIX ATC 2016, evaluation) reports {part["paper_tuples_per_second"]:,.0f} tuples/s on 28 cores; it compares each
@@ -177,16 +152,16 @@ def _kafka_json(part: Part) -> str:
     from benchmarks.kafka_json import TARGETS
 
     rows = [
-        [name, _number(run["rate_measured"]), _number(run["rate_all"]), _mib(run["memory"]["pss_bytes"]), _right(run)]
+        [name, number(run["rate_measured"]), number(run["rate_all"]), mib(run["memory"]["pss_bytes"]), right(run)]
         for name, run in part["runs"].items()
     ]
     header = ["system", "tuples/s after the first batch", "whole run", "peak memory, MiB", "count right"]
     return f"""## JSON in Kafka
 
-{_table(header, rows)}
+{table(header, rows)}
 
-- {TARGETS["spark-default"]:g} times Spark's own join was the aim: {_times(part["ratio"]["rate_measured"])}
-  ({_times(part["ratio"]["rate_all"])} with the first batch).
+- {TARGETS["spark-default"]:g} times Spark's own join was the aim: {times(part["ratio"]["rate_measured"])}
+  ({times(part["ratio"]["rate_all"])} with the first batch).
 
 {part["records"]:,} records in two topics of two partitions, at most {part["records_per_batch"]:,} a batch, equality
 and times at most {part["window_s"]} s apart; both read the same topics in the same session settings, Spark with its
@@ -197,40 +172,40 @@ default state store.
 def _memory(part: Part) -> str:
     free, inside, memory = part["free"], part["limited"], part["free"]["memory"]
     rows = [
-        ["live state", _mib(part["state_bytes"])],
-        ["proportional set size, all processes", _mib(memory["pss_bytes"])],
-        ["of it file-backed", _mib(memory["file_bytes"])],
-        ["of that segments of the state", _mib(memory["watched_bytes"])],
-        ["of it anonymous", _mib(memory["anonymous_bytes"])],
-        ["resident set size, shared pages counted for each process", _mib(memory["rss_bytes"])],
+        ["live state", mib(part["state_bytes"])],
+        ["proportional set size, all processes", mib(memory["pss_bytes"])],
+        ["of it file-backed", mib(memory["file_bytes"])],
+        ["of that segments of the state", mib(memory["watched_bytes"])],
+        ["of it anonymous", mib(memory["anonymous_bytes"])],
+        ["resident set size, shared pages counted for each process", mib(memory["rss_bytes"])],
     ]
     if "skipped" in inside:
         second = f"The run below a limit was left out: {one_line(inside['skipped'])}."
     else:
         second = (
-            f"Below a limit of {_mib(part['limit_bytes'])} MiB for all processes and the file pages they touch (memory "
-            f"cgroup, version {inside['cgroup']['version']}, no swap) it is {_times(part['slowdown'])} slower; results "
-            f"right: {_right(inside)}. Anonymous memory of all processes there: "
-            f"{_mib(inside['memory']['anonymous_bytes'])} MiB."
+            f"Below a limit of {mib(part['limit_bytes'])} MiB for all processes and the file pages they touch (memory "
+            f"cgroup, version {inside['cgroup']['version']}, no swap) it is {times(part['slowdown'])} slower; results "
+            f"right: {right(inside)}. Anonymous memory of all processes there: "
+            f"{mib(inside['memory']['anonymous_bytes'])} MiB."
         )
     return f"""## A window larger than its memory
 
-{_table(["peak", "MiB"], rows)}
+{table(["peak", "MiB"], rows)}
 
-- Segments in memory / live state: {_number(part["mapped_to_state"], ".2f")}. Below 1, because pages that no
+- Segments in memory / live state: {number(part["mapped_to_state"], ".2f")}. Below 1, because pages that no
   probe touches are not read; with a copy in each of {part["workers"]} workers it could be {part["workers"]}.
 - {second}
 
 {part["rows_in"]:,} tuples with 200 characters each, windows of {part["window_rows"]:,} of them; Java heap
-{part["driver_memory_mib"]} MiB; {_number(part["results"])} results by DuckDB; without a limit right: {_right(free)}.
+{part["driver_memory_mib"]} MiB; {number(part["results"])} results by DuckDB; without a limit right: {right(free)}.
 """
 
 
 def _startup(part: Part) -> str:
     rows = [
         [
-            _mib(part[size]["median"]["state_bytes"]), _number(part[size]["batch_rows"]),
-            *(_number(part[size]["median"][what], ".2f") for what in ("first_batch_s", "recovery_s", "batch_s")),
+            mib(part[size]["median"]["state_bytes"]), number(part[size]["batch_rows"]),
+            *(number(part[size]["median"][what], ".2f") for what in ("first_batch_s", "recovery_s", "batch_s")),
             str(len(part[size]["rounds"])),
         ]
         for size in ("small", "large")
@@ -241,7 +216,7 @@ def _startup(part: Part) -> str:
     ]  # fmt: skip
     return f"""## Start and recovery
 
-{_table(header, rows)}
+{table(header, rows)}
 
 Medians, from the command `streamjoin run` to the entry in Spark's commit log. State is mapped and not loaded, so
 recovery should not grow with it; it repeats the batch that was cut off.
@@ -251,10 +226,10 @@ recovery should not grow with it; it repeats the batch that was cut off.
 def _operators(part: Part) -> str:
     rows = [
         [
-            f"{row['operator']}, skew {row['skew']:g}", _number(row["tuples_per_second"]),
-            _number(row["replication"], ".2f"), _number(row["replication_predicted"], ".2f"),
-            _number(row["comparisons"]), _number(row["results"]), _number(row["imbalance_received"], ".2f"),
-            _number(row["imbalance_comparisons"], ".2f"), _mib(row["state_bytes_max"]),
+            f"{row['operator']}, skew {row['skew']:g}", number(row["tuples_per_second"]),
+            number(row["replication"], ".2f"), number(row["replication_predicted"], ".2f"),
+            number(row["comparisons"]), number(row["results"]), number(row["imbalance_received"], ".2f"),
+            number(row["imbalance_comparisons"], ".2f"), mib(row["state_bytes_max"]),
         ]
         for row in part["rows"]
     ]  # fmt: skip
@@ -264,14 +239,14 @@ def _operators(part: Part) -> str:
     ]  # fmt: skip
     sent = [
         [
-            f"{figures['paper_name']} ({name})", _number(figures["predicted"], ".0f"),
-            _number(figures["measured"], ".2f"), *(_mib(figures["by_role"].get(role, 0)) for role in _ROLES),
+            f"{figures['paper_name']} ({name})", number(figures["predicted"], ".0f"),
+            number(figures["measured"], ".2f"), *(mib(figures["by_role"].get(role, 0)) for role in _ROLES),
         ]
         for name, figures in part["bytes"].items()
     ]  # fmt: skip
     return f"""## Operators side by side
 
-{_table(header, rows)}
+{table(header, rows)}
 
 Imbalance is the busiest unit's work over the mean. Zipf keys ({part["keys"]:,}), {part["rows_in"]:,} tuples of both
 streams, times at most {part["window_ms"]} ms apart at 1,000 tuples/s a stream, {part["rows_per_batch"]:,} a batch.
@@ -279,7 +254,7 @@ streams, times at most {part["window_ms"]} ms apart at 1,000 tuples/s a stream, 
 Messages without skew, in bytes of one stream (Sigma). BiStream (SIGMOD 2015), section 4.3, gives 10, 8, 6 and 4; its
 figure 11 has the same order:
 
-{_table(["operator", "formula", "measured", *(f"{role}, MiB" for role in _ROLES)], sent)}
+{table(["operator", "formula", "measured", *(f"{role}, MiB" for role in _ROLES)], sent)}
 """
 
 
@@ -294,10 +269,10 @@ def _stores(part: Part) -> str:
         key, time = store["key"], store["time"]
         rows.append(
             [
-                name, _number(store["rows"]), _number(store["bytes"] / store["rows"], ".1f"),
-                _number(store["rows_per_second"]), _number(key["blocks_stored"]),
-                _number(key["blocks_read"], ".1f"), f"{key['p50_ms']:.0f} / {key['p95_ms']:.0f}",
-                _number(time["blocks_read"], ".1f"), f"{time['p50_ms']:.0f} / {time['p95_ms']:.0f}",
+                name, number(store["rows"]), number(store["bytes"] / store["rows"], ".1f"),
+                number(store["rows_per_second"]), number(key["blocks_stored"]),
+                number(key["blocks_read"], ".1f"), f"{key['p50_ms']:.0f} / {key['p95_ms']:.0f}",
+                number(time["blocks_read"], ".1f"), f"{time['p50_ms']:.0f} / {time['p95_ms']:.0f}",
             ]
         )  # fmt: skip
     header = [
@@ -310,7 +285,7 @@ def _stores(part: Part) -> str:
     )
     return f"""## Result stores
 
-{_table(header, rows)}
+{table(header, rows)}
 
 - {aims}, and answers within {READ_MS_TARGET} ms at the 95th percentile were the aims.
 - From commit to all rows in a reader's hands, ms p50 / p95: {visible}; {VISIBLE_MS_TARGET} was the aim. A follower
@@ -328,23 +303,23 @@ _ROLES = ("store", "probe", "both")
 def _index(part: Part) -> str:
     rows = [
         [
-            f"{name}: {figures['kind']}", _number(figures["probes_per_second"]),
-            _number(figures["compared_per_second"]), _number(figures["compared"] / figures["probes"], ",.1f"),
-            _number(figures["candidates"] / figures["probes"], ",.1f"), _number(figures["build_rows_per_second"]),
+            f"{name}: {figures['kind']}", number(figures["probes_per_second"]),
+            number(figures["compared_per_second"]), number(figures["compared"] / figures["probes"], ",.1f"),
+            number(figures["candidates"] / figures["probes"], ",.1f"), number(figures["build_rows_per_second"]),
         ]
         for name, figures in part["probes"].items()
     ]  # fmt: skip
     header = ["index", "probes/s", "rows compared/s", "compared a probe", "candidates a probe", "rows built/s"]
-    kernels = [[name, _number(rate / 1e6, ".1f")] for name, rate in part["kernels"].items()]
+    kernels = [[name, number(rate / 1e6, ".1f")] for name, rate in part["kernels"].items()]
     return f"""## The index alone
 
-{_table(header, rows)}
+{table(header, rows)}
 
 One core, no Spark, one segment of {part["segment_rows"]:,} rows without a window; sorting the probes is timed,
 rechecking candidates is not. The band is answered by a grid over both columns; a tree over x alone has to
 compare every row whose x fits.
 
-{_table(["loop", "million rows/s"], kernels)}
+{table(["loop", "million rows/s"], kernels)}
 """
 
 
