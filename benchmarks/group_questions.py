@@ -4,6 +4,8 @@ python -m benchmarks.group_questions                      10,000,000 changes of 
 python -m benchmarks.group_questions --store cassandra    on a node of its own, which it starts
 python -m benchmarks.group_questions --changes 20000      toy size: shows that it works, its times mean nothing
 
+As a part of `python -m benchmarks` it asks every store, one after the other.
+
 Each batch gives one change of each group and closes a snapshot, through the same code as a job's; Spark is not in it.
 It prints how long writing took, with the longest commit, and the p50 and p95 of each kind of question: asked of a
 reader that has read the manifests before, as the platform's has, and by a reader that begins, as the command line does.
@@ -18,10 +20,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks import systems
+from benchmarks.scale import Scale
 from benchmarks.stores import server
 from streamjoin.plan.changing import EMIT_TIME, OPERATION, UPSERT
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
@@ -35,6 +40,11 @@ from streamjoin.results.reader import Reader
 from streamjoin.results.sink import StoreSink, StoreWriter
 from streamjoin.results.stores.spec import StoreSpec
 
+EXPECTED_S = 1500
+P95_MS_TARGET = 200
+"""Of each question to a reader that has read the manifests before."""
+STORES = ("sqlite", "cassandra", "hbase")
+FIRST_READ = "all groups now, first read"
 EMIT_US = 1_000_000
 JOB = "benchmark"
 PAGE_ROWS = 100
@@ -44,6 +54,24 @@ SCHEMA = pa.schema(
         (EMIT_TIME, pa.timestamp("us", "UTC")), (RESULT_TIME, pa.int64()), (RESULT_KEY, pa.int64()),
     ]
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Changes of so many groups, and how often each kind of question is asked.
+
+    Args:
+        retain_s: of the changes' own clock; None keeps all.
+    """
+
+    changes: int
+    groups: int
+    times: int
+    retain_s: int | None = None
+
+
+FULL = Size(changes=10_000_000, groups=1_000, times=40)
+QUICK = Size(changes=4_000, groups=100, times=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,28 +165,62 @@ def asked(name: str, readers: Callable[[], Reader], wanted: Sequence[Question]) 
     return Asked(name, np.array(spent), blocks / len(wanted), rows / len(wanted))
 
 
-def measured(spec: StoreSpec, arguments: argparse.Namespace) -> Iterator[Written | Asked]:
+def measured(spec: StoreSpec, size: Size) -> Iterator[Written | Asked]:
     """First how the changes came in, then each kind of question."""
-    came = written(spec, arguments.changes, arguments.groups, arguments.retain_s)
+    came = written(spec, size.changes, size.groups, size.retain_s)
     yield came
     reader = Reader(spec.open(), JOB)
     head = reader.refresh()
-    last_us = (came.changes // arguments.groups - 1) * EMIT_US
+    last_us = (came.changes // size.groups - 1) * EMIT_US
     first_us = head.below_time_max_us or 0 if head.base else 0
-    wanted = questions(last_us, first_us, arguments.groups, arguments.times)
+    wanted = questions(last_us, first_us, size.groups, size.times)
     for name, some in wanted.items():
         yield asked(name, lambda: reader, some)
-    yield asked("all groups now, first read", lambda: Reader(reader.store, JOB), wanted["all groups now"][:5])
+    yield asked(FIRST_READ, lambda: Reader(reader.store, JOB), wanted["all groups now"][:5])
     reader.store.close()
+
+
+def run(scale: Scale) -> dict[str, Any]:
+    """`stores`: by store `written` and `asked`, by kind of question ms p50 and p95, blocks and rows; or `skipped`."""
+    work = systems.folder(scale, "group_questions")
+    size = scale.pick(FULL, QUICK)
+    found: dict[str, Any] = {}
+    for name in STORES:
+        scale.seconds(1)
+        with server(name, work) as spec:
+            if spec is None:
+                found[name] = {
+                    "skipped": "its server cannot be started here: its jars are missing and cannot be downloaded"
+                }
+                continue
+            scale.show(f"  {name}: {size.changes:,} changes")
+            found[name] = _found(scale, spec, size)
+    return {"changes": size.changes, "groups": size.groups, "times": size.times, "stores": found}
+
+
+def _found(scale: Scale, spec: StoreSpec, size: Size) -> dict[str, Any]:
+    came: dict[str, float] = {}
+    answers: dict[str, dict[str, float]] = {}
+    for one in measured(spec, size):
+        for text in line(one).splitlines():
+            scale.show(f"    {text}")
+        if isinstance(one, Written):
+            p50, p95, most = map(float, np.percentile(one.commit_ms, (50, 95, 100)))
+            rate = one.changes / (one.writing_s + float(one.commit_ms.sum()) / 1000)
+            came = {"changes_per_second": rate, "p50_ms": p50, "p95_ms": p95, "max_ms": most}
+        else:
+            p50, p95 = map(float, np.percentile(one.milliseconds, (50, 95)))
+            answers[one.name] = {"p50_ms": p50, "p95_ms": p95, "blocks": one.blocks, "rows": one.rows}
+    return {"written": came, "asked": answers}
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--store", choices=("sqlite", "cassandra", "hbase"), default="sqlite")
-    parser.add_argument("--changes", type=int, default=10_000_000)
-    parser.add_argument("--groups", type=int, default=1_000)
-    parser.add_argument("--times", type=int, default=40, help="how often each kind of question is asked")
+    parser.add_argument("--store", choices=STORES, default="sqlite")
+    parser.add_argument("--changes", type=int, default=FULL.changes)
+    parser.add_argument("--groups", type=int, default=FULL.groups)
+    parser.add_argument("--times", type=int, default=FULL.times, help="how often each kind of question is asked")
     parser.add_argument("--retain-s", type=int, help="of the changes' own clock; keeps all unless given")
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
@@ -166,7 +228,8 @@ def main() -> None:
         spec = stack.enter_context(server(arguments.store, work))
         if spec is None:
             raise SystemExit(f"no {arguments.store} can be started here: its jars are missing and cannot be downloaded")
-        for found in measured(spec, arguments):
+        size = Size(arguments.changes, arguments.groups, arguments.times, arguments.retain_s)
+        for found in measured(spec, size):
             print(line(found), flush=True)
 
 

@@ -1,142 +1,127 @@
-"""An outer join against the inner join of the same rows, and against Spark's own outer join.
+"""Outer, semi and anti joins beside the inner join of the same rows, and Spark's own left outer join beside ours.
 
-python -m benchmarks.outer              LEFT JOIN, five rounds of 2 x 4,000,000 rows, 1,000,000 of each stream a batch
-python -m benchmarks.outer --kind FULL  another kind
-python -m benchmarks.outer --quick      toy sizes: shows that it works, its figures mean nothing
+    r.key = s.key and r.ts within W of s.ts; half of the rows of either stream find partners
 
-All ways run in turn in one Spark session, with the results counted and thrown away. Half of the rows of the first
-stream find partners. A rate is the rows of a batch of both streams by the median seconds of a batch: of ours without
-the first one of its turn, and of Spark's own of all, with the empty one by which it ends.
+Ours run in turn in one session, results counted and dropped in the units. Spark's rows go to its `noop` sink. At the
+end of its input Spark keeps back the rows without partners that its watermark has not passed; ours gives them.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import statistics
-import sys
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from benchmarks import systems
+from benchmarks.baselines.duckdb_join import count_and_hash, last_us, lone
+from benchmarks.data import make_equi
+from benchmarks.rates import rate_after, ratio
+from benchmarks.scale import OutOfTimeError, Scale
+from benchmarks.systems import Report
+from benchmarks.turns import complain, median, take_turns
 
-from streamjoin.spark.baseline import run_baseline
-from streamjoin.spark.run import run_job
-from streamjoin.spark.session import open_session
-from streamjoin.spec.joinfile import load
-from streamjoin.spec.prepare import bind
-
-SPAN_US = 10
-"""Event time between two rows of a stream."""
-FILES = 4
-KINDS = ("LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
+EXPECTED_S = 480
+OF_INNER_TARGET = 0.6
+SPARK_TARGET = 10.0
+INNER, LEFT, SPARK = "streamjoin-inner", "streamjoin-left", "spark-left"
+KINDS = {
+    INNER: "INNER", LEFT: "LEFT", "streamjoin-full": "FULL", "streamjoin-left-semi": "LEFT SEMI",
+    "streamjoin-left-anti": "LEFT ANTI",
+}  # fmt: skip
+"""Row -> how it is written."""
+R_ROW, S_ROW = "r.ts AS r_ts, r.key AS r_key, r.val AS r_val", "s.ts AS s_ts, s.key AS s_key, s.val AS s_val"
+OPERATOR = {"name": "biclique", "routing": "hash"}
+DELAY_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Rows of a stream in a batch, and rounds; the window is of two batches."""
+    """A stream has a row each millisecond, a file is a batch, and the first one is the warm-up.
 
-    rows: int
-    rounds: int
+    Args:
+        keys: so many that each second row has a partner, with the ends of the input, where windows are half empty.
+    """
 
-
-FULL = Size(rows=1_000_000, rounds=5)
-QUICK = Size(rows=2_000, rounds=1)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.outer", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="toy sizes")
-    parser.add_argument("--kind", choices=KINDS, default="LEFT")
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--without-spark", action="store_true", help="leave Spark's own join out")
-    options = parser.parse_args(arguments)
-    size = QUICK if options.quick else FULL
-    ways = {"inner": ("INNER", "biclique"), "outer": (options.kind, "biclique")}
-    if not options.without_spark and options.kind != "LEFT ANTI":
-        ways["spark"] = (options.kind, "spark")
-    with tempfile.TemporaryDirectory(prefix="outer-") as work:
-        folder = Path(work)
-        for seed, name in enumerate("ab"):
-            write(folder / name, size, seed)
-        measure(folder, size, options.kind, ways, options.rounds or size.rounds)
-    return 0
+    files: int
+    rows_per_file: int
+    keys: int
+    window_s: int
+    turns: int
+    memory_mb: int
+    limit_s: float
 
 
-def measure(folder: Path, size: Size, kind: str, ways: dict[str, tuple[str, str]], rounds: int) -> None:
-    """All ways in turn; the first round compiles and is not counted."""
-    session: SparkSession | None = None
-    rates: dict[str, list[float]] = {way: [] for way in ways}
+FULL = Size(
+    files=8, rows_per_file=524_288, keys=2_600_000, window_s=1048, turns=3, memory_mb=10_240, limit_s=420,
+)  # fmt: skip
+QUICK = Size(files=4, rows_per_file=8192, keys=40_000, window_s=16, turns=1, memory_mb=1024, limit_s=180)
+
+
+def run(scale: Scale) -> dict[str, Any]:
+    """`runs` by row with `rate_measured`, tuples of both streams a second after the first batch, and `right`.
+
+    `of_inner`: by kind, its rate / the inner join's, turn by turn. `spark`: LEFT / Spark's.
+    """
+    size = scale.pick(FULL, QUICK)
+    work = systems.folder(scale, "outer")
+    data = scale.data / f"outer-{size.rows_per_file}x{size.files}"
+    make_equi(
+        data, files=size.files, rows_per_file=size.rows_per_file, keys=size.keys, span_ms_per_file=size.rows_per_file,
+        seed=1,
+    )  # fmt: skip
+    joins = {name: _join(work, data, name, size) for name in KINDS}
+    warmup_rows = 2 * size.rows_per_file
+    turns = take_turns(scale, work, "outer", joins, size.turns, warmup_rows, size.limit_s)
+    expected = _expected(data, size)
+    runs: dict[str, Report] = {name: turns.whole(name, expected[name]) for name in KINDS}
+    skipped = []
     try:
-        for number in range(rounds + 1):
-            for way, (join, operator) in ways.items():
-                if way == "spark" and number > 1:
-                    continue  # it takes minutes, and its rates differ little
-                file = join_file(folder, f"{way}-{number}", join, operator, size)
-                session = session or open_session(load(file))
-                rate, results = turn(session, file, size)
-                if number or way == "spark":
-                    rates[way].append(rate)
-                    print(
-                        f"round {number}: {way} {rate:,.0f} rows/s, {results:,} results, {os.getloadavg()[0]:.1f} load"
-                    )
-    finally:
-        if session is not None:
-            session.stop()
-    ours = statistics.median(rates["outer"])
-    of_inner = statistics.median(outer / inner for outer, inner in zip(rates["outer"], rates["inner"], strict=True))
-    print(f"{kind} JOIN: {ours:,.0f} rows/s, {of_inner:.2f} of the inner join's")
-    if rates.get("spark"):
-        print(f"{kind} JOIN: {ours / statistics.median(rates['spark']):.1f} times Spark's own")
+        runs[SPARK] = _spark(scale, work, data, size, expected[SPARK])
+    except OutOfTimeError as spent:
+        skipped.append(f"{SPARK}: {spent}")
+    of_inner = {name: turns.ratios(name, INNER) for name in KINDS if name != INNER}
+    return {
+        "workload": asdict(size), "rows_in": 2 * size.rows_per_file * size.files, "runs": runs,
+        "partners": expected["streamjoin-left-semi"] / (size.rows_per_file * size.files),
+        "of_inner": {name: {"median": median(found), "turns": found} for name, found in of_inner.items()},
+        "spark": ratio(runs[LEFT]["rate_measured"], runs[SPARK]["rate_measured"]) if SPARK in runs else None,
+        **complain(runs, skipped),
+    }  # fmt: skip
 
 
-def turn(session: SparkSession, file: Path, size: Size) -> tuple[float, int]:
-    """(rows a second, results) of one run to the end."""
-    bound = bind(load(file))
-    if bound.operator == "spark":
-        found = run_baseline(bound, until_end=True, session=session)
-        return 2 * size.rows / (found["batch_ms"]["p50"] / 1e3), found["results"]
-    progress = run_job(session, bound, bound.job(heartbeat=False), bound.sinks(), until_end=True)
-    return 2 * size.rows / (statistics.median(list(progress.batch_ms)[1:FILES]) / 1e3), progress.results
+def _join(work: Path, data: Path, name: str, size: Size) -> dict[str, Any]:
+    items = R_ROW if KINDS[name] in ("LEFT SEMI", "LEFT ANTI") else f"{R_ROW}, {S_ROW}"
+    query = f"SELECT ONLINE {items} FROM r {KINDS[name]} JOIN s ON r.key = s.key WITHIN {size.window_s} SECONDS"
+    return systems.join_file(work, name, systems.parquet_streams(data), query, OPERATOR)
 
 
-def join_file(folder: Path, name: str, kind: str, operator: str, size: Size) -> Path:
-    """A join file without results."""
-    window_us = 2 * size.rows * SPAN_US
-    items = "a.id AS a" if kind in ("LEFT SEMI", "LEFT ANTI") else "a.id AS a, b.id AS b"
-    knobs = {"routing": "hash", "r_units": 2, "s_units": 2} if operator == "biclique" else {}
-    content = {
-        "streams": {one: {"source": "parquet", "path": one, "time": "ts", "delay": "0us"} for one in "ab"},
-        "query": f"SELECT ONLINE {items} FROM a {kind} JOIN b ON a.k = b.k WITHIN {window_us} MICROSECONDS",
-        "operator": {"name": operator, **knobs},
-        "run": {"checkpoint": f"{name}-state", "files_per_batch": 1, "slots": 2},
+def _spark(scale: Scale, work: Path, data: Path, size: Size, expected: int) -> Report:
+    report = systems.spark(
+        scale, work, SPARK, data, state="default", window_s=size.window_s, limit_s=size.limit_s,
+        memory_mb=size.memory_mb, query="left",
+    )  # fmt: skip
+    report["rate_all"] = report.get("rows_per_second")
+    report["rate_measured"] = rate_after(report, 2 * size.rows_per_file)
+    is_whole = report["rows_in"] == 2 * size.rows_per_file * size.files
+    report["right"] = report["results"] == expected if is_whole else None
+    return report
+
+
+def _expected(data: Path, size: Size) -> dict[str, int]:
+    """By row, how many results DuckDB gives."""
+    window_us = size.window_s * 1_000_000
+    inner, _ = count_and_hash(data, window_us)
+    lone_r, lone_s = (lone(data, stream, window_us) for stream in ("r", "s"))
+    return {
+        INNER: inner,
+        LEFT: inner + lone_r,
+        "streamjoin-full": inner + lone_r + lone_s,
+        "streamjoin-left-semi": size.rows_per_file * size.files - lone_r,
+        "streamjoin-left-anti": lone_r,
+        SPARK: inner + lone(data, "r", window_us, given_before_us(data, window_us)),
     }
-    file = folder / f"{name}.yaml"
-    file.write_text(json.dumps(content))
-    return file
 
 
-def write(folder: Path, size: Size, seed: int) -> None:
-    """One stream; a key of the first is in the second one time in two."""
-    folder.mkdir()
-    made = np.random.default_rng(seed)
-    for number in range(FILES):
-        ids = np.arange(number * size.rows, (number + 1) * size.rows)
-        keys = made.integers(0, 4 * size.rows, size.rows)
-        if seed:
-            keys = 2 * (keys // 2)
-        times = pa.array(ids * SPAN_US).cast(pa.timestamp("us", "UTC"))
-        pq.write_table(pa.table({"id": ids, "k": keys, "ts": times}), folder / f"{number:06d}.parquet")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def given_before_us(data: Path, window_us: int) -> int:
+    """The time before which Spark has given the rows of r without partners, when its input ends."""
+    return last_us(data) - DELAY_US - window_us

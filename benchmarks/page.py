@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.cells import mib, number, right, table, times
 from benchmarks.head import Part, Results, machine, measured, one_line, warnings
+from benchmarks.sections import aggregate, asof, group_questions, outer, three_streams
 
 INTRODUCTION = """\
 # Benchmarks
@@ -14,9 +15,9 @@ Every section's numbers are from one run on one machine, with all systems side b
 at which commit. Ratios between systems carry over to other machines better than rates do. Written by
 `python -m benchmarks`; do not edit.
 
-To reproduce: `make bench`, on a machine that does nothing else. It takes about two hours, needs 16 GB of memory, 20 GB
-of disk, Java 17 or later and, for Flink and Kafka, Maven and the network once. `python -m benchmarks --help` tells how
-to run single parts. All figures, each batch's included: [benchmarks.json](benchmarks.json).
+To reproduce: `make bench`, on a machine that does nothing else. It takes about three hours, needs 16 GB of memory, 20
+GB of disk, Java 17 or later and, for Flink and Kafka, Maven and the network once. `python -m benchmarks --help` tells
+how to run single parts. All figures, each batch's included: [benchmarks.json](benchmarks.json).
 """
 
 CAVEATS = """\
@@ -25,7 +26,7 @@ CAVEATS = """\
 - StreamJoin reads Parquet by PyArrow when it runs a join file (`streamjoin-driver`), Spark by its own reader.
   `streamjoin-dataframe` uses Spark's reader and gives typed rows to Spark's sink: compare that one for the join alone.
 - `streamjoin-driver` computes all results and drops them inside the units; Spark's rows go to its `noop` sink, Flink's
-  to its `blackhole`.
+  to its `blackhole`. All rows of ours run like it, but `streamjoin-dataframe`.
 - Spark runs as it comes, with two task slots and a large heap. `spark-default-same-settings` adds those settings of
   StreamJoin's session that make any streaming query cheaper, such as one file rename a log entry.
 - Flink works tuple by tuple and has no batches. Its checkpoints come every second, as often as the others commit; with
@@ -326,12 +327,17 @@ compare every row whose x fits.
 SECTIONS: Mapping[str, Callable[[Part], str]] = {
     "equi_large": _equi_large,
     "equi_small": _equi_small,
+    "outer": outer,
+    "aggregate": aggregate,
+    "asof": asof,
+    "three_streams": three_streams,
     "kafka_json": _kafka_json,
     "band": _band,
     "memory": _memory,
     "startup": _startup,
     "operators": _operators,
     "stores": _stores,
+    "group_questions": group_questions,
     "index": _index,
 }
 """Sections in the page's order."""

@@ -5,17 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import ModuleType
 
-from benchmarks import band, equi_large, equi_small, index, kafka_json, memory, operators, startup, stores
+from benchmarks import (
+    aggregate,
+    asof,
+    band,
+    equi_large,
+    equi_small,
+    group_questions,
+    index,
+    kafka_json,
+    memory,
+    operators,
+    outer,
+    startup,
+    stores,
+    three_streams,
+)
 
 PARTS: Mapping[str, ModuleType] = {
     "index": index,
     "startup": startup,
     "equi_large": equi_large,
     "equi_small": equi_small,
+    "outer": outer,
+    "aggregate": aggregate,
+    "asof": asof,
+    "three_streams": three_streams,
     "band": band,
     "kafka_json": kafka_json,
     "operators": operators,
     "stores": stores,
+    "group_questions": group_questions,
     "memory": memory,
 }
 """Name -> module with `run(scale)` and `EXPECTED_S`, seconds on a quiet machine of two cores."""

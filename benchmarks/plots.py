@@ -117,9 +117,37 @@ def _index(axes: Axes, part: Mapping[str, Any]) -> None:
     axes.set_xlim(1, max(rates.values()) * 30)
 
 
+def _asof(axes: Axes, part: Mapping[str, Any]) -> None:
+    rates = {name: run["rate_measured"] / 2 for name, run in part["runs"].items() if run.get("rate_measured")}
+    for one in part["alone"]:
+        rates[f"streamjoin, join alone, {one['rows_per_batch']:,} a batch"] = one["left_rows_per_second"]
+    rates["DuckDB, all rows at once"] = part["duckdb"]["left_rows_per_second"]
+    _bars(axes, dict(sorted(rates.items(), key=lambda item: -item[1])), "rows of r/s")
+
+
+def _group_questions(axes: Axes, part: Mapping[str, Any]) -> None:
+    stores = {name: store["asked"] for name, store in part["stores"].items() if "skipped" not in store}
+    kinds = list(next(iter(stores.values())))
+    wide = 0.8 / len(stores)
+    for offset, ((name, asked), color) in enumerate(zip(stores.items(), (OURS, THEIRS, THIRD), strict=False)):
+        places = [place + (offset - (len(stores) - 1) / 2) * wide for place in range(len(kinds))]
+        bars = axes.barh(places, [asked[kind]["p95_ms"] for kind in kinds], wide, color=color, label=name)
+        axes.bar_label(bars, fmt="%.0f", padding=3, fontsize=7)
+    axes.set_yticks(range(len(kinds)), kinds)
+    axes.invert_yaxis()
+    axes.set_xlabel("ms, 95th percentile")
+    axes.legend(fontsize=8, frameon=False)
+    axes.tick_params(labelsize=8)
+
+
 PLOTS: Mapping[str, tuple[Callable[[Axes, Mapping[str, Any]], None], float, float]] = {
     "equi_large": (_rates, 7.5, 3.0),
     "equi_small": (_rates, 7.5, 3.0),
+    "outer": (_rates, 7.5, 2.4),
+    "aggregate": (_rates, 7.5, 1.7),
+    "asof": (_asof, 7.5, 2.2),
+    "three_streams": (_rates, 7.5, 1.5),
+    "group_questions": (_group_questions, 7.5, 3.4),
     "band": (_band, 7.5, 1.9),
     "kafka_json": (_rates, 7.5, 1.5),
     "memory": (_memory, 7.5, 1.7),

@@ -1,0 +1,219 @@
+"""The page's sections of outer joins, groups, as-of joins, three streams, and questions about groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.cells import number, right, table, times
+from benchmarks.head import Part, one_line
+
+
+def outer(part: Part) -> str:
+    """See `benchmarks.outer`."""
+    from benchmarks.outer import INNER, LEFT, OF_INNER_TARGET, SPARK, SPARK_TARGET
+
+    workload = part["workload"]
+    of_inner = {name: found["median"] for name, found in part["of_inner"].items()} | {INNER: None, SPARK: None}
+    rows = [
+        [
+            name, number(run.get("rate_measured")), number(run.get("rate_all")), number(of_inner[name], ".0%"),
+            number(run.get("results")), right(run),
+        ]
+        for name, run in part["runs"].items()
+    ]  # fmt: skip
+    header = ["join", "tuples/s after warm-up", "whole run", "of the inner join's", "results", "count right"]
+    left = part["of_inner"][LEFT]
+    return f"""## Outer, semi and anti joins
+
+{table(header, rows)}
+
+- LEFT JOIN: {OF_INNER_TARGET:.0%} of the inner join's rate was the aim: {_reached(left["median"], OF_INNER_TARGET)},
+  {number(left["median"], ".0%")}, {_spread(left["turns"], ".0%")}.
+- {SPARK_TARGET:g} times {SPARK} was the aim: {_reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
+
+`r.key = s.key`, times at most {workload["window_s"]:,} s apart; {part["rows_in"]:,} tuples of both streams in batches
+of {2 * workload["rows_per_file"]:,}, {workload["keys"]:,} keys; {part["partners"]:.0%} of the rows of r have partners.
+The warm-up is the first batch. Ours took {workload["turns"] + 1} turns in one session, of which the first does not
+count: rates are medians, and "of the inner join's" is that of ratios within a turn. Spark gives a row without a partner
+once its watermark has passed the row's window, and keeps the last of them back when the input ends; its count is right
+if it is DuckDB's without these.
+"""
+
+
+def aggregate(part: Part) -> str:
+    """See `benchmarks.aggregate`."""
+    from benchmarks.aggregate import SPARK, SPARK_TARGET, TIMES_TARGET
+
+    workload, took, sent = part["workload"], part["times"], part["sent"]
+    in_time = _reached(took["median"], TIMES_TARGET, below=True)
+    rows = [
+        [
+            name, number(run.get("rate_measured")), number(run.get("rate_all")), number(run.get("results")),
+            right(run),
+        ]
+        for name, run in part["runs"].items()
+    ]  # fmt: skip
+    header = ["query", "tuples/s after warm-up", "whole run", "results", "right"]
+    travelled = [
+        ["every pair", number(sent["tuples"]), number(sent["tuple_bytes"])],
+        ["views", number(sent["views"]), number(sent["view_bytes"])],
+    ]
+    return f"""## GROUP BY over a join
+
+{table(header, rows)}
+
+- At most {TIMES_TARGET:g} times the time of the join alone was the aim: {in_time},
+  {number(took["median"], ".2f")} times, {_spread(took["turns"], ".2f")}.
+- {SPARK_TARGET:g} times {SPARK} was the aim: {_reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
+
+What travelled between the phases of one run, and what it would have been without views (BiStream, SIGMOD 2015,
+figure 14); views are 1/{sent["tuple_bytes"] / max(sent["view_bytes"], 1):,.0f} of the bytes:
+
+{table(["", "rows", "bytes"], travelled)}
+
+`r.key = s.key`, times at most {workload["window_s"]} s apart; {part["rows_in"]:,} tuples of both streams in batches of
+{2 * workload["rows_per_file"]:,}, {workload["keys"]:,} keys, {part["pairs"]:,} pairs. COUNT, SUM, AVG and MAX by
+{workload["groups"]:,} groups and windows of {workload["window_s"]} s, {part["groups"]:,} results. The warm-up is the
+first batch. Ours took {workload["turns"] + 1} turns in one session, of which the first does not count: rates are
+medians, and the ratio to the join is that of ratios within a turn. The groups of the first turn were compared with
+DuckDB's, those of the others counted. Our windows are of the later time of a pair, Spark's of the time of r, since it
+drops the watermark of a time that is computed of two. Spark keeps back the last windows when the input ends; its count
+is right if it is DuckDB's without these. So its pairs are the same, and its groups nearly as many.
+"""
+
+
+def asof(part: Part) -> str:
+    """See `benchmarks.asof`."""
+    from benchmarks.asof import OURS, TARGET, UNITS
+
+    workload, duckdb = part["workload"], part["duckdb"]
+    rows = [
+        [name, number(_half(run.get("rate_measured"))), number(_half(run.get("rate_all"))), "-", right(run)]
+        for name, run in part["runs"].items()
+    ]
+    rows += [
+        [
+            f"the join alone, {one['rows_per_batch']:,} rows of each stream a batch",
+            number(one["left_rows_per_second"]), "-", number(one["kept_rows"]), _yes(one["results"] == part["results"]),
+        ]
+        for one in part["alone"]
+    ]  # fmt: skip
+    rows.append(
+        [
+            "DuckDB, one thread, all rows at once", "-", number(duckdb["left_rows_per_second"]), "-",
+            _yes(duckdb["results"] == part["results"]),
+        ]
+    )  # fmt: skip
+    header = ["system", "rows of r/s after warm-up", "whole run", "rows kept at most", "count right"]
+    flink = f"\n- Flink's temporal join was not measured: {one_line(part['flink'])}." if part["flink"] else ""
+    reached = _half(part["runs"][OURS].get("rate_measured"))
+    return f"""## ASOF JOIN
+
+{table(header, rows)}
+
+- {TARGET:,} rows of r a second was the aim of a job: {_reached(reached, TARGET)}, {number(reached)}.{flink}
+
+`r ASOF JOIN s ON r.key = s.key AND r.ts >= s.ts`: each row of r with the latest row of s. {part["left_rows"]:,} rows of
+each stream, {workload["keys"]:,} keys, {part["results"]:,} results; {2 * workload["rows_per_file"]:,} tuples a batch of
+a job, and the first batch is the warm-up. A job reads Parquet; its rate is the median of {workload["turns"]} turns in
+one session, after one that does not count. The join alone is {UNITS} units in turn in one process, without Spark,
+reading and writing; its rate is the median over batches without the first one. Flink joins a versioned table as of the
+time of r, reads each stream by one reader and takes a checkpoint each minute; its results are not counted.
+"""
+
+
+def three_streams(part: Part) -> str:
+    """See `benchmarks.three_streams`."""
+    from benchmarks.three_streams import SPARK, SPARK_TARGET
+
+    workload = part["workload"]
+    rows = [
+        [name, number(run.get("rate_measured")), number(run.get("rate_all")), number(run.get("results")), right(run)]
+        for name, run in part["runs"].items()
+    ]
+    header = ["system", "tuples/s after warm-up", "whole run", "results", "count right"]
+    return f"""## Three streams
+
+{table(header, rows)}
+
+- {SPARK_TARGET:g} times {SPARK} was the aim: {_reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
+
+`r.key = s.key AND s.key = t.key`, the times of any two at most {workload["window_s"]:,} s apart; {part["rows_in"]:,}
+tuples of all streams in batches of {3 * workload["rows_per_file"]:,}, {workload["keys"]:,} keys. The warm-up is the
+first batch. Spark has both joins in one query. Our rate is the median of {workload["turns"]} turns in one session,
+after one that does not count.
+"""
+
+
+def group_questions(part: Part) -> str:
+    """See `benchmarks.group_questions`."""
+    from benchmarks.group_questions import FIRST_READ, P95_MS_TARGET
+
+    stores: Mapping[str, Any] = {name: store for name, store in part["stores"].items() if "skipped" not in store}
+    skipped = [
+        f"- {name} was not measured: {one_line(store['skipped'])}.\n"
+        for name, store in part["stores"].items()
+        if "skipped" in store
+    ]
+    kinds = list(dict.fromkeys(kind for store in stores.values() for kind in store["asked"]))
+    rows = [
+        [
+            kind,
+            *(_p50_p95(store["asked"][kind]) for store in stores.values()),
+            *(number(store["asked"][kind]["blocks"]) for store in stores.values()),
+        ]
+        for kind in kinds
+    ]  # fmt: skip
+    header = ["question", *(f"{name}, ms p50 / p95" for name in stores), *(f"{name}, blocks read" for name in stores)]
+    came = [
+        [
+            name, number(store["written"]["changes_per_second"]),
+            _p50_p95(store["written"]), number(store["written"]["max_ms"]),
+        ]
+        for name, store in stores.items()
+    ]  # fmt: skip
+    worst = {
+        name: max(found["p95_ms"] for kind, found in store["asked"].items() if kind != FIRST_READ)
+        for name, store in stores.items()
+    }
+    said = ", ".join(f"{name} {_reached(ms, P95_MS_TARGET, below=True)} ({ms:.0f})" for name, ms in worst.items())
+    return f"""## Questions about groups that change
+
+{table(header, rows)}
+
+- At most {P95_MS_TARGET} ms at the 95th percentile was the aim for each question but a reader's first: {said}.
+{"".join(skipped)}
+
+{table(["store", "changes/s in", "a commit, ms p50 / p95", "longest commit, ms"], came)}
+
+{part["changes"]:,} changes of {part["groups"]:,} groups, a snapshot for each change of all groups. A job's code wrote
+them, without Spark, and one process asked: {part["times"]} questions of each kind, one after the other, in a reader
+that has the manifests already. The first read is by a reader that begins, as the command line does. Each store is one
+node on this machine.
+"""
+
+
+def _half(rate: float | None) -> float | None:
+    """Rows of one stream, of a rate of both."""
+    return None if rate is None else rate / 2
+
+
+def _reached(value: float | None, target: float, *, below: bool = False) -> str:
+    if value is None:
+        return "not measured"
+    return "reached" if (value <= target if below else value >= target) else "missed"
+
+
+def _spread(turns: list[float], form: str) -> str:
+    if not turns:
+        return "in no turn"
+    return f"from {min(turns):{form}} to {max(turns):{form}} in {len(turns)} turns"
+
+
+def _p50_p95(found: Mapping[str, float]) -> str:
+    return f"{found['p50_ms']:.0f} / {found['p95_ms']:.0f}"
+
+
+def _yes(is_right: bool) -> str:
+    return "yes" if is_right else "NO"
