@@ -93,6 +93,8 @@ def _imports(root: Path, rooms: Collection[str]) -> Imports:
     files = {}
     for path in (path for room in rooms for path in (root / room).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
+        if any(part.startswith(".") for part in parts):  # Not ours: Flink's own environment is below benchmarks/.
+            continue
         files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return {name: dict(_imported(name, path, files)) for name, path in files.items()}
 

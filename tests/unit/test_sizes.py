@@ -56,6 +56,7 @@ def test_a_function_fits_on_a_screen() -> None:
             {"F": 5, "g": 3},
         ),
         ("frontend/src/a.gen.ts", "function f() {\n}\n", {}),
+        ("benchmarks/.venv/a.py", "def f():\n    pass\n", {}),
     ],
 )
 def test_functions_are_found_with_their_lines(tmp_path: Path, file: str, text: str, functions: dict[str, int]) -> None:
@@ -90,8 +91,10 @@ def _functions(root: Path) -> Mapping[str, int]:
 def _read(root: Path) -> Iterator[tuple[str, list[str]]]:
     for room in ROOMS:
         for path in sorted((root / room).rglob("*")):
-            if path.suffix in (".py", ".ts", ".tsx") and not re.search(r"\.(gen|test)\.tsx?$", path.name):
-                yield str(path.relative_to(root)), path.read_text().splitlines()
+            name = str(path.relative_to(root))
+            # What is hidden is not ours: Flink's own environment is below benchmarks/.
+            if path.suffix in (".py", ".ts", ".tsx") and not re.search(r"\.(gen|test)\.tsx?$|/\.", name):
+                yield name, path.read_text().splitlines()
 
 
 def _python(lines: list[str]) -> Iterator[tuple[str, int]]:
