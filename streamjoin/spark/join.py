@@ -38,9 +38,10 @@ from streamjoin.spark.source import NAME, StreamJoinSource, pack
 from streamjoin.spark.tasks import Decode, SourceRows, feeding_rows, gathered_rows, intake_rows, unit_rows, unit_runs
 from streamjoin.spark.wire import ROUTED_SCHEMA
 from streamjoin.spec.inputs import open_relation
-from streamjoin.spec.job import Job
+from streamjoin.spec.job import Job, state_folder
 from streamjoin.spec.joinfile import of_relations
 from streamjoin.spec.relations import read_relations
+from streamjoin.state.store import StateStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def stream_join(
     Args:
         streams: name -> stream, as the query names them.
         query: a SELECT ONLINE.
-        operator: such as `Biclique(2, 2, Routing.HASH)`; where there are more than two streams, of every stage.
+        operator: such as `Biclique(2, 2, Routing.HASH)`, of every stage that it can run; others have as many units.
         checkpoint: where the join keeps its state. Give the query that you start on the result a checkpoint of its
             own, and keep or drop the two together.
         slots: partitions of the unit stage; may differ from run to run.
@@ -115,7 +116,7 @@ def stream_join(
         raise UnsupportedError(f"{what} leave in no order; leave ordering out")
     registry.check(operator.name, plan)
     ready = operator.planned(plan)
-    job = _job(ready, _operators(operator, ready, slots), slots, Path(checkpoint).absolute(), streams, tables)
+    job = _job(ready, operator, slots, Path(checkpoint).absolute(), streams, tables)
     read_relations(job)
     frames = {
         number: routed_dataframe(job, number, streams[stream.name].rows, _decode_dataframe(stream))
@@ -144,7 +145,7 @@ def _opened(relations: Mapping[str, Mapping[str, Any]], streams: Mapping[str, St
 
 def _job(
     plan: AnyPlan,
-    operators: tuple[Operator, ...],
+    operator: Operator,
     slots: int,
     checkpoint: Path,
     streams: Mapping[str, Stream],
@@ -153,6 +154,7 @@ def _job(
     rules = {number: streams[stream.name].shed for number, stream in enumerate(plan.streams)}
     shedding = Shedding({number: rule for number, rule in rules.items() if rule is not None})
     joined = {one.name: tables[one.name] for one in plan.relations} if isinstance(plan, Cascade) else {}
+    operators = stage_operators(operator, plan, state_folder(checkpoint))
     return Job(plan, operators, slots, checkpoint, shedding=shedding, relations=joined, notes_versions=True)
 
 
@@ -161,17 +163,38 @@ def _schema(name: str, stream: Stream) -> StreamSchema:
     return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay_us, stream.idle_us, key=key)
 
 
-def _operators(operator: Operator, plan: AnyPlan, slots: int) -> tuple[Operator, ...]:
-    # How many units stages have that are not the operator's own. It stays for a checkpoint, and slots may not.
-    units = len(operator.units) if isinstance(plan, Cascade) and plan.relations else slots
+def stage_operators(operator: Operator, plan: AnyPlan, state: Path) -> tuple[Operator, ...]:
+    """The operator of each stage; one that is not the caller's has as many units, as these stay and slots may not.
 
-    def of(stage: Stage) -> Operator:
+    A checkpoint from before that was so has as many as there were slots, and goes on with these.
+    """
+    own = {stage.number: operator.at(stage.plan) for stage in stages_of(plan) if _is_own(stage, operator)}
+    units = len(next(iter(own.values()), operator).units)
+
+    def other(stage: Stage, units: int) -> Operator:
         if isinstance(stage.plan, AggregatePlan):
             return Aggregate(stage.plan, units)
-        own = registry.operator_of(stage, operator.name)
-        return operator.at(stage.plan) if own == operator.name else registry.build(own, {}, stage.plan, units)
+        return registry.build(registry.operator_of(stage, operator.name), {}, stage.plan, units)
+
+    def of(stage: Stage) -> Operator:
+        if stage.number in own:
+            return own[stage.number]
+        there = _units_there(state, stage.number)
+        found = (other(stage, count) for count in (units, *range(1, there + 1)))
+        return next((one for one in found if len(one.units) == there), other(stage, units))
 
     return tuple(map(of, stages_of(plan)))
+
+
+def _is_own(stage: Stage, operator: Operator) -> bool:
+    return not isinstance(stage.plan, AggregatePlan) and registry.operator_of(stage, operator.name) == operator.name
+
+
+def _units_there(state: Path, stage: int) -> int:
+    """How many units of a stage a checkpoint has state of; 0 where its first batch may be repeated, by any number."""
+    store = StateStore(state, stage)
+    units = store.units()
+    return len(units) if any(max(store.versions(unit), default=0) > 1 for unit in units) else 0
 
 
 def dataframe_schema(rows: DataFrame) -> pa.Schema:

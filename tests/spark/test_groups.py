@@ -24,7 +24,7 @@ from tests.conformance.groups import Windowed, joined, rows, windowed
 from tests.conformance.loops import cut
 
 from .command import KILLS_S_MAX, Command
-from .jobs import crash, run_to_the_end, unique, write_file
+from .jobs import crash, run_to_the_end, write_file
 from .test_store_crashes import reader_of
 
 pytestmark = pytest.mark.spark
@@ -184,22 +184,24 @@ def test_the_views_of_the_second_phase_may_be_lost_before_they_are_committed(
     assert by_group(in_files(tmp_path)) == want(given)
 
 
+def found_of_dataframes(session: SparkSession, folder: Path, query: str, slots: int) -> list[dict[str, Any]]:
+    """Join DataFrames of what is there; all rows that have been given by now."""
+    streams = {}
+    for path in sorted(folder.glob("?")):
+        reader = session.readStream.schema("ts long, id long, k long, x long, f double, t string, d decimal(20,2)")
+        streams[path.name] = Stream(reader.option("maxFilesPerTrigger", 1).parquet(str(path)), "ts", delay_us=15)
+    operator = Biclique(2, 2, Routing.HASH)
+    found = stream_join(streams, query, operator=operator, checkpoint=folder / "state", slots=slots)
+    writer = found.writeStream.format("parquet").option("checkpointLocation", str(folder / "offsets"))
+    assert writer.trigger(availableNow=True).start(str(folder / "results")).awaitTermination(300)
+    return in_files(folder)
+
+
 def test_groups_of_dataframes(session: SparkSession, tmp_path: Path) -> None:
     given = history(7)
-    write(given, tmp_path)
-    streams = {}
-    for name in NAMES:
-        reader = session.readStream.schema("ts long, id long, k long, x long, f double, t string, d decimal(20,2)")
-        streams[name] = Stream(reader.option("maxFilesPerTrigger", 1).parquet(str(tmp_path / name)), "ts", delay_us=15)
-    found = stream_join(streams, PAIRS, operator=Biclique(2, 2, Routing.HASH), checkpoint=tmp_path / "state", slots=2)
-    name = unique("groups").replace("-", "_")
-    writer = found.writeStream.format("memory").queryName(name).option("checkpointLocation", str(tmp_path / "query"))
-    query = writer.trigger(availableNow=True).start()
-    assert query.awaitTermination(300)
-    mine = {
-        (row["t"], round(row["since"].timestamp() * 1e6)): (row["n"], row["sx"])
-        for row in session.table(name).collect()
-    }
+    for numbers, slots in ((range(2), 2), (range(2, 3), 1), (range(3, BATCHES), 3)):
+        write(given, tmp_path, numbers)
+        mine = by_group(found_of_dataframes(session, tmp_path, PAIRS, slots))
     # Open windows wait: a DataFrame's source does not say that it has ended.
     wanted = want(given)
     assert len(mine) > 10 and mine.items() <= wanted.items()
