@@ -23,6 +23,7 @@ from backend.uploads.names import is_upload, path_of
 from streamjoin.errors import InputError
 from streamjoin.sources.database import Database
 from streamjoin.sources.filelog import DEPTH_MAX, PARTITION, is_pattern, list_files
+from streamjoin.sources.kafka_kind import schema_file
 
 ANY = "*"
 SERVERS_MAX = 50
@@ -78,8 +79,7 @@ def check_place(settings: Settings, spec: Mapping[str, Any]) -> None:
         _check_database(settings, spec)
     if spec.get("source") == "cassandra":
         _check_cluster(settings, spec)
-    avro = spec.get("avro_schema")
-    if isinstance(avro, str) and not avro.lstrip().startswith("{"):  # then the engine reads it as a path
+    if (avro := schema_file(spec.get("avro_schema"))) is not None:
         check_path(settings, avro, "/spec/avro_schema")
     if (servers := spec.get("servers")) is not None:
         _check_servers(settings, servers)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
+from streamjoin.cli.places import Written
 from streamjoin.cli.terminal import counted
 
 
 def generate(
     kind: str,
     *,
-    out: Path,
+    out: Written,
     rows: int = 100_000,
     seed: int = 1,
     rate: float = 10_000.0,

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.cli.joinfile import Set, load_join
+from streamjoin.cli.places import WrittenIfGiven
 from streamjoin.cli.terminal import clear_line, counted, progress_line
 from streamjoin.errors import InputError, RunError, StreamJoinError
 from streamjoin.intake.shedding import OTHER_WAY_OUT
 
 
 def run(
-    file: Path, *, until_end: bool = False, set: Set = None, report: Path | None = None, quiet: bool = False
+    file: Path, *, until_end: bool = False, set: Set = None, report: WrittenIfGiven = None, quiet: bool = False
 ) -> None:
     """Run a join file.
 
@@ -62,8 +63,8 @@ def compare(
     *,
     operators: str = "biclique,matrix,spark",
     set: Set = None,
-    report: Path | None = None,
-    plot: Path | None = None,
+    report: WrittenIfGiven = None,
+    plot: WrittenIfGiven = None,
     quiet: bool = False,
 ) -> None:
     """Run the same input through several operators, side by side. Ctrl-C shows those that have run so far.

@@ -30,6 +30,16 @@ class KafkaSettings(Settings):
     ] = Field(default_factory=dict)
 
 
+def schema_file(avro_schema: str | dict[str, Any] | None) -> str | None:
+    """The path of the file that a schema is in; None where it is the schema itself, or there is none."""
+    return avro_schema if isinstance(avro_schema, str) and not avro_schema.lstrip().startswith("{") else None
+
+
+def _beside(settings: KafkaSettings) -> dict[str, str]:
+    path = schema_file(settings.avro_schema)
+    return {} if path is None else {"avro_schema": path}
+
+
 def _check(settings: KafkaSettings, has_columns: bool) -> None:
     if not has_columns:
         raise InputError("is missing; Kafka records do not carry one", field="schema")
@@ -51,6 +61,7 @@ KAFKA = SourceKind(
     Columns.GIVEN,
     _look,
     check=_check,
+    beside=_beside,
     hosts=lambda settings: settings.servers,
     no_relation="a topic never ends, so write it under streams",
 )

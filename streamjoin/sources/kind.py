@@ -50,6 +50,7 @@ class SourceKind:
         arguments: settings, how paths are resolved, and limits -> the arguments of `opens`.
         check: settings, and whether columns are given; raises an InputError for what does not go together.
         files: of settings, the files and folders that it reads, by field.
+        beside: of settings, the files that say how to read it, by field; whoever starts a join reads them.
         hosts: of settings, what it reaches over the network.
         is_bounded: settings and how paths are resolved -> whether nothing can be added to it.
         never_ends: settings -> why it has no end unless `rows` says one, or None.
@@ -67,6 +68,7 @@ class SourceKind:
     arguments: Callable[[Any, Resolve, Limits], dict[str, Any]] = lambda settings, resolve, limits: {}
     check: Callable[[Any, bool], None] = lambda settings, has_columns: None
     files: Callable[[Any], Mapping[str, str]] = lambda settings: {}
+    beside: Callable[[Any], Mapping[str, str]] = lambda settings: {}
     hosts: Callable[[Any], str] = lambda settings: ""
     is_bounded: Callable[[Any, Resolve], bool] = lambda settings, resolve: False
     never_ends: Callable[[Any], str | None] = lambda settings: None

@@ -20,7 +20,7 @@ from streamjoin.operators.reading import measured
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.stages import decided_stages
 from streamjoin.results.parts import Sink
-from streamjoin.sources.kafka_kind import KafkaSettings
+from streamjoin.sources.kafka_kind import KafkaSettings, schema_file
 from streamjoin.spark import checkpoint
 from streamjoin.spark.batchreport import BatchReport
 from streamjoin.spark.cluster import watched
@@ -82,12 +82,13 @@ def topics_of(bound: Bound) -> dict[int, Topic]:
 
 
 def _avro_schema(file: JoinFile, given: str | dict[str, Any] | None, stream: str) -> Any:
-    if isinstance(given, str) and not given.lstrip().startswith("{"):
-        try:
-            return file.resolve(given).read_text()
-        except OSError as cause:
-            raise InputError(f"{given} cannot be read: {cause}", field=f"streams.{stream}.avro_schema") from None
-    return given
+    path = schema_file(given)
+    if path is None:
+        return given
+    try:
+        return file.resolve(path).read_text()
+    except OSError as cause:
+        raise InputError(f"{path} cannot be read: {cause}", field=f"streams.{stream}.avro_schema") from None
 
 
 def run_job(

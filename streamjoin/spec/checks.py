@@ -34,6 +34,8 @@ def _check_source(entry: StreamFile | RelationFile, place: str) -> None:
         raise InputError(wrong.message, field=f"{place}.{wrong.field}") from None
     for field, path in files.items():
         check_path(path, f"{place}.{field}", READS)
+    for field, path in kind.beside(entry).items():
+        check_path(path, f"{place}.{field}", BESIDE)
     try:
         kind.check(entry, entry.schema_ is not None)
     except InputError as wrong:
@@ -164,6 +166,7 @@ def _check_snapshot(snapshot: SnapshotFile, place: str) -> None:
 
 # What stands in place of a URI, by what it was written for.
 READS = "files are read from folders of this machine; mount the place and name its folder"
+BESIDE = "it is read from a file of this machine; mount the place and name the file there, or write here what it says"
 WRITES = (
     "results are written to folders of this machine; mount the place and name its folder, or keep them in a store on "
     "servers, such as results: {store: cassandra, hosts: [10.0.0.5]}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import cyclopts
 
+from streamjoin.cli.places import WrittenIfGiven
 from streamjoin.cli.platform.common import HERE, Output, Where, note, platform_part, show
 
 config_app = cyclopts.App(name="config", help="Settings of the platform.")
@@ -59,7 +60,7 @@ def config_rotate_key() -> None:
     platform_part("backend.auth.rotate").main()
 
 
-def support_bundle(file: Path | None = None, *, where: Where = HERE) -> None:
+def support_bundle(file: WrittenIfGiven = None, *, where: Where = HERE) -> None:
     """Collect logs, settings without secrets, events and versions in one archive, for whoever is asked for help.
 
     Parameters

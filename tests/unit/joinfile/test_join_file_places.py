@@ -150,6 +150,10 @@ def test_places_that_may_not_be_written_to_are_refused_before_the_run(
     assert refused.value.message.startswith(str(folder))
 
 
+TOPIC = {
+    "source": "kafka", "servers": "127.0.0.1:9", "topic": "t", "format": "avro", "time": "ts",
+    "schema": {"k": "int64", "ts": "timestamp"},
+}  # fmt: skip
 ELSEWHERE: list[tuple[dict[str, object], str, str]] = [
     ({"results": {"parquet": "s3://key:secret@b/out"}}, "results.parquet", '"s3://b/out" is a URI, and results are '
      "written to folders of this machine; mount the place"),
@@ -160,6 +164,10 @@ ELSEWHERE: list[tuple[dict[str, object], str, str]] = [
     ({"streams/orders/path": "s3://b/orders"}, "streams.orders.path", "files are read from folders of this machine"),
     ({"streams/orders/path": "hdfs://host:9000/*.csv"}, "streams.orders.path", "mount the place and name its folder"),
     ({"relations": {"c": {"source": "csv", "path": "s3://b/c"}}}, "relations.c.path", "files are read from folders"),
+    ({"streams/orders": {**TOPIC, "avro_schema": "s3://b/order.avsc"}}, "streams.orders.avro_schema",
+     '"s3://b/order.avsc" is a URI, and it is read from a file of this machine; mount the place'),
+    ({"streams/orders": {**TOPIC, "avro_schema": "file:///o.avsc"}}, "streams.orders.avro_schema", 'alone, "/o.avsc"'),
+    ({"streams/orders": {**TOPIC, "avro_schema": " "}}, "streams.orders.avro_schema", "is empty; name a file"),
     ({"streams/orders/path": "file:///data/orders"}, "streams.orders.path", 'write the path alone, "/data/orders"'),
     ({"run/checkpoint": "file://nas/x"}, "run.checkpoint", '"file://nas/x" is a URI, and a checkpoint is'),
     ({"run/state": "file://nas/joins"}, "run.state", "names a host before the path; mount its folder, and write"),
