@@ -66,7 +66,10 @@ class Keeper:
         """
         pid, asked_s = os.getpid(), time.monotonic()
         with self.catalog.begin() as session:
-            job = leases.enter(session, self.job_id, self.generation, pid, processes.started(pid) or "")
+            job = leases.enter(
+                session, self.job_id, self.generation, pid, processes.started(pid) or "",
+                home=leases.home_of(self.settings),
+            )  # fmt: skip
             leases.renew(session, self.job_id, self.generation, now_us=now_us(), lease_s=self.settings.lease_s)
         self._renewed_s = asked_s  # a commit may take long, and the lease is counted from before it
         for run in (self._renew, self._watch):

@@ -18,7 +18,6 @@ from sqlalchemy.orm import Session
 from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
-from backend.catalog.machines import folder_id
 from backend.catalog.models import Job, Lease
 from backend.jobs.runs import run_of
 from backend.settings import Settings, without_secrets
@@ -39,14 +38,12 @@ def launch(settings: Settings, catalog: Catalog, job_id: str, generation: int, h
     Raises:
         SQLAlchemyError: the catalog does not answer.
     """
+    home = leases.home_of(settings)
     with catalog.read() as session:
         before = session.get(Job, job_id)
     try:
         with catalog.begin() as session:
-            leases.take(
-                session, job_id, generation, host, now_us=now_us(), lease_s=settings.lease_s,
-                folder=folder_id(settings.data), to_store=settings.state is not None,
-            )  # fmt: skip
+            leases.take(session, job_id, generation, host, now_us=now_us(), lease_s=settings.lease_s, home=home)
             spec = session.get_one(Job, job_id).spec
     except leases.LeaseRefusedError as reason:
         _log.info("not launched: %s", reason)
@@ -68,7 +65,7 @@ def launch(settings: Settings, catalog: Catalog, job_id: str, generation: int, h
     since = processes.started(pid)
     try:
         with catalog.begin() as session:
-            leases.enter(session, job_id, generation, pid, since or "")
+            leases.enter(session, job_id, generation, pid, since or "", home=home)
     except (SQLAlchemyError, leases.LeaseLostError) as failure:
         _log.warning("driver %d was started, and will say so itself: %s", pid, failure)
     return True

@@ -7,14 +7,17 @@ lease is of one generation; a generation is launched once, and a later one only 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from sqlalchemy import CursorResult, or_, select, update
 from sqlalchemy.orm import Session
 
 from backend.catalog import lifecycle
+from backend.catalog.machines import folder_id
 from backend.catalog.models import Job, Lease
 from backend.jobs.inputs import inputs_of
+from backend.settings import Settings
 from streamjoin.errors import StreamJoinError
 from worker.observed import observe
 
@@ -30,6 +33,31 @@ class LeaseLostError(StreamJoinError):
     """The lease is another's, or is over: whoever held it must end at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a machine keeps the states of its jobs.
+
+    Args:
+        folder: its data folder.
+        to_store: they are in a store, but for those of jobs that stay with a data folder.
+    """
+
+    folder: str | None = None
+    to_store: bool = False
+
+    def binds(self, job: Job) -> str | None:
+        """The data folder that a job is bound to by a start here; None where its state goes to the store."""
+        return None if self.to_store and not inputs_of(job).stay else self.folder
+
+
+ANYWHERE = Home()
+
+
+def home_of(settings: Settings) -> Home:
+    """The one of this machine."""
+    return Home(folder_id(settings.data), settings.state is not None)
+
+
 def take(
     session: Session,
     job_id: str,
@@ -38,8 +66,7 @@ def take(
     *,
     now_us: int,
     lease_s: float,
-    folder: str | None = None,
-    to_store: bool = False,
+    home: Home = ANYWHERE,
 ) -> Lease:
     """Begin a generation of a job: from now on it is starting, and nobody else may start it.
 
@@ -48,8 +75,7 @@ def take(
     Args:
         generation: the one that is to begin: one more than the job's last.
         host: where its driver will run.
-        folder: the data folder there, to which a job is bound that keeps its state in it; None where it does not.
-        to_store: jobs keep their states in a store, but for those that stay with a data folder.
+        home: where states are kept there.
     Raises:
         LeaseRefusedError: nobody wants the job to run, the generation was launched before, another one lives, or the
             state is in another folder.
@@ -61,7 +87,7 @@ def take(
         raise LeaseRefusedError(f"job {job_id} is not wanted to run")
     if job.generation != generation - 1:
         raise LeaseRefusedError(f"generation {generation} cannot follow {job.generation}, which was launched already")
-    folder = None if to_store and not inputs_of(job).stay else folder
+    folder = home.binds(job)
     lease = session.scalar(select(Lease).where(Lease.job_id == job_id).with_for_update())
     if lease is not None and not is_free(lease, now_us):
         raise LeaseRefusedError(f"generation {lease.generation} still holds the lease of job {job_id}")
@@ -88,11 +114,22 @@ def take(
     return lease
 
 
-def enter(session: Session, job_id: str, generation: int, pid: int, started: str) -> Job:
+def enter(
+    session: Session,
+    job_id: str,
+    generation: int,
+    pid: int,
+    started: str,
+    *,
+    home: Home = ANYWHERE,
+) -> Job:
     """Say which process holds a lease; the driver itself says so before it does anything else.
+
+    A job that was changed meanwhile is run as it is now, and so is where it is bound to.
 
     Args:
         started: see `worker.processes.started`.
+        home: where states are kept here.
     Returns:
         The job as this generation is to run it.
     Raises:
@@ -104,8 +141,11 @@ def enter(session: Session, job_id: str, generation: int, pid: int, started: str
         update(Lease)
         .where(Lease.job_id == job_id, Lease.generation == generation, Lease.ended.is_(False))
         .where(or_(Lease.pid.is_(None), (Lease.pid == pid) & (Lease.pid_started == started)))
-        .values(pid=pid, pid_started=started, job_version=version_of(job), incarnation=job.incarnation),
-    )
+        .values(
+            pid=pid, pid_started=started, job_version=version_of(job), incarnation=job.incarnation,
+            folder=home.binds(job),
+        ),
+    )  # fmt: skip
     if job is None or not entered:
         raise LeaseLostError(f"generation {generation} of job {job_id} is over, or another process runs it")
     return job

@@ -36,7 +36,7 @@ class Driver:
         self.catalog = catalog
         self.job = add_job(catalog, wanted="running")
         with catalog.begin() as session:
-            leases.take(session, self.job, 1, "here", now_us=now_us(), lease_s=LEASE_S)
+            leases.take(session, self.job, 1, "here", now_us=now_us(), lease_s=LEASE_S, home=leases.home_of(settings))
         self.died: list[tuple[float, str]] = []
         self.stop = threading.Event()
         given = settings.model_copy(update={"lease_s": LEASE_S})
@@ -82,7 +82,10 @@ def test_it_ends_when_the_lease_is_anothers(driver: Driver) -> None:
         leases.end(session, driver.job, 1)
     change(driver.catalog, driver.job, observed="failed")
     with driver.catalog.begin() as session:
-        leases.take(session, driver.job, 2, "there", now_us=now_us(), lease_s=LEASE_S)
+        leases.take(
+            session, driver.job, 2, "there", now_us=now_us(), lease_s=LEASE_S,
+            home=leases.home_of(driver.keeper.settings),
+        )  # fmt: skip
     assert comes_true(lambda: bool(driver.died), 30)
     driver.keeper.observe("running")
     driver.keeper.leave("stopped", "too late")

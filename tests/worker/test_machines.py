@@ -54,7 +54,7 @@ def desk(settings: Settings, catalog: Catalog) -> Desk:
 def ran(desk: Desk, job: str, host: str, folder: str | None) -> None:
     """The job ran on a machine, and was stopped there."""
     with desk.catalog.begin() as session:
-        leases.take(session, job, 1, host, now_us=desk.now_us, lease_s=4, folder=folder)
+        leases.take(session, job, 1, host, now_us=desk.now_us, lease_s=4, home=leases.Home(folder))
         session.get_one(Lease, job).ended = True
     change(desk.catalog, job, observed="stopped")
 
@@ -134,7 +134,7 @@ def test_relations_and_what_was_sent_bind_a_job_to_its_data_folder_beside_a_stor
     job = add_job(desk.catalog, wanted="running", **inputs)
     with desk.catalog.begin() as session:
         folder = folder_id(settings.data)
-        leases.take(session, job, 1, "b", now_us=desk.now_us, lease_s=4, folder=folder, to_store=True)
+        leases.take(session, job, 1, "b", now_us=desk.now_us, lease_s=4, home=leases.Home(folder, to_store=True))
         session.get_one(Lease, job).ended = True
     change(desk.catalog, job, observed="stopped")
     assert join_file(settings, job_of(desk.catalog, job), {}).run.state is None
@@ -241,12 +241,28 @@ def test_jobs_of_a_version_that_knew_one_folder_stay_with_it(desk: Desk) -> None
 def test_a_change_that_starts_anew_while_a_driver_starts_leaves_it_bound(catalog: Catalog) -> None:
     job = add_job(catalog, wanted="running")
     with catalog.begin() as session:
-        leases.take(session, job, 1, "b", now_us=now_us(), lease_s=4, folder="of b")
+        leases.take(session, job, 1, "b", now_us=now_us(), lease_s=4, home=leases.Home("of b"))
     change(catalog, job, incarnation=1, version=2)
     with catalog.begin() as session:
-        assert leases.enter(session, job, 1, 1, "x").incarnation == 1
+        assert leases.enter(session, job, 1, 1, "x", home=leases.Home("of b")).incarnation == 1
     lease = lease_of(catalog, job)
     assert lease is not None and leases.bound_to(lease, job_of(catalog, job)) == "of b"
+
+
+@pytest.mark.parametrize(("before", "after", "folder"), [({}, TABLE, "of b"), (TABLE, {}, None)])
+def test_a_job_that_gains_or_loses_its_relation_while_a_driver_starts_is_bound_to_where_its_state_will_be(
+    catalog: Catalog, before: dict[str, Any], after: dict[str, Any], folder: str | None
+) -> None:
+    home = leases.Home("of b", to_store=True)
+    job = add_job(catalog, wanted="running", relations=before)
+    with catalog.begin() as session:
+        leases.take(session, job, 1, "b", now_us=now_us(), lease_s=4, home=home)
+    change(catalog, job, incarnation=1, version=2, relations=after)
+    with catalog.begin() as session:
+        leases.enter(session, job, 1, 1, "x", home=home)
+    lease, changed = lease_of(catalog, job), job_of(catalog, job)
+    assert lease is not None and leases.bound_to(lease, changed) == folder
+    assert leases.moved_text(lease, changed, to_store=folder is None) is None
 
 
 def test_a_machine_whose_clock_is_far_ahead_gets_no_jobs(desk: Desk) -> None:
@@ -309,7 +325,7 @@ def test_a_machine_refuses_a_job_whose_state_is_elsewhere(
     monkeypatch.setenv(processes.DRIVER_COMMAND, STAND_IN)
     job = add_job(catalog, wanted="running")
     with catalog.begin() as session:
-        leases.take(session, job, 1, "b", now_us=now_us(), lease_s=4, folder="of b")
+        leases.take(session, job, 1, "b", now_us=now_us(), lease_s=4, home=leases.Home("of b"))
         session.get_one(Lease, job).ended = True
     want(catalog, job, "running")
     assert not launch.launch(settings, catalog, job, 2, "here")

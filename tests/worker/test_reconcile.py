@@ -16,7 +16,6 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from backend.catalog.database import Catalog
-from backend.catalog.machines import folder_id
 from backend.catalog.models import Event, Job, Lease
 from backend.jobs.joinfile import result_spec
 from backend.settings import Settings
@@ -63,11 +62,11 @@ class Desk:
         with self.catalog.begin() as session:
             leases.take(
                 session, job, generation, "here", now_us=self.now_us, lease_s=self.settings.lease_s,
-                folder=folder_id(self.settings.data),
+                home=leases.home_of(self.settings),
             )  # fmt: skip
         if pid is not None:
             with self.catalog.begin() as session:
-                leases.enter(session, job, generation, pid, since or "")
+                leases.enter(session, job, generation, pid, since or "", home=leases.home_of(self.settings))
 
     def see(self, job: str, observed: str) -> None:
         change(self.catalog, job, observed=observed, observed_since_us=self.now_us)
@@ -197,7 +196,7 @@ def test_a_driver_that_does_not_renew_is_killed(desk: Desk, sleeper: tuple[int, 
 def test_a_driver_on_another_machine_is_replaced_when_its_lease_is_over(desk: Desk) -> None:
     job = add_job(desk.catalog, wanted="running")
     with desk.catalog.begin() as session:
-        leases.take(session, job, 1, "there", now_us=desk.now_us, lease_s=4, folder="of there")
+        leases.take(session, job, 1, "there", now_us=desk.now_us, lease_s=4, home=leases.Home("of there"))
         leases.enter(session, job, 1, 7, "boot-1")
     desk.see(job, "running")
     assert desk.look(3) == {}
