@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -89,7 +90,9 @@ class Asked(BaseModel):
 def list_relation_versions(context: InContext, actor: Viewer, id: str) -> RelationsInJobs:
     """A relation's versions in each job that joins it: every job reads it for itself."""
     name = RELATIONS.get(context, id).name
-    return RelationsInJobs(data=[_in_job(context, job, name) for job in _users(context, name)])
+    users = _users(context, name)
+    elsewhere = _elsewhere(context, users)
+    return RelationsInJobs(data=[_in_job(context, job, name, elsewhere.get(job.id)) for job in users])
 
 
 @router.get("/jobs/{id}/relations")
@@ -97,7 +100,8 @@ def list_job_relations(context: InContext, actor: Viewer, id: str) -> RelationsI
     """The relations that a job joins, with their versions."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
-    return RelationsInJobs(data=[_in_job(context, job, name) for name in sorted(job.relations)])
+    host = _elsewhere(context, [job]).get(job.id)
+    return RelationsInJobs(data=[_in_job(context, job, name, host) for name in sorted(job.relations)])
 
 
 @router.post("/relations/{id}/refresh")
@@ -112,9 +116,9 @@ def refresh_relation(context: InContext, actor: Operator, id: str) -> Asked:
     may_change(actor, relation.owner_id)
     asked = []
     users = [job for job in _users(context, relation.name) if job.wanted == lifecycle.RUNNING]
-    hosts = [_elsewhere(context, job) for job in users]
-    if hosts and None not in hosts:
-        named = ", ".join(sorted({str(host) for host in hosts})[:5])
+    elsewhere = _elsewhere(context, users)
+    if users and len(elsewhere) == len(users):
+        named = ", ".join(sorted(set(elsewhere.values()))[:5])
         raise Problem("conflict", f"the jobs that join it run on {named}, {_ASK}")
     for job in users:
         if (history := _history(context, job, relation.name)).folder.is_dir():
@@ -136,19 +140,21 @@ def _users(context: Context, relation: str) -> list[Job]:
 _ASK = "where versions of relations are in a data folder that this API has not got; ask one that has it"
 
 
-def _elsewhere(context: Context, job: Job) -> str | None:
-    """The machine in whose data folder a job's versions are, where that is not the folder here."""
+def _elsewhere(context: Context, jobs: Sequence[Job]) -> dict[str, str]:
+    """The machines in whose data folders the versions of jobs are, by job; without those that have them here."""
+    here = folder_id(context.settings.data)
+    chosen = select(Lease.job_id, Lease.host).where(
+        Lease.job_id.in_([job.id for job in jobs]), Lease.folder.is_not(None), Lease.folder != here
+    )
     with context.catalog.read() as session:
-        lease = session.get(Lease, job.id)
-    has_other = lease is not None and lease.folder is not None and lease.folder != folder_id(context.settings.data)
-    return lease.host if lease is not None and has_other else None
+        return {row.job_id: row.host for row in session.execute(chosen)}
 
 
 def _history(context: Context, job: Job, relation: str) -> History:
     return History(tables_folder(context.settings.checkpoint_folder(job.id, job.incarnation)), relation)
 
 
-def _in_job(context: Context, job: Job, relation: str) -> RelationInJob:
+def _in_job(context: Context, job: Job, relation: str, host: str | None) -> RelationInJob:
     history = _history(context, job, relation)
     look = history.look()
     try:
@@ -157,7 +163,7 @@ def _in_job(context: Context, job: Job, relation: str) -> RelationInJob:
         raise Problem(
             "unavailable", f"what {job.name} keeps of relation {relation} is damaged; its log says where"
         ) from None
-    if (host := _elsewhere(context, job)) is not None:
+    if host is not None:
         look = replace(look, problem=f"the job is on {host}, {_ASK}")
     reading = history.reading(now_us())
     return RelationInJob(
