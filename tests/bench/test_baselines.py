@@ -94,6 +94,7 @@ def test_spark_counts_the_same_through_its_parquet_sink(data: Path, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_spark_gives_rows_without_partners_once_the_watermark_has_passed_their_windows(
     three: Path, tmp_path: Path
 ) -> None:
@@ -109,6 +110,7 @@ def test_spark_gives_rows_without_partners_once_the_watermark_has_passed_their_w
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_spark_gives_duckdbs_groups_but_those_of_the_last_windows(three: Path, tmp_path: Path) -> None:
     kept = ("--query", "groups", "--sink", "parquet", "--results", str(tmp_path / "groups"))
     report = report_of("spark_join", three, tmp_path / "report.json", *kept, "--memory-mb", "1024")
@@ -121,6 +123,7 @@ def test_spark_gives_duckdbs_groups_but_those_of_the_last_windows(three: Path, t
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_spark_joins_three_streams_in_one_query(three: Path, tmp_path: Path) -> None:
     kept = ("--query", "three", "--sink", "parquet", "--results", str(tmp_path / "results"))
     report = report_of("spark_join", three, tmp_path / "report.json", *kept, "--memory-mb", "1024")

@@ -17,9 +17,12 @@ KEPT_IN = {
     for name, share in {
         "asof": 4,
         "asof_deletes": 4,
+        "asof_idle": 4,
         "asof_stages": 4,
+        "brackets": 4,
         "idle_streams": 4,
         "outer": 4,
+        "periods": 4,
         "relations": 4,
     }.items()
 }

@@ -55,6 +55,7 @@ def shed_rows(state: Path) -> tuple[int, int]:
     return shed
 
 
+@pytest.mark.soak
 def test_a_killed_job_sheds_the_same_tuples_as_one_that_was_not(session: SparkSession, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     run_text(session, write_join_file(whole).read_text(), whole)

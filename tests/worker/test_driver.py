@@ -220,6 +220,7 @@ def test_a_job_of_three_streams_is_exact_and_reports_each_stage(platform: Worker
     assert whole["tuples"]["person"] == people["rows"]
 
 
+@pytest.mark.soak
 def test_a_job_that_counts_one_stream_by_windows_is_exact(platform: Workers) -> None:
     given = {"bid": streams(20)["bid"]}
     query = "SELECT ONLINE auction, COUNT(*) AS n FROM bid GROUP BY auction, TUMBLE(5 SECONDS)"

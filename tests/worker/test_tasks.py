@@ -223,7 +223,7 @@ def test_a_message_that_is_no_json_is_refused_and_the_worker_goes_on(platform: W
     platform.wait_observed(job, "running")
 
 
-@pytest.mark.parametrize(("how", "failures"), [("dies", 2), ("fails", 2)])
+@pytest.mark.parametrize(("how", "failures"), [("dies", 2), pytest.param("fails", 2, marks=pytest.mark.soak)])
 def test_a_driver_that_keeps_failing_is_started_again_ever_more_seldom(
     with_broker: Settings, catalog: Catalog, how: str, failures: int
 ) -> None:

@@ -89,6 +89,7 @@ def test_every_state_of_three_workers_to_the_end() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_every_state_of_three_workers_and_six_tuples() -> None:
     assert explore(3, 3, 3, end=False) > 1_000
 
