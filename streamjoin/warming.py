@@ -5,19 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.engine import emit
 from streamjoin.index import kernels
 from streamjoin.intake.records import decoder
-from streamjoin.operators.aggregate import exact
+from streamjoin.operators.aggregate import exact, grouping, parts
 
 
 def load_join_kernels() -> None:
-    """Load what joins and groups call. Cost: a second; ten where nothing is compiled yet."""
+    """Load what joins and groups call first. Cost: a second; ten where nothing is compiled yet."""
     one = np.zeros(1, np.int64)
     kernels.mix(one)
     kernels.radix_order(one, one)
     kernels.is_sorted(one)
     kernels.hash_bytes(np.zeros(2, np.int64), np.zeros(1, np.uint8))
-    exact.warm_up()
+    for module in (emit, exact, grouping, parts):
+        module.warm_up()
     empty = np.zeros(0, np.int64)
     for cells, window in ((one, np.zeros(2, np.int64)), (empty, empty)):
         kernels.probe_segment(

@@ -11,6 +11,7 @@ from streamjoin.flow.block import TS, Block
 from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import Segment
 from streamjoin.index.view import NUMBER
+from streamjoin.kernel import kernel
 from streamjoin.plan.decimals import carried
 from streamjoin.plan.evaluation import evaluate, filter_mask
 from streamjoin.plan.expression import TRUE, columns_of, conjunction
@@ -94,9 +95,12 @@ class Emitter:
 
     def _times(self) -> pa.Array:
         """The latest event time of each pair, in us."""
-        stored = [segment.rows.column(TS).to_numpy()[rows] for segment, _, rows in self._held]
-        probing = [self.probing.ts_us[rows] for _, rows, _ in self._held]
-        return pa.array(np.maximum(np.concatenate(stored), np.concatenate(probing)))
+        latest, at = np.empty(self._rows, np.int64), 0
+        for segment, probe_rows, stored_rows in self._held:
+            past = at + probe_rows.size
+            _latest(segment.rows.column(TS).to_numpy(), stored_rows, self.probing.ts_us, probe_rows, latest[at:past])
+            at = past
+        return pa.array(latest)
 
     def _sequence(self, numbers: np.ndarray) -> list[pa.Array]:
         """Numbers of the newer and of the older tuple of each pair; where tuples move, either may probe."""
@@ -118,6 +122,21 @@ class Emitter:
                 parts = [carried(take(segment.rows.column(name), rows)) for segment, _, rows in held]
                 taken[stream, name] = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
         return taken
+
+
+@kernel
+def _latest(
+    stored_us: np.ndarray, stored_rows: np.ndarray, probing_us: np.ndarray, probe_rows: np.ndarray, out: np.ndarray
+) -> None:
+    """The later time of each pair of rows; all int64, the last three of one shape (n,)."""
+    for i in range(out.size):
+        out[i] = max(stored_us[stored_rows[i]], probing_us[probe_rows[i]])
+
+
+def warm_up() -> None:
+    """Load the kernel; see `streamjoin/warming.py`."""
+    one, zero = np.ones(1, np.int64), np.zeros(1, np.int64)
+    _latest(one, zero, one, zero, one.copy())
 
 
 class ProbingTimes(Emitter):

@@ -66,9 +66,12 @@ def made(part: Part, values: Sequence[pa.Array], rows: Grouping) -> list[pa.Arra
         case Kind.ROWS:
             return [pa.array(np.diff(rows.starts))]
         case Kind.VALUES:
+            if not values[0].null_count:
+                return [pa.array(np.diff(rows.starts))]
             return [pa.array(_added([_is_there(values[0])], rows)[0])]
         case Kind.INTEGERS:
-            return _sums(_digits_of(_filled(values[0]).cast(INT64).to_numpy()), rows)
+            numbers = _filled(values[0]).cast(INT64).to_numpy()
+            return _carried(list(_integer_digits(numbers, rows.order, rows.starts)))
         case Kind.DECIMALS:
             return _sums(_digits_of_decimals(values[0]), rows)
         case Kind.FLOATS | Kind.SQUARES:
@@ -134,16 +137,32 @@ def _added(columns: Sequence[np.ndarray], rows: Grouping) -> list[np.ndarray]:
 
 
 def _sums(digits: Sequence[np.ndarray], rows: Grouping) -> list[pa.Array]:
-    """Sums of numbers by their digits, of which all but the last are in [0, 2**32) again."""
-    added = _added(digits, rows)
+    """Sums of numbers by their digits."""
+    return _carried(_added(digits, rows))
+
+
+def _carried(added: list[np.ndarray]) -> list[pa.Array]:
+    """Sums of digits, of which all but the last are brought into [0, 2**32) again."""
     for place in range(len(added) - 1):
         added[place + 1] = added[place + 1] + (added[place] >> 32)
         added[place] = added[place] & 0xFFFFFFFF
     return [pa.array(column) for column in added]
 
 
-def _digits_of(values: np.ndarray) -> list[np.ndarray]:
-    return [values & 0xFFFFFFFF, (values >> 32) & 0xFFFFFFFF, values >> 63]
+@kernel
+def _integer_digits(values: np.ndarray, order: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Sums of the three digits of a group's int64 values, each int64 of shape (g,)."""
+    groups = starts.size - 1
+    low, high, sign = np.empty(groups, np.int64), np.empty(groups, np.int64), np.empty(groups, np.int64)
+    for group in range(groups):
+        first, second, third = np.int64(0), np.int64(0), np.int64(0)
+        for i in range(starts[group], starts[group + 1]):
+            value = values[order[i]]
+            first += value & np.int64(0xFFFFFFFF)
+            second += (value >> np.int64(32)) & np.int64(0xFFFFFFFF)
+            third += value >> np.int64(63)
+        low[group], high[group], sign[group] = first, second, third
+    return low, high, sign
 
 
 def _digits_of_decimals(values: pa.Array) -> list[np.ndarray]:
@@ -195,6 +214,13 @@ def _chosen_rows(
                 best = row
         out[group] = best
     return out
+
+
+def warm_up() -> None:
+    """Load what most views call; see `streamjoin/warming.py`."""
+    one, starts, order = np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros(1, np.int64)
+    _integer_digits(one, order, starts)
+    _chosen_rows(one, one, np.ones(1, bool), order, starts, True)
 
 
 def _present(values: pa.Array, rows: Grouping) -> tuple[pa.Array, np.ndarray]:
