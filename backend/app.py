@@ -11,6 +11,7 @@ from fastapi import Depends, FastAPI
 
 from backend import frontend, problems
 from backend.api import described, routers
+from backend.api.bodies import check_body
 from backend.api.parameters import check_parameters
 from backend.catalog.database import Catalog
 from backend.context import Context
@@ -43,7 +44,7 @@ def create_app(settings: Settings) -> FastAPI:
             "4XX": {"model": problems.ProblemDocument, "description": "What is wrong, and the way out."},
             "5XX": {"model": problems.ProblemDocument, "description": "What failed."},
         },
-        dependencies=[Depends(check_parameters)],
+        dependencies=[Depends(check_parameters), Depends(check_body)],
         generate_unique_id_function=lambda route: route.name,
         separate_input_output_schemas=False,
     )

@@ -87,6 +87,7 @@ SUBCODES: Final = {
     "upload_differs": "the upload has other content already",
     "upload_too_large": "the file has more than `limit` bytes",
     "user_removed": "the user was removed meanwhile",
+    "value_unfit": "the body has a number or a text that JSON, or the catalog, has no room for",
     "version_differs": "it was changed since; it is at `version` now",
     "version_missing": "If-Match must say which version is meant; it is at `version` now",
     "weak_password": "too short, too long, or the user's own name",
