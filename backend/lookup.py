@@ -25,9 +25,11 @@ def by_id_or_name(session: Session, kind: type[T], id_or_name: str, what: str, *
     table: Any = kind
     # An id goes first, so that no name can stand for another's id.
     named = select(kind).where(table.name == id_or_name)
-    found = session.get(kind, id_or_name, with_for_update=held or None) or session.scalar(
-        named.with_for_update() if held else named
-    )
+    found = None
+    if "\0" not in id_or_name:  # PostgreSQL fails when asked for one
+        found = session.get(kind, id_or_name, with_for_update=held or None) or session.scalar(
+            named.with_for_update() if held else named
+        )
     if found is None:
         name = id_or_name[:100]
         raise Problem("not_found.unknown_name", f'there is no {what} "{name}"', params={"what": what, "name": name})

@@ -157,6 +157,8 @@ def test_names_that_postgresql_cannot_even_look_for_are_refused(tmp_path: Path) 
             status = httpx2.get(f"{api.url}/api/v1/{path}", headers=admin.headers).status_code
             assert 200 <= status < 500, path
         assert httpx2.delete(f"{api.url}/api/v1/api-keys/%00", headers=viewer.headers).status_code == 400
+        asked = httpx2.post(f"{api.url}/api/v1/queries", json={"job": "no\0job"}, headers=viewer.headers)
+        assert (asked.status_code, asked.json()["subcode"]) == (404, "unknown_name")
         assert log_in(api, Person("", "no\0body", "", "")).status_code == 401
         for cookie, status in (("%00", 401), ("%00; streamjoin_session=\x7f", 400)):  # the latter is no header at all
             given = {"Cookie": f"streamjoin_session={cookie}"}
