@@ -35,7 +35,7 @@ def ask(reader: Reader, question: Question, recent: Reader | None = None, holds:
     description = (recent or reader).description
     # What came after a snapshot are changes, as those see them who follow.
     rows = Rows(question, description.schema, description.identity if question.after else ())
-    begun = Cursor.read(question)
+    begun = Cursor.read(question, reader.job)
     if description.identity:
         if not question.history and question.after is None:
             return ask_latest(reader, question, rows, begun, holds)
@@ -109,7 +109,7 @@ def _read(
             some, before, skip = some.slice(skip), skip, 0
             if left is not None and some.num_rows > left:
                 at = Cursor(answer.last, id, ref.key.batch, ref.key.unit, ref.key.number, before + left)
-                answer.cursor = at.text(question)
+                answer.cursor = at.text(question, reader.job)
                 some = some.slice(0, left)
             if some.num_rows:
                 answer.rows += some.num_rows

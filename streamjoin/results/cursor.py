@@ -1,4 +1,4 @@
-"""Where an answer ended, as its client holds it: opaque, and good for the same question only."""
+"""Where an answer ended, as its client holds it: opaque, and good for the same question to the same results only."""
 
 from __future__ import annotations
 
@@ -29,14 +29,24 @@ class Cursor:
         """Whether a block is the one where it ended."""
         return id == self.id and (ref.key.batch, ref.key.unit, ref.key.number) == (self.batch, self.unit, self.number)
 
-    def text(self, question: Question) -> str:
-        """For the client: opaque, and of this question only."""
-        value = [str(self.upto), str(self.id), self.batch, self.unit, self.number, self.skip, _digest(question)]
+    def text(self, question: Question, job: str) -> str:
+        """For the client: opaque, and of this question to these results only.
+
+        Args:
+            job: the name of the results, which is another one after the job has begun anew.
+        """
+        value = [str(self.upto), str(self.id), self.batch, self.unit, self.number, self.skip, _digest(question, job)]
         return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
 
     @staticmethod
-    def read(question: Question) -> Cursor | None:
-        """The question's cursor."""
+    def read(question: Question, job: str) -> Cursor | None:
+        """The question's cursor.
+
+        Args:
+            job: see `text`.
+        Raises:
+            InputError: it is none, or not of this question, or not of these results.
+        """
         if question.cursor is None:
             return None
         try:
@@ -46,14 +56,17 @@ class Cursor:
                 raise ValueError
         except (ValueError, TypeError, binascii.Error, InputError, AttributeError, RecursionError):
             raise InputError("this is not a cursor; copy it from an answer unchanged") from None
-        if digest != _digest(question):
-            raise InputError("this cursor belongs to another query; leave it out to start from the beginning")
+        if digest != _digest(question, job):
+            raise InputError(
+                "this cursor belongs to another query, or to results from before the job began anew; leave it out to "
+                "start from the beginning"
+            )
         return found
 
 
 _ASKED = tuple(field.name for field in fields(Question) if field.name not in ("cursor", "limit"))
 
 
-def _digest(question: Question) -> str:
-    asked = {name: str(getattr(question, name)) for name in _ASKED}
+def _digest(question: Question, job: str) -> str:
+    asked = {name: str(getattr(question, name)) for name in _ASKED} | {"job": job}
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]

@@ -318,6 +318,18 @@ def test_a_cursor_of_another_question_is_refused(job: Job, other: Question) -> N
         ask(reader_of(job), replace(other, limit=5, cursor=cursor))
 
 
+@pytest.mark.parametrize("name", ["other", "j-1", "J"])
+def test_attack_a_cursor_of_another_job_or_of_an_earlier_life_skips_nothing(job: Job, name: str) -> None:
+    """Both have blocks at the place that the cursor names, so only what it says of its results tells them apart."""
+    other = Job(MemoryStore(), EACH, block_bytes=1, name=name).start()
+    for number in range(6):
+        other.batch(number, rows(N, seed=number))
+    cursor = cursor_of(other, Question(limit=5))
+    assert ids(ask(reader_of(other), Question(limit=5, cursor=cursor)))
+    with pytest.raises(InputError, match="before the job began anew"):
+        ask(reader_of(job), Question(limit=5, cursor=cursor))
+
+
 def test_the_limit_may_change_from_page_to_page(job: Job) -> None:
     cursor = cursor_of(job, Question(limit=5))
     assert len(ids(ask(reader_of(job), Question(limit=50, cursor=cursor)))) == 50
