@@ -305,7 +305,8 @@ class Connection:
                     begun = True
                     await self._send_model(frames.SchemaFrame(id=id, payload=_schema(running)))
                 if piece:
-                    rows = f"[{','.join(piece.decode().splitlines())}]"
+                    # Texts hold no line feed as JSON, but other letters that `splitlines` takes for ends of lines.
+                    rows = f"[{piece.decode().removesuffix(chr(10)).replace(chr(10), ',')}]"
                     await self._send(_next(id, running.about["last_snapshot"], 0, None, False, False, rows))
                 if running.end is not None:
                     break

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
@@ -23,7 +24,7 @@ from backend.results.limits import Limits
 from backend.results.service import service_of
 from backend.results.writers import FrameWriter
 from backend.settings import Settings
-from tests.backend.results_job import KEYS, Committer, add_job, make_app, settings_in
+from tests.backend.results_job import KEYS, Committer, add_job, make_app, rows, settings_in
 from tests.servers.process import comes_true
 
 pytestmark = pytest.mark.slow
@@ -443,6 +444,21 @@ def test_a_one_time_question_is_answered_on_the_same_websocket(api: TestClient, 
             client.send({"type": "query", "id": "q", "payload": wrong})
             assert client.get("error")["id"] == "q"
             assert client.get("complete")["payload"]["reason"] == "failed"
+
+
+def test_attack_letters_that_some_take_for_ends_of_lines_stay_in_an_answer(
+    api: TestClient, committer: Committer
+) -> None:
+    job = committer.job  # type: ignore[attr-defined]
+    odd = rows(9, 3)
+    text = "a\u2028b\u2029c\x85d\ve\ff\x1cg\nh\r\ni"
+    committer.commit(content=odd.set_column(2, "name", pa.array([text, "\n", ""])))
+    with connected(api) as client:
+        client.send(
+            {"type": "query", "id": "q", "payload": {"job": job.name, "select": ["name"], "where": "n >= 9000000"}}
+        )
+        client.get("schema")
+        assert client.get("next")["payload"]["rows"] == [[text], ["\n"], [""]]
 
 
 def test_a_large_snapshot_comes_in_parts_and_a_huge_one_is_cut(
