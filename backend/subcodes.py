@@ -52,6 +52,7 @@ SUBCODES: Final = {
     "nul_in_address": "the address has a NUL character",
     "origin_missing": "a request with a session cookie must say which page it is from",
     "other_request": "the Idempotency-Key belongs to another request",
+    "other_results": "the snapshot is of another job, or from before this one began anew",
     "over_limit": "a job asks for more than `limit`",
     "own_password": "one's own password is changed with the old one",
     "password_changed": "the password was changed meanwhile",

@@ -27,7 +27,7 @@ from streamjoin.results.head import Head
 from streamjoin.results.question import Question
 from streamjoin.results.reader import ExpiredError, Reader
 from streamjoin.results.rows import Rows
-from streamjoin.results.snapshot import Snapshot, SnapshotId
+from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
 from streamjoin.results.stores.store import StoreError
 
 REMOTE_POLL_S = 0.2
@@ -205,6 +205,23 @@ class Feed:
         """The newest snapshot that is no longer kept."""
         with self._readers.lent(self.place) as opened:
             return opened.durable.refresh().floor
+
+    def check_is_ours(self, id: SnapshotId) -> None:
+        """Refuse a snapshot that is older than all that these results ever had.
+
+        Raises:
+            Problem: it is of other results.
+        """
+        with self._readers.lent(self.place) as opened:
+            reader, head = _covering(opened, id, id)
+            known = reader.snapshots()
+        if id > FIRST and head.floor == FIRST and known and id < known[0].id:
+            raise Problem(
+                "conflict.other_results",
+                f"snapshot {id} is older than all results of this job; it is of another job, or from before this one "
+                "began anew",
+                hint='forget what came before, and subscribe from "oldest"',
+            )
 
     def make(self, view: View, snapshot: Snapshot) -> Payload:
         """A payload for who comes late."""

@@ -195,7 +195,7 @@ class Follower:
             after = await self._begin()
             await self._catch_up(after)
         except Problem as problem:
-            self.finish("failed", problem)
+            self.finish("resync" if problem.subcode == "other_results" else "failed", problem)
         except ExpiredError as gone:
             self.finish(
                 "resync",
@@ -241,6 +241,7 @@ class Follower:
             case text:
                 after = SnapshotId.parse(text)
                 await self._wait_for(after)
+                await self._in_thread(lambda: feed.check_is_ours(after))
         select = None if asked.select is None else tuple(asked.select)
         description = feed.description
         assert description is not None

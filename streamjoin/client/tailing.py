@@ -38,6 +38,8 @@ OLDEST = "oldest"
 HEARTBEAT_S = 5.0
 HEARTBEATS_MISSED = 4
 """So many without a word, and the connection is dead."""
+OTHER_RESULTS = "other_results"
+"""Of a place in results that are not the job's, or no longer."""
 PASSING = ("unavailable", "rate_limited", "internal", "still_running")
 """Codes of errors that another attempt may get over."""
 
@@ -79,13 +81,13 @@ class _Tail:
     """One tail over all its connections.
 
     Args:
-        begin: `now`, `oldest`, or the snapshot behind which to go on.
+        begin: `now`, `oldest`, or the snapshot behind which to go on; `given` is the first, which is the caller's.
     """
 
     def __init__(self, patience: Patience, subscription: dict[str, Any], begin: str) -> None:
         self.patience = patience
         self.subscription = subscription
-        self.begin = begin
+        self.begin = self.given = begin
         self.columns: tuple[dict[str, str], ...] = ()
         self.parts: list[list[Any]] = []
         self.heartbeat_s = HEARTBEAT_S
@@ -175,6 +177,11 @@ class _Tail:
         if reason == "deleted":
             return _Ended()
         if reason == "resync":
+            if failure is not None and failure.subcode == OTHER_RESULTS:
+                if self.begin == self.given:
+                    raise failure
+                self.begin = OLDEST  # the job began anew while nobody listened
+                return Lost(str(failure))
             raise Expired(
                 f"what follows snapshot {self.begin} of {self.subscription['job']} is no longer kept; begin without "
                 "`after`, or keep results for longer",

@@ -35,6 +35,7 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 SPAN_US = 1_000_000
 KEYS = 50
+BATCHES = EpochPolicy(span_us=None, batches=1, immediate=False)
 ENTRY = {
     "source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "time": "ts", "delay": "2s",
 }  # fmt: skip
@@ -76,13 +77,14 @@ class Committer:
 
     Args:
         memory: keep recent results in the settings' Redis, too.
+        policy: when snapshots close.
     """
 
     def __init__(
-        self, settings: Settings, job: Job, *, memory: bool = False, retain_us: int | None = None, equality: bool = True
-    ) -> None:
+        self, settings: Settings, job: Job, *, memory: bool = False, retain_us: int | None = None,
+        equality: bool = True, policy: EpochPolicy = BATCHES,
+    ) -> None:  # fmt: skip
         code = key_code(pa.int64(), equality=equality, buckets=1)
-        policy = EpochPolicy(span_us=None, batches=1, immediate=False)
         recent, spec = recent_for(settings, job.results_name) if memory else (None, None)
         self.recent = recent
         self.sink = StoreSink(

@@ -21,9 +21,11 @@ from backend.catalog.models import Job
 from backend.context import Context
 from backend.results import feed, follower, frames, hub
 from backend.results.limits import Limits
+from backend.results.places import KNOWN_S
 from backend.results.service import service_of
 from backend.results.writers import FrameWriter
 from backend.settings import Settings
+from streamjoin.results.policy import EpochPolicy
 from tests.backend.results_job import KEYS, Committer, add_job, make_app, rows, settings_in
 from tests.servers.process import comes_true
 
@@ -459,6 +461,40 @@ def test_attack_letters_that_some_take_for_ends_of_lines_stay_in_an_answer(
         )
         client.get("schema")
         assert client.get("next")["payload"]["rows"] == [[text], ["\n"], [""]]
+
+
+def test_attack_a_place_in_other_results_is_none_in_these(
+    api: TestClient, settings: Settings, context: Context
+) -> None:
+    job = add_job(context.catalog, "anew")
+    policy = EpochPolicy(threshold_rows=1)  # ids are moments, as they are unless somebody counts batches
+    committer = Committer(settings, job, policy=policy)
+    old = committer.commit()
+    committer.close()
+    time.sleep(1.1)
+    with context.catalog.begin() as session:
+        session.get_one(Job, job.id).incarnation = 1
+        anew = session.get_one(Job, job.id)
+    committer = Committer(settings, anew, policy=policy)
+    first = committer.commit()
+    time.sleep(1.1)
+    last = committer.commit()
+    assert old < first < last
+    time.sleep(KNOWN_S)
+    with connected(api) as client:
+        client.subscribe("anew", **{"from": old})
+        error = client.get("error")["payload"]
+        assert (error["code"], error["subcode"]) == ("conflict", "other_results") and "oldest" in error["hint"]
+        assert client.get("complete")["payload"] == {"reason": "resync"}
+        client.subscribe("anew", **{"from": first})
+        client.get("schema")
+        assert client.rows(1) == committer.numbers[10:]
+        client.send({"type": "complete", "id": "1"})
+        client.get("complete")
+        client.subscribe("anew", **{"from": "0.-1"})
+        client.get("schema")
+        assert client.rows(2) == committer.numbers
+    committer.close()
 
 
 def test_a_large_snapshot_comes_in_parts_and_a_huge_one_is_cut(

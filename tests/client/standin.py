@@ -52,6 +52,7 @@ class StandIn:
         drop_after: of each websocket one is taken: behind which snapshot rows are left out.
         last_word: why nothing comes behind the last snapshot; more may come unless set.
         last_words: of the first websockets, in place of `last_word`.
+        errors: what goes before each last word.
         in_parts, truncated: snapshots that come in two frames, and those that come only in part.
         refuse: the code that every websocket is closed with.
         page_rows: of one answer to a query at most.
@@ -68,6 +69,7 @@ class StandIn:
     asked: list[dict[str, Any]] = field(default_factory=list)
     last_word: str | None = None
     last_words: list[str] = field(default_factory=list)
+    errors: list[dict[str, Any]] = field(default_factory=list)
     in_parts: set[int] = field(default_factory=set)
     truncated: set[int] = field(default_factory=set)
     seen: list[tuple[str, str]] = field(default_factory=list)
@@ -170,6 +172,8 @@ class StandIn:
                     after = number
                     sent += 1
                 if reason := last_word or self.last_word:
+                    if self.errors:
+                        await socket.send_json({"type": "error", "id": id, "payload": self.errors.pop(0)})
                     await socket.send_json({"type": "complete", "id": id, "payload": {"reason": reason}})
                     return
                 payload = {"snapshot": f"{after}.0", "mark": None, "lag_ms": 1, "phase": "running"}

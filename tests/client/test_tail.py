@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.websockets import WebSocket
 
-from streamjoin.client import AsyncClient, Client, Expired, News, NoAnswer, NotFound, Unauthenticated
+from streamjoin.client import AsyncClient, Client, Conflict, Expired, News, NoAnswer, NotFound, Unauthenticated
 from tests.client.serve import Server
 from tests.client.standin import StandIn
 from tests.servers.process import comes_true
@@ -203,6 +203,24 @@ def test_after_a_job_began_anew_its_new_results_follow(patient: Client, stand_in
     stand_in.last_words = ["restarted"]
     assert ids(list(patient.tail("j", after="1.0"))) == ["2.0", "1.0", "2.0"]
     assert [asked["from"] for asked in stand_in.subscribed] == ["1.0", "oldest"]
+
+
+ELSEWHERE = {"status": 409, "code": "conflict", "subcode": "other_results", "detail": "snapshot 2.0 is older than all"}
+
+
+def test_attack_after_a_job_began_anew_while_nobody_listened_its_new_results_follow(
+    patient: Client, stand_in: StandIn
+) -> None:
+    stand_in.snapshots, stand_in.errors = [1, 2], [ELSEWHERE]
+    stand_in.last_words, stand_in.last_word = ["resync"], "deleted"
+    assert ids(list(patient.tail("j", after="1.0"))) == ["2.0", "1.0", "2.0"]
+    assert [asked["from"] for asked in stand_in.subscribed] == ["1.0", "oldest"]
+
+
+def test_attack_a_place_of_the_callers_own_in_other_results_is_refused(patient: Client, stand_in: StandIn) -> None:
+    stand_in.errors, stand_in.last_word = [ELSEWHERE], "resync"
+    with pytest.raises(Conflict, match="is older than all"):
+        next(patient.tail("j", after="2.0"))
 
 
 def test_a_tail_that_hears_nothing_gives_up_at_the_deadline(stand_in: StandIn, server: Server) -> None:
