@@ -201,10 +201,16 @@ class Feed:
                 raise ExpiredError(f"snapshots up to {head.floor} are no longer kept")
             return reader.snapshots(after, upto)[:SNAPSHOTS_A_LOOK]
 
-    def oldest(self) -> SnapshotId:
-        """The newest snapshot that is no longer kept."""
+    def oldest(self) -> tuple[SnapshotId, Snapshot | None]:
+        """The newest snapshot that is no longer kept, and of groups that change the base that stands for it.
+
+        Raises:
+            ExpiredError: the base was replaced meanwhile.
+        """
         with self._readers.lent(self.place) as opened:
-            return opened.durable.refresh().floor
+            head = opened.durable.refresh()
+            base = opened.durable.base(head, head.floor) if head.floor_base is not None else None
+            return head.floor, base
 
     def check_is_ours(self, id: SnapshotId) -> None:
         """Refuse a snapshot that is older than all that these results ever had.
@@ -228,6 +234,16 @@ class Feed:
         with self._readers.lent(self.place) as opened:
             reader, _ = _covering(opened, SnapshotId(snapshot.id.epoch, snapshot.id.part - 1), snapshot.id)
             return self._encode(opened, reader, snapshot, [view])[view]
+
+    def make_base(self, base: Snapshot, where: str | None, select: tuple[str, ...] | None) -> Payload:
+        """A payload of the groups that live in a base. One that is not asked for is not there, and does not end."""
+        assert self.description is not None
+        rows = Rows(Question(where=where, select=select), self.description.schema)
+        encoder = Encoder(base, self.limits.part_bytes, self.limits.snapshot_bytes, self.held)
+        with self._readers.lent(self.place) as opened:
+            for batch in opened.durable.snapshot_rows(base):
+                encoder.add(rows.of(batch))
+        return encoder.payload()
 
     def _encode(self, opened: Opened, reader: Reader, snapshot: Snapshot, views: Sequence[View]) -> dict[View, Payload]:
         limits = self.limits

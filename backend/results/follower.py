@@ -33,6 +33,8 @@ NEAR_S = 1.0
 FUTURE_S = 2.0
 """Another process may have shown a snapshot a moment before this one sees it."""
 TRIES = 5
+ROWS_GONE = 'subscribe from "oldest", or from "now"; there will be a gap'
+GROUPS_GONE = 'subscribe from "oldest", which begins with the last value of each group; forget those you have'
 
 
 class Follower:
@@ -67,6 +69,7 @@ class Follower:
         self._newest = FIRST
         self._behind = True
         self._history: Payload | None = None
+        self._base: Snapshot | None = None
         self._room = asyncio.Event()
         self._not_before_s = 0.0
         self._was_ready = feed.ready.is_set()
@@ -197,12 +200,8 @@ class Follower:
         except Problem as problem:
             self.finish("resync" if problem.subcode == "other_results" else "failed", problem)
         except ExpiredError as gone:
-            self.finish(
-                "resync",
-                Problem(
-                    "conflict.expired", str(gone), hint='subscribe from "oldest", or from "now"; there will be a gap'
-                ),
-            )
+            groups = self.feed.description is not None and self.feed.description.identity
+            self.finish("resync", Problem("conflict.expired", str(gone), hint=GROUPS_GONE if groups else ROWS_GONE))
         except InputError as wrong:
             self.finish("failed", from_engine(wrong))
         except StreamJoinError as failure:
@@ -235,9 +234,9 @@ class Follower:
                 # Who asked before the first snapshot wants that one too.
                 assert feed.last is not None
                 early = feed.began_empty and not self._was_ready
-                after = await self._in_thread(feed.oldest) if early else feed.last
+                after, self._base = await self._in_thread(feed.oldest) if early else (feed.last, None)
             case "oldest":
-                after = await self._in_thread(feed.oldest)
+                after, self._base = await self._in_thread(feed.oldest)
             case text:
                 after = SnapshotId.parse(text)
                 await self._wait_for(after)
@@ -253,14 +252,15 @@ class Follower:
         key, stored = None, description.schema
         if RESULT_KEY in stored.names:
             key = Column(name=description.key_name or "key", type=type_name(stored.field(RESULT_KEY).type))
-        self.position = None if after == FIRST else after
+        # Whoever has no more than the schema has nothing of the base, and begins with it again.
+        self.position = None if after == FIRST or self._base is not None else after
         self.schema = Schema(
             job=feed.place.job_id,
             job_name=feed.place.job_name,
             columns=columns_of(view.rows.schema),
             key=key,
             groups=list(description.identity),
-            snapshot=None if after == FIRST else str(after),
+            snapshot=None if self.position is None else str(self.position),
         )
         self.wake()
         return after
@@ -279,6 +279,7 @@ class Follower:
         feed, view = self.feed, self._view
         assert view is not None
         loop = asyncio.get_running_loop()
+        await self._give_base()
         for _ in range(ROUNDS):
             upto, begun_s = feed.last, loop.time()
             assert upto is not None
@@ -294,6 +295,16 @@ class Follower:
         await self._taken()
         self._behind = False
         self.wake()
+
+    async def _give_base(self) -> None:
+        """Of groups that change, the last values as of the removed snapshots, as a snapshot of its own."""
+        base, self._base = self._base, None
+        if base is not None:
+            feed, asked = self.feed, self.asked
+            select = None if asked.select is None else tuple(asked.select)
+            self._history = await self._in_thread(lambda: feed.make_base(base, asked.where, select))
+            self.wake()
+            await self._taken()
 
     async def _give(self, view: View, after: SnapshotId, upto: SnapshotId) -> None:
         while after < upto:

@@ -213,3 +213,56 @@ def test_who_is_too_slow_is_told_to_begin_anew_and_misses_no_group(api: TestClie
         while "rows" in (payload := client.get("next", "complete")):
             assert payload["dropped"] == 0
         assert payload == {"reason": "resync"}
+
+
+LIVING = [["art", 2, "upsert"], ["toys", 7, "upsert"]]
+
+
+def fold(driver: Driver) -> str:
+    """What retention does with all that there is: a base stands for it."""
+    assert driver.sink.ledger.expire(2**62) > 0
+    return str(driver.sink.ledger.head.floor)
+
+
+@pytest.mark.parametrize("where", [None, "n > 0"])
+def test_from_the_oldest_on_each_living_group_comes_once_however_long_ago_it_changed(
+    api: TestClient, driver: Driver, where: str | None
+) -> None:
+    floor = fold(driver)
+    later = driver.commit(toys=8)
+    with following(api, driver.name, where=where, select=["k", "n", "op"], **{"from": "oldest"}) as client:
+        base = client.get("next")
+        assert (base["snapshot"], sorted(base["rows"]), base["dropped"]) == (floor, LIVING, 0)
+        assert client.get("next") == {**base, "snapshot": later, "rows": [["toys", 8, "upsert"]]}
+        driver.commit(art=None)
+        assert client.get("next")["rows"] == [["art", None, "delete"]]
+
+
+def test_who_lost_the_connection_before_the_base_gets_it_all_the_same(api: TestClient, driver: Driver) -> None:
+    floor = fold(driver)
+    with api.websocket_connect("ws://127.0.0.1/api/v1/ws", subprotocols=[frames.SUBPROTOCOL]) as session:
+        session.send_text(json.dumps({"type": "connection_init"}))
+        asked = {"job": driver.name, "from": "oldest", "select": ["k", "n", "op"]}
+        session.send_text(json.dumps({"type": "subscribe", "id": "1", "payload": asked}))
+        while (frame := json.loads(session.receive_text()))["type"] != "schema":
+            pass
+        assert frame["payload"]["snapshot"] is None  # a client goes on from there, and has nothing of the base yet
+    with following(api, driver.name, select=["k", "n", "op"], **{"from": floor}) as client:
+        driver.commit(art=3)
+        assert client.get("next")["rows"] == [["art", 3, "upsert"]]
+
+
+def test_a_base_has_no_group_that_is_not_asked_for_and_ends_none(api: TestClient, driver: Driver) -> None:
+    fold(driver)
+    with following(api, driver.name, where="n > 5", select=["k", "n", "op"], **{"from": "oldest"}) as client:
+        assert client.get("next")["rows"] == [["toys", 7, "upsert"]]
+
+
+def test_attack_a_place_below_the_fold_is_said_to_be_gone_and_no_group_is_missed(
+    api: TestClient, driver: Driver
+) -> None:
+    fold(driver)
+    with following(api, driver.name, select=["k", "n", "op"], **{"from": "1.0"}) as client:
+        gone = client.get("error", "next")
+        assert gone["subcode"] == "expired" and "last value of each group" in gone["hint"]
+        assert client.get("complete") == {"reason": "resync"}
