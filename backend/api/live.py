@@ -112,7 +112,7 @@ async def stream_results(
     hub, name, wake = service.hub, _name(actor), asyncio.Event()
     hub.enter(name)
     try:
-        follower = await hub.follow(subscription, wake.set)
+        follower = await hub.follow(subscription, wake.set, actor.id)
     except BaseException:
         hub.leave(name)
         raise

@@ -187,7 +187,7 @@ class Connection:
     async def _subscribe(self, asked: frames.Subscribe) -> None:
         try:
             self._has_room(asked.id)
-            follower = await self._service.hub.follow(asked.payload, self._wake.set)
+            follower = await self._service.hub.follow(asked.payload, self._wake.set, self._actor)
         except Problem as problem:
             await self._refuse(asked.id, problem)
             return

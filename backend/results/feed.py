@@ -36,6 +36,8 @@ NOTHING_YET_S = 0.25
 TROUBLE_S = (0.1, 2.0)
 UNDELIVERED_MAX = 8
 SNAPSHOTS_A_LOOK = 256
+ALL = (None, None)
+"""The question for all rows and columns: there is room for it whatever others ask."""
 
 _log = logging.getLogger("streamjoin.results")
 
@@ -51,13 +53,18 @@ class Following(Protocol):
 
 
 class View:
-    """One question to a feed: a filter and columns. Payloads that were made lately are kept for who comes back."""
+    """One question to a feed: a filter and columns. Payloads that were made lately are kept for who comes back.
+
+    Args:
+        actor: who asked it first.
+    """
 
     def __init__(self, where: str | None, select: tuple[str, ...] | None, description: Description) -> None:
         self.key = (where, select)
         self.rows = Rows(Question(where=where, select=select), description.schema, description.identity)
         self.followers: set[Following] = set()
         self.users = 0
+        self.actor: str | None = None
         self._made: OrderedDict[SnapshotId, Payload] = OrderedDict()
         self._made_bytes = 0
         self._being_made: dict[SnapshotId, asyncio.Future[Payload]] = {}
@@ -149,24 +156,34 @@ class Feed:
         """The question, if somebody asks it already."""
         return self._views.get((where, select))
 
-    def join(self, view: View) -> View:
+    def join(self, view: View, actor: str | None = None) -> View:
         """One user more: from now on there are payloads for this question, or for the same one that was there before.
 
+        Args:
+            actor: who asks it; None where everybody is the same, and only what all ask counts.
         Raises:
             Problem: too many different ones are asked.
         """
         found = self._views.get(view.key)
         if found is None:
-            if len(self._views) >= self.limits.views:
-                raise Problem(
-                    "rate_limited.too_many_views",
-                    f"{len(self._views)} different questions follow this job, which is the limit; share one of them",
-                )
-            found = view
+            self._check_room(view, actor)
+            found, view.actor = view, actor
             with self._lock:
                 self._views[found.key] = found
         found.users += 1
         return found
+
+    def _check_room(self, view: View, actor: str | None) -> None:
+        if view.key == ALL:
+            return
+        asked = [one.actor for one in self._views.values() if one.key != ALL]
+        if actor is not None and (theirs := asked.count(actor)) >= self.limits.views_an_actor:
+            who = f"{theirs} different questions of yours follow"
+        elif len(asked) >= self.limits.views:
+            who = f"{len(asked)} different questions follow"
+        else:
+            return
+        raise Problem("rate_limited.too_many_views", f"{who} this job, which is the limit; share one of them")
 
     def leave(self, view: View) -> None:
         """One user less."""

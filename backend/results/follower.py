@@ -45,13 +45,16 @@ class Follower:
 
     Args:
         wake: called when there is something to take.
+        actor: whose it is; None where everybody is the same.
         schema: set once it is known; it goes before everything else.
         position: everything up to it was sent, or had no rows for this client.
         reason: why nothing more comes, with `problem` if it failed.
         dropped_snapshots: since the beginning.
     """
 
-    def __init__(self, feed: Feed, asked: Subscription, wake: Callable[[], None], pool: Executor) -> None:
+    def __init__(
+        self, feed: Feed, asked: Subscription, wake: Callable[[], None], pool: Executor, actor: str | None = None
+    ) -> None:
         self.feed = feed
         self.asked = asked
         self.wake = wake
@@ -61,6 +64,7 @@ class Follower:
         self.problem: Problem | None = None
         self.dropped_snapshots = 0
         self._pool = pool
+        self._actor = actor
         self._view: View | None = None
         self._queue: deque[Payload] = deque()
         self._queue_bytes = 0
@@ -248,7 +252,7 @@ class Follower:
         if view is None:  # reading a long condition takes time that others should not wait for
             await self._in_thread(lambda: check_condition(asked.where, description))
             view = await self._in_thread(lambda: View(asked.where, select, description))
-        self._view = view = feed.join(view)
+        self._view = view = feed.join(view, self._actor)
         key, stored = None, description.schema
         if RESULT_KEY in stored.names:
             key = Column(name=description.key_name or "key", type=type_name(stored.field(RESULT_KEY).type))

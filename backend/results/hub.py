@@ -74,9 +74,11 @@ class Hub:
         if not self.sockets[actor]:
             del self.sockets[actor]
 
-    async def follow(self, asked: Subscription, wake: Callable[[], None]) -> Follower:
+    async def follow(self, asked: Subscription, wake: Callable[[], None], actor: str | None = None) -> Follower:
         """Begin a subscription; `close_follower` ends it.
 
+        Args:
+            actor: whose it is; None where everybody is the same.
         Raises:
             Problem: there is no such job.
         """
@@ -85,7 +87,7 @@ class Hub:
         feed = self._feeds.get(place.key)
         if feed is None or feed.is_over:
             feed = self._feeds[place.key] = self._begin(place, loop)
-        return Follower(feed, asked, wake, self._history_pool)
+        return Follower(feed, asked, wake, self._history_pool, actor)
 
     def _begin(self, place: Place, loop: asyncio.AbstractEventLoop) -> Feed:
         feed = Feed(place, self._readers, self.limits, self.held, loop)

@@ -20,7 +20,8 @@ class Limits:
         frames_a_second: of one websocket, on average over ten seconds.
         subscriptions: of one websocket.
         sockets, sockets_an_actor: websockets and event streams that are open at once.
-        views: different (where, select) of one job that are followed at once.
+        views, views_an_actor: different (where, select) of one job that are followed at once; of an actor those
+            that nobody followed before.
         queue_snapshots, queue_bytes: what waits for a slow client before the oldest snapshots are dropped.
         part_bytes: about so large a frame of rows becomes; larger snapshots come in several.
         snapshot_bytes: so much of one snapshot is sent; the rest can be asked for.
@@ -48,6 +49,7 @@ class Limits:
     sockets: int = 4096
     sockets_an_actor: int = 100
     views: int = 100
+    views_an_actor: int = 50
     queue_snapshots: int = 64
     queue_bytes: int = 4 << 20
     part_bytes: int = 128 << 10

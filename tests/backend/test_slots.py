@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from anyio.to_thread import run_sync
 from fastapi import FastAPI
@@ -22,9 +23,19 @@ from backend.context import Context
 from backend.jobs import previews
 from backend.middleware import TEXT_BYTES_MAX
 from backend.problems import Problem
+from backend.results.feed import Feed, View
+from backend.results.limits import Limits
+from backend.results.payload import Held
+from backend.results.places import Place
+from backend.results.readers import Readers
+from backend.results.recent import Memory
 from backend.results.slots import Slots
 from backend.settings import Settings
+from streamjoin.results.block import key_code
+from streamjoin.results.description import Description
+from streamjoin.results.stores.spec import StoreSpec
 from tests.backend.matrix import Person, add_person, new_app
+from tests.backend.results_job import SCHEMA
 from tests.servers.process import comes_true
 
 
@@ -171,6 +182,34 @@ def test_attack_one_actor_cannot_have_all_answers() -> None:
     nobody = Slots(3, 1)
     for _ in range(3):
         nobody.take(None)  # auth is off, and everybody is the same
+
+
+def test_attack_one_actor_cannot_have_all_questions_that_follow_a_job() -> None:
+    place = Place("job_1", "matches", StoreSpec("sqlite", (("path", "nowhere.db"),)), "job_1")
+    described = Description(SCHEMA, key_code(pa.int64(), equality=True, buckets=1))
+
+    async def ask() -> None:
+        limits = Limits(views=4, views_an_actor=2)
+        followed = Feed(place, Readers(Memory(None)), limits, Held(), asyncio.get_running_loop())
+
+        def view(where: str | None) -> View:
+            return View(where, None, described)
+
+        mine = [followed.join(view(f"n > {number}"), "kim") for number in range(2)]
+        with pytest.raises(Problem, match="2 different questions of yours") as refused:
+            followed.join(view("n > 2"), "kim")
+        assert refused.value.subcode == "too_many_views"
+        assert followed.join(view("n > 1"), "kim") is mine[1]  # one that is there is no other
+        for number in range(2):
+            followed.join(view(f"n < {number}"), "lou")
+        with pytest.raises(Problem, match="4 different questions follow"):
+            followed.join(view("n = 1"), "max")
+        for actor in ("kim", "lou", "max", None):
+            assert followed.join(view(None), actor).key == (None, None)
+        followed.leave(mine[0])
+        followed.join(view("n = 1"), "kim")
+
+    asyncio.run(ask())
 
 
 def test_attack_one_actor_cannot_have_all_previews(context: Context) -> None:
