@@ -155,17 +155,15 @@ async def _events(
     loop = asyncio.get_running_loop()
     heartbeat_s = limits.heartbeat_s
     heard_s = loop.time()
-    check_s = heard_s + limits.recheck_s
+    login = _Login(is_still_in, limits.recheck_s)
     has_schema = False
     yield "retry: 2000\n\n"
     while not ending.has_begun:  # whoever listens comes again, and goes on after the last event
         wake.clear()
         now_s = loop.time()
-        if now_s >= check_s:
-            check_s = now_s + limits.recheck_s
-            if not await _holds(is_still_in):
-                yield _event("error", to_json(unauthenticated().document(root=root)))
-                return  # who comes again without a login is told so
+        if not await login.holds():
+            yield _event("error", to_json(unauthenticated().document(root=root)))
+            return  # who comes again without a login is told so
         if follower.schema is not None and not has_schema:
             has_schema = True
             yield _event("schema", follower.schema.model_dump_json())
@@ -173,11 +171,14 @@ async def _events(
             payload, dropped, gap = taken
             last = len(payload.parts) - 1
             for place, rows in enumerate(payload.parts):
+                if not await login.holds():  # a client may read each part slowly
+                    break
                 first = place == 0
                 news = news_text(str(payload.id), dropped if first else 0, gap if first else None, place < last,
                                  payload.truncated, rows)  # fmt: skip
                 yield _event("next", news, str(payload.id) if place == last else None)
-            follower.position = payload.id
+            else:
+                follower.position = payload.id
         elif follower.is_done():
             if follower.problem is not None:
                 yield _event("error", to_json(follower.problem.document(root=root)))
@@ -194,10 +195,23 @@ async def _events(
                     await wake.wait()
 
 
-async def _holds(is_still_in: StillIn) -> bool:
-    with suppress(*CATALOG_IS_AWAY):  # a catalog that is away throws nobody out
-        return await is_still_in()
-    return True
+class _Login:
+    """Looks again at times whether a login or key still holds; one that did not once does not again."""
+
+    def __init__(self, is_still_in: StillIn, recheck_s: float) -> None:
+        self._is_still_in = is_still_in
+        self._recheck_s = recheck_s
+        self._checked_s = asyncio.get_running_loop().time()
+        self._holds = True
+
+    async def holds(self) -> bool:
+        """Whether it did when it was last looked at, no longer than `recheck_s` ago."""
+        now_s = asyncio.get_running_loop().time()
+        if self._holds and now_s >= self._checked_s + self._recheck_s:
+            self._checked_s = now_s
+            with suppress(*CATALOG_IS_AWAY):  # a catalog that is away throws nobody out
+                self._holds = await self._is_still_in()
+        return self._holds
 
 
 def _event(kind: str, data: str, id: str | None = None) -> str:

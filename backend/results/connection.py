@@ -79,11 +79,11 @@ class Connection:
 
     async def serve(self) -> None:
         """Until one of the two ends it."""
-        both: list[asyncio.Task[None]] = []
+        tasks: list[asyncio.Task[None]] = []
         try:
             await self._greet()
-            both = [self._loop.create_task(self._receive_all()), self._loop.create_task(self._send_all())]
-            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            tasks = [self._loop.create_task(act()) for act in (self._receive_all, self._send_all, self._check_all)]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         except Closing as closing:
@@ -91,7 +91,7 @@ class Connection:
         except WebSocketDisconnect:
             pass
         finally:
-            for task in [*both, *self._asked.values()]:
+            for task in [*tasks, *self._asked.values()]:
                 task.cancel()
             for sub in self._open.values():
                 self._service.hub.close_follower(sub.follower)
@@ -242,24 +242,26 @@ class Connection:
         await self._send(to_json({"type": "complete", "id": id, "payload": payload}))
 
     async def _send_all(self) -> None:
-        check_s = self._loop.time() + self._limits.recheck_s
         while True:
             self._wake.clear()
             sent = [await self._send_some(sub) for sub in list(self._open.values())]
-            now_s = self._loop.time()
-            if now_s >= check_s:
-                check_s = now_s + self._limits.recheck_s
-                with suppress(SQLAlchemyError):  # a catalog that is away throws nobody out
-                    if not await self._is_still_in():
-                        raise Closing(frames.NOT_AUTHENTICATED, "the login or key was ended; log in again")
             if any(sent):
                 continue
+            now_s = self._loop.time()
             due_s = [sub.heard_s + self._limits.heartbeat_s for sub in self._open.values()]
             held_s = [sub.follower.ready_s(now_s) for sub in self._open.values()]
-            wake_s = min([check_s, *due_s, *(at_s for at_s in held_s if at_s is not None)])
+            wake_s = min([*due_s, *(at_s for at_s in held_s if at_s is not None)], default=None)
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(wake_s):
                     await self._wake.wait()
+
+    async def _check_all(self) -> None:
+        """End with the login or key, also while a client that reads slowly is being sent what it asked for before."""
+        while True:
+            await asyncio.sleep(self._limits.recheck_s)
+            with suppress(SQLAlchemyError):  # a catalog that is away throws nobody out
+                if not await self._is_still_in():
+                    raise Closing(frames.NOT_AUTHENTICATED, "the login or key was ended; log in again")
 
     async def _send_some(self, sub: _Open) -> bool:
         """What is there for a subscription, a snapshot at a time; whether that was anything."""

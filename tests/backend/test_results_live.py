@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -17,9 +18,11 @@ from fastapi.testclient import TestClient
 from starlette.testclient import WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
+from backend.auth.actor import ANYBODY, Actor
 from backend.catalog.models import Job
 from backend.context import Context
 from backend.results import feed, follower, frames, hub
+from backend.results.connection import Connection
 from backend.results.limits import Limits
 from backend.results.places import KNOWN_S
 from backend.results.service import service_of
@@ -427,6 +430,57 @@ def test_a_websocket_ends_when_its_login_does(
         assert client.closed()[0] == frames.NOT_AUTHENTICATED
     with connected(api, greet=False) as client:
         assert client.closed()[0] == frames.NOT_AUTHENTICATED
+
+
+def test_attack_who_reads_slowly_stays_no_longer_than_the_login(
+    settings: Settings, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot in a hundred frames, of which a client takes one every tenth of a second."""
+    settings = settings_in(tmp_path)
+    app = make_app(settings, replace(LIMITS, part_bytes=1000))
+    job = add_job(app.state.context.catalog, "slow")
+    committer = Committer(settings, job)
+    first = committer.commit()
+    committer.commit(50_000)
+    is_over = threading.Event()
+
+    async def somebody(*_: Any) -> Actor | None:
+        return None if is_over.is_set() else ANYBODY
+
+    monkeypatch.setattr("backend.api.live.actor_of_websocket", somebody)
+    monkeypatch.setattr("backend.api.live.identify", somebody)
+    sends = Connection._send
+
+    async def slowly(self: Connection, text: str) -> None:
+        await asyncio.sleep(0.1)
+        await sends(self, text)
+
+    def slow(send: Any, send_s: float) -> Any:
+        async def one(message: Any) -> None:
+            await asyncio.sleep(0.1)
+            await send(message)
+
+        return one
+
+    monkeypatch.setattr(Connection, "_send", slowly)
+    monkeypatch.setattr("backend.api.live.patient", slow)
+    with TestClient(app, base_url="http://127.0.0.1") as api:
+        with connected(api) as client:
+            client.subscribe("slow", **{"from": first})
+            client.get("schema")
+            client.get("next")
+            is_over.set()
+            begun_s = time.monotonic()
+            assert client.closed()[0] == frames.NOT_AUTHENTICATED
+            assert time.monotonic() - begun_s < 5
+        is_over.clear()
+        threading.Timer(1.0, is_over.set).start()
+        answer = api.get("/api/v1/jobs/slow/stream", headers={"Last-Event-ID": first})
+        found = events(answer.text)
+        assert found[-1][0] == "error" and found[-1][2]["subcode"] == "no_login"
+        news = [id for kind, id, _ in found if kind == "next"]
+        assert 0 < len(news) < 50 and set(news) == {None}  # none of them is the last of the snapshot
+    committer.close()
 
 
 def test_a_one_time_question_is_answered_on_the_same_websocket(api: TestClient, committer: Committer) -> None:
