@@ -192,7 +192,7 @@ def _response(service: Service, running: Running, first: bytes) -> Response:
 
 async def _first(service: Service, request: Request, running: Running) -> bytes | None:
     """The first piece; None when the client has left."""
-    step = asyncio.ensure_future(service.run(running.step))
+    step = asyncio.ensure_future(service.step(running))
     while True:
         done, _ = await asyncio.wait({step}, timeout=LOOK_S)
         if done:
@@ -223,4 +223,4 @@ async def _pieces(service: Service, running: Running, first: bytes) -> AsyncIter
     piece = first
     while piece:
         yield piece
-        piece = await service.run(running.step)
+        piece = await service.step(running)

@@ -302,7 +302,7 @@ class Connection:
             running = service.answerer.answer(asked, writer, self._actor)
             begun = False
             while True:
-                piece = await service.run(running.step)
+                piece = await service.step(running)
                 if not begun:
                     begun = True
                     await self._send_model(frames.SchemaFrame(id=id, payload=_schema(running)))

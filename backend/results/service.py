@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import pyarrow as pa
@@ -21,11 +21,14 @@ from backend.results.places import Places
 from backend.results.readers import Readers
 from backend.results.recent import Memory
 from backend.results.slots import Slots
+from backend.results.turns import Turns
 from streamjoin.results.block import hash_sum
 from streamjoin.results.stores.redis import RedisStore
 
 T = TypeVar("T")
-THREADS = 2
+THREADS = 4
+OF_ONE = 2
+"""Threads that questions of one actor have at once. More make none faster: most of the work holds the interpreter."""
 _SHARED = "results"
 
 
@@ -39,10 +42,16 @@ class Service:
     answerer: Answerer
     hub: Hub
     pool: ThreadPoolExecutor
+    turns: Turns = field(default_factory=lambda: Turns(OF_ONE))
 
     async def run(self, act: Callable[[], T]) -> T:
         """Do something that blocks, in a thread of the questions' own."""
         return await asyncio.get_running_loop().run_in_executor(self.pool, act)
+
+    async def step(self, running: Running) -> bytes:
+        """The next piece of an answer, once it is its actor's turn; see `Running.step`."""
+        async with self.turns.turn(running.actor):
+            return await self.run(running.step)
 
     def let_go(self, running: Running) -> None:
         """End an answer that nobody waits for; its thread ends at the next block."""

@@ -23,12 +23,14 @@ from backend.context import Context
 from backend.jobs import previews
 from backend.middleware import TEXT_BYTES_MAX
 from backend.problems import Problem
+from backend.results.answers import Running
 from backend.results.feed import Feed, View
 from backend.results.limits import Limits
 from backend.results.payload import Held
 from backend.results.places import Place
 from backend.results.readers import Readers
 from backend.results.recent import Memory
+from backend.results.service import OF_ONE, service_of
 from backend.results.slots import Slots
 from backend.settings import Settings
 from streamjoin.results.block import key_code
@@ -182,6 +184,36 @@ def test_attack_one_actor_cannot_have_all_answers() -> None:
     nobody = Slots(3, 1)
     for _ in range(3):
         nobody.take(None)  # auth is off, and everybody is the same
+
+
+def test_attack_questions_that_find_nothing_hold_up_nobody_else(
+    api: TestClient, kim: Person, lou: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends, begun, step = threading.Event(), threading.Semaphore(0), Running.step
+
+    def slow(running: Running) -> bytes:
+        if running.actor == kim.id:
+            begun.release()
+            ends.wait(60)
+        return step(running)
+
+    monkeypatch.setattr(Running, "step", slow)
+
+    def ask(person: Person) -> int:
+        return api.post("/api/v1/queries", json={"job": "x"}, headers=person.headers).status_code
+
+    with ThreadPoolExecutor(10) as pool:
+        asked = [pool.submit(ask, kim) for _ in range(8)]
+        try:
+            for _ in range(OF_ONE):
+                assert begun.acquire(timeout=30)
+            assert pool.submit(ask, lou).result(timeout=10) == 404
+            assert not begun.acquire(timeout=0.5)  # kim's others wait for kim's
+        finally:
+            ends.set()
+        assert [one.result(timeout=30) for one in asked] == [404] * 8
+    turns = service_of(api.app.state.context).turns  # type: ignore[attr-defined]
+    assert comes_true(lambda: not turns._turns, 10)
 
 
 def test_attack_one_actor_cannot_have_all_questions_that_follow_a_job() -> None:
