@@ -15,7 +15,7 @@ from backend.api.job_shapes import JobIn, JobOut
 from backend.api.jobs import create_job, delete_job, start_job
 from backend.api.relations import RelationIn, create_relation, delete_relation
 from backend.api.streams import StreamIn, create_stream, delete_stream
-from backend.api.uploads import delete_upload, keep_made
+from backend.api.uploads import delete_upload, is_as_made, keep_made
 from backend.auth.actor import Operator, Viewer, owned
 from backend.catalog.models import Job, Relation, Stream
 from backend.context import InContext
@@ -79,9 +79,10 @@ def remove_demo(context: InContext, actor: Operator, name: str) -> None:
         job_id = session.scalar(select(Job.id).where(Job.name == _job_name(name)))
         streams = _as_brought(session, Stream, demo.streams)
         relations = _as_brought(session, Relation, demo.relations)
+    files = [file for file, made in demo.files.items() if is_as_made(context, file, made)]
     if job_id is not None:
         delete_job(context, actor, job_id)
-    for remove, names in ((delete_stream, streams), (delete_relation, relations), (delete_upload, demo.files)):
+    for remove, names in ((delete_stream, streams), (delete_relation, relations), (delete_upload, files)):
         for one in names:
             with _never_mind("in_use", "not_owner", "unknown_name", "no_upload"):
                 remove(context, actor, one)

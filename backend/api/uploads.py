@@ -109,6 +109,12 @@ def keep_made(context: Context, actor: Actor, name: str, made: Callable[[], byte
     _added(context, name, actor.id, is_new)
 
 
+def is_as_made(context: Context, name: str, made: Callable[[], bytes]) -> bool:
+    """Whether a file is there, and has what the platform would make, and not what somebody sent under its name."""
+    folder = folder_of(context.settings)
+    return store.find(folder, name) is not None and store.has(folder, name, made())
+
+
 @router.delete("/{name}", status_code=204)
 @owned
 def delete_upload(context: InContext, actor: Operator, name: str) -> None:

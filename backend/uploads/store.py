@@ -141,6 +141,14 @@ def find(folder: Path, name: str) -> Upload | None:
     return Upload(name, seen.st_size, seen.st_mtime_ns // 1000, owner_id)
 
 
+def has(folder: Path, name: str, content: bytes) -> bool:
+    """Whether there is an upload with this content, and no other."""
+    try:
+        return (folder / name).read_bytes() == content
+    except FileNotFoundError:  # it may be removed at any moment
+        return False
+
+
 def remove(folder: Path, name: str) -> None:
     """Forget one, whose name is checked."""
     (folder / name).unlink(missing_ok=True)

@@ -192,6 +192,14 @@ def test_removing_one_leaves_nothing_of_it_but_what_others_use(app: FastAPI, api
     assert api.delete("/api/v1/demos/nothing").status_code == 404
 
 
+def test_attack_a_file_of_ones_own_under_the_name_of_a_demos_stays(api: TestClient) -> None:
+    sent = api.post("/api/v1/uploads", params={"name": "demo-bidders.parquet"}, content=b"years of work")
+    assert sent.status_code == 201
+    assert api.delete("/api/v1/demos/bidders").status_code == 204
+    assert uploads(api) == ["demo-bidders.parquet"]
+    assert api.delete("/api/v1/uploads/demo-bidders.parquet").status_code == 204
+
+
 def test_what_was_changed_or_is_anothers_stays(settings: Settings, empty_catalog: Path) -> None:
     settings.data.mkdir(parents=True)
     shutil.copy(empty_catalog, settings.data / "catalog.db")
