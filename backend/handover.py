@@ -11,7 +11,6 @@ import os
 import socket
 import sys
 from collections.abc import Iterable, Mapping
-from tempfile import TemporaryFile
 from typing import Final
 
 from backend.listener import SOCKET
@@ -30,8 +29,9 @@ def hand_over(channel: socket.socket, environment: Mapping[str, str], *files: in
     Raises:
         OSError: the process has ended.
     """
-    # In a file, for a socket takes a limited number of bytes that nobody reads, and then waits.
-    with TemporaryFile("w+", encoding="utf-8") as variables:
+    # In a file, for a socket takes a limited number of bytes that nobody reads, and then waits. In memory, as there are
+    # secrets among them, and what was on a disk once stays there after the file is gone.
+    with os.fdopen(os.memfd_create("variables"), "w+", encoding="utf-8") as variables:
         json.dump(dict(environment), variables)
         variables.flush()
         socket.send_fds(channel, [b"!"], [variables.fileno(), *files])

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from backend.handover import hand_over
 from backend.listener import claim
 from tests.servers.process import comes_true
 from worker.child import Child
@@ -56,6 +57,17 @@ def test_it_gets_variables_an_address_and_a_log(
     child.end(0)
     assert pid is not None
     assert not psutil.pid_exists(pid)
+
+
+def test_attack_secrets_that_are_handed_over_are_on_no_disk() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        hand_over(ours, {"STREAMJOIN_SECRET_KEY": "canary"})
+        _, (variables,), _, _ = socket.recv_fds(theirs, 1, 1)
+    with open(variables) as read:
+        assert os.readlink(f"/proc/self/fd/{variables}").startswith("/memfd:")
+        read.seek(0)
+        assert "canary" in read.read()
 
 
 def test_one_that_is_not_told_ends(listener: socket.socket) -> None:
