@@ -148,6 +148,29 @@ def test_keys_the_other_stream_never_brings_expire_all_the_same(tmp_path: Path) 
         assert sum(report.stored_rows) <= WINDOW_US + 2 * DELAY_US + WINDOW_US // 10 + 5_000
 
 
+def test_one_row_of_the_far_future_does_not_empty_the_window_unnoticed(tmp_path: Path) -> None:
+    """It ends the time of its stream, and whatever comes after it is counted as late, so that somebody sees why."""
+    rng = np.random.default_rng(7)
+    run = LocalRun(a_plan(), Biclique(2, 2, Routing.HASH), tmp_path)
+
+    def late() -> tuple[int, int]:
+        """Of R and of S in the last batch."""
+        r, s = (sum(report.late[side] for report in run.reports[-1]) for side in (0, 1))
+        return r, s
+
+    far = steady(10**16, 1, rng)
+    run.batch(([steady(0, 5_000, rng)], [steady(0, 5_000, rng)]))
+    assert late() == (0, 0)
+    run.batch(([far], []))
+    assert late() == (0, 0)
+    for batch in (1, 2, 3):
+        run.batch(([steady(batch * 5_000, 5_000, rng)], [steady(batch * 5_000, 5_000, rng)]))
+        assert late() == (5_000, 0)
+        # R's are still stored, and go as S's time goes on; of S, which nothing of R can meet any more, nothing is.
+        r, s = (sum(report.stored_rows[side] for report in run.reports[-1]) for side in (0, 1))
+        assert 0 < r <= WINDOW_US + 2 * DELAY_US + WINDOW_US // 10 + 5_001 and s == 0
+
+
 def test_a_count_window_keeps_the_last_rows_of_the_stream_not_of_the_unit(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     run = LocalRun(a_plan(within="WITHIN 100 ROWS"), Biclique(3, 3, Routing.HASH), tmp_path)

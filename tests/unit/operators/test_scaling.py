@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
+from streamjoin.engine.routing import even_groups
 from streamjoin.operators.biclique.scaling import Limits, Load, Member, UnitPlan, after, grown, released, shrunk
 from streamjoin.plan.window import R, S
 
@@ -137,3 +139,40 @@ def test_the_first_unit_of_a_subgroup_stays() -> None:
     plan, going = shrunk(AT_FIRST, S, 0, 99)
     assert going == (5, 6, 7) and plan.storing(S) == [[4]]
     assert shrunk(plan, S, 0, 1) == (plan, ())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_comes_and_goes_the_subgroups_stay_and_only_one_list_changes(seed: int) -> None:
+    chosen = random.Random(seed)
+    units = chosen.randint(1, 9), chosen.randint(1, 9)
+    groups = chosen.randint(1, units[R]), chosen.randint(1, units[S])
+    numbers = range(units[R]), range(units[R], sum(units))
+    plan = UnitPlan.first(even_groups(numbers[R], groups[R]), even_groups(numbers[S], groups[S]))
+    used = set(range(sum(units)))
+    for batch in range(60):
+        side = chosen.choice((R, S))
+        group, before = chosen.randrange(groups[side]), plan
+        act = chosen.choice((grown, shrunk, released))
+        if act is grown:
+            plan, added = grown(plan, side, group, chosen.randint(1, 3), batch)
+            new = set(added) - set(before.draining)
+            assert not new & used, "a number is used once"
+            used |= new
+        elif act is shrunk:
+            plan, _ = shrunk(plan, side, group, chosen.randint(1, 3))
+        else:
+            plan = released(
+                plan, batch, 0, {member: Load(0, 0) for member in chosen.sample(sorted(used), 3 % len(used))}
+            )
+        # A key's subgroup follows from how many there are, so none of them may go, or be without a unit that stores.
+        assert (len(plan.groups[R]), len(plan.groups[S])) == groups
+        assert all(stores for one in (R, S) for stores in plan.storing(one))
+        all_of = [member.number for one in (R, S) for member in plan.members(one)]
+        assert len(set(all_of)) == len(all_of), "a unit is in one subgroup"
+        changed = {
+            (one, place)
+            for one in (R, S)
+            for place in range(groups[one])
+            if plan.storing(one)[place] != before.storing(one)[place]
+        }
+        assert changed <= ({(side, group)} if act is not released else set())
