@@ -83,7 +83,7 @@ def read_answer(reply: Reply, host: str) -> Answer:
                     batches.append(batch)
                 if metadata is not None and END in metadata:
                     end = json.loads(metadata[END])
-    except (pa.ArrowException, OSError, ValueError) as cause:
+    except (pa.ArrowException, OSError, ValueError, RecursionError) as cause:
         raise AnswerError(
             f"{host} gave an answer that is no Arrow stream: {cause}", status=reply.status, code="not_arrow"
         ) from None

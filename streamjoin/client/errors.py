@@ -8,6 +8,9 @@ from typing import Any
 
 from streamjoin.errors import InputError, StreamJoinError
 
+TEXT_MAX = 4000
+"""Letters of what a platform says that a message has at most."""
+
 
 class StreamJoinApiError(StreamJoinError):
     """The platform refused a request, or could not answer it.
@@ -107,16 +110,17 @@ _BY_STATUS: dict[int, type[StreamJoinApiError]] = {
 
 def from_document(document: Mapping[str, Any], status: int | None = None) -> StreamJoinApiError:
     """The error that a problem document (RFC 9457) tells of."""
-    number = status if status is not None else int(document.get("status") or 0)
+    told = document.get("status")
+    number = status if status is not None else told if isinstance(told, int) else 0
     kind = _BY_STATUS.get(number, StreamJoinApiError)
-    detail = str(document.get("detail") or document.get("title") or f"HTTP status {number}")
+    detail = str(document.get("detail") or document.get("title") or f"HTTP status {number}")[:TEXT_MAX]
     places, params = document.get("errors"), document.get("params")
     return kind(
-        detail, status=number, code=str(document.get("code") or f"http_{number}"), hint=document.get("hint"),
-        subcode=document.get("subcode"), params=params if isinstance(params, dict) else None,
+        detail, status=number, code=str(document.get("code") or f"http_{number}"), hint=_text(document, "hint"),
+        subcode=_text(document, "subcode"), params=params if isinstance(params, dict) else None,
         can_retry=bool(document.get("can_retry")),
         errors=[place for place in places if isinstance(place, dict)] if isinstance(places, list) else (),
-        request_id=document.get("request_id"),
+        request_id=_text(document, "request_id"),
     )  # fmt: skip
 
 
@@ -124,11 +128,16 @@ def from_reply(status: int, body: bytes, host: str) -> StreamJoinApiError:
     """The error that a reply tells of, whoever sent it: a proxy in between knows no problem documents."""
     try:
         document = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if isinstance(document, dict) and ("code" in document or "detail" in document):
         return from_document(document, status)
     return from_document({"detail": f"{host} answered with HTTP status {status} and no problem document"}, status)
+
+
+def _text(document: Mapping[str, Any], name: str) -> str | None:
+    found = document.get(name)
+    return None if found is None else str(found)[:TEXT_MAX]
 
 
 def _place(error: Mapping[str, Any]) -> str:

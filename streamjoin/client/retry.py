@@ -46,7 +46,7 @@ def pause_s(attempt: int, retry_after: str | None = None) -> float:
         attempt: how many there were.
         retry_after: what the reply asked for, in seconds.
     """
-    if retry_after is not None and retry_after.isdigit():
+    if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
         return float(retry_after) + random.uniform(0, PAUSE_S_MIN)
     return random.uniform(0.5, 1.0) * min(PAUSE_S_MAX, PAUSE_S_MIN * 2 ** min(attempt, 30))
 

@@ -36,6 +36,7 @@ ID = "1"
 NOW = "now"
 OLDEST = "oldest"
 HEARTBEAT_S = 5.0
+HEARTBEAT_S_MAX = 60.0
 HEARTBEATS_MISSED = 4
 """So many without a word, and the connection is dead."""
 OTHER_RESULTS = "other_results"
@@ -132,11 +133,12 @@ class _Tail:
             elif kind == "progress" and payload.get("snapshot") and not self.parts:
                 self.begin = payload["snapshot"]
             elif kind == "schema":
-                self.columns = tuple(payload["columns"])
+                self.columns = tuple({**column, "name": str(column["name"])} for column in payload["columns"])
                 # From here on "now" is a place: what is committed while we are away comes, too.
                 self.begin = payload.get("snapshot") or (OLDEST if self.begin == NOW else self.begin)
             elif kind == "connection_ack":
-                self.heartbeat_s = float(payload.get("heartbeat_s") or HEARTBEAT_S)
+                told_s = float(payload.get("heartbeat_s") or HEARTBEAT_S)
+                self.heartbeat_s = told_s if 0 < told_s <= HEARTBEAT_S_MAX else HEARTBEAT_S
             elif kind == "error":
                 failure = from_document(payload)
             elif kind == "complete":
@@ -144,7 +146,10 @@ class _Tail:
 
     def take(self, payload: dict[str, Any]) -> Flow[News]:
         """Hand over a snapshot once all of it has come."""
-        self.parts += payload["rows"]
+        rows = payload["rows"]
+        if any(not isinstance(row, list) or len(row) != len(self.columns) for row in rows):
+            raise ValueError(f"a row has not the {len(self.columns)} values that were told before")
+        self.parts += rows
         if payload.get("more"):
             return
         rows, self.parts = self.parts, []
@@ -170,6 +175,8 @@ class _Tail:
             rows += page["rows"]
             if not page.get("cursor"):
                 return rows
+            if page["cursor"] == question.get("cursor"):
+                raise ValueError("the same page comes again and again")
             question["cursor"] = page["cursor"]
 
     def completed(self, reason: str, failure: StreamJoinApiError | None) -> Lost | _Ended:
@@ -235,6 +242,7 @@ def tail(
 def _frame(text: str, host: str) -> tuple[str, dict[str, Any]]:
     try:
         frame = json.loads(text)
-        return str(frame["type"]), frame.get("payload") or {}
-    except (ValueError, TypeError, KeyError, AttributeError):
+        payload = frame.get("payload") or {}
+        return str(frame["type"]), {**payload}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise AnswerError(f"{host} sent a frame that is none: {text[:80]}", code="bad_frame") from None

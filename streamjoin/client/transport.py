@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
@@ -19,6 +19,7 @@ from websockets.sync.client import ClientConnection as Socket
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
+from streamjoin.client.errors import AnswerError
 from streamjoin.client.steps import (
     Connect,
     Emit,
@@ -34,12 +35,46 @@ from streamjoin.client.steps import (
     SocketStep,
     Step,
 )
+from streamjoin.errors import InputError, StreamJoinError
 
 T = TypeVar("T")
+PORT_MAX = 65_535
 FRAME_BYTES_MAX = 64 << 20
 CLOSE_S = 2.0
 HTTP_FAILURES = (httpx2.TransportError, httpx2.DecodingError)
+NONSENSE = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 SOCKET_FAILURES = (OSError, WebSocketException, TimeoutError)
+
+
+class Talk:
+    """A conversation that fails by name where what it is told makes no sense: it was not written for other servers.
+
+    Args:
+        host: for messages.
+    """
+
+    def __init__(self, conversation: Generator[Any, Any, Any], host: str) -> None:
+        self._conversation = conversation
+        self._host = host
+        self._is_told = False
+
+    def send(self, came: Any) -> Any:
+        """As a generator's.
+
+        Raises:
+            AnswerError: what came is nothing that the platform says.
+        """
+        self._is_told = self._is_told or isinstance(came, Reply | str)
+        try:
+            return self._conversation.send(came)
+        except NONSENSE as failure:
+            if not self._is_told or isinstance(failure, StreamJoinError):
+                raise  # it is the caller's, or has its sentence
+            what = f"it has no {failure}" if isinstance(failure, KeyError) else str(failure)[:200]
+            raise AnswerError(
+                f"{self._host} gave an answer that cannot be read ({what}); is it a StreamJoin of this version?",
+                code="no_sense",
+            ) from failure
 
 
 class Blocking:
@@ -53,14 +88,15 @@ class Blocking:
     def __init__(self, host: str, headers: Mapping[str, str]) -> None:
         self.host = host
         self.headers = dict(headers)
-        self.http = httpx2.Client(base_url=host, headers=self.headers)
+        self.http = httpx2.Client(base_url=_base(host), headers=self.headers)
 
     def run(self, exchange: Exchange[T]) -> T:
         """The result of a conversation."""
         came: Any = None
+        talk = Talk(exchange, self.host)
         while True:
             try:
-                step = exchange.send(came)
+                step = talk.send(came)
             except StopIteration as end:
                 result: T = end.value
                 return result
@@ -70,10 +106,11 @@ class Blocking:
         """The values of a conversation, each as it comes."""
         came: Any = None
         socket: Socket | None = None
+        talk = Talk(flow, self.host)
         try:
             while True:
                 try:
-                    step = flow.send(came)
+                    step = talk.send(came)
                 except StopIteration:
                     return
                 came = None
@@ -129,14 +166,15 @@ class Asynchronous:
     def __init__(self, host: str, headers: Mapping[str, str]) -> None:
         self.host = host
         self.headers = dict(headers)
-        self.http = httpx2.AsyncClient(base_url=host, headers=self.headers)
+        self.http = httpx2.AsyncClient(base_url=_base(host), headers=self.headers)
 
     async def run(self, exchange: Exchange[T]) -> T:
         """The result of a conversation."""
         came: Any = None
+        talk = Talk(exchange, self.host)
         while True:
             try:
-                step = exchange.send(came)
+                step = talk.send(came)
             except StopIteration as end:
                 result: T = end.value
                 return result
@@ -146,10 +184,11 @@ class Asynchronous:
         """The values of a conversation, each as it comes."""
         came: Any = None
         socket: AsyncSocket | None = None
+        talk = Talk(flow, self.host)
         try:
             while True:
                 try:
-                    step = flow.send(came)
+                    step = talk.send(came)
                 except StopIteration:
                     return
                 came = None
@@ -197,6 +236,16 @@ class Asynchronous:
             return await connect_async(**_handshake(self.host, self.headers, step))
         except SOCKET_FAILURES as failure:
             return _lost(failure)
+
+
+def _base(host: str) -> httpx2.URL:
+    try:
+        url = httpx2.URL(host)
+        if (url.port or 0) > PORT_MAX:
+            raise ValueError(f"there is no port {url.port}")
+    except (httpx2.InvalidURL, ValueError) as wrong:
+        raise InputError(f'"{host[:100]}" is not an address of a platform: {wrong}') from None
+    return url
 
 
 def _use(socket: Socket | None, step: SocketStep) -> str | Lost | None:

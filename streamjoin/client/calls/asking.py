@@ -50,7 +50,10 @@ def pages(patience: Patience, path: str, given: Mapping[str, str] | None = None,
             yield Emit(item)
         if not page.get("has_more") or not page["data"]:
             return
-        params["starting_after"] = page["data"][-1][key]
+        last = page["data"][-1][key]
+        if last == params.get("starting_after"):
+            raise AnswerError(f"{patience.host}{path} gives the same page again and again", code="no_list")
+        params["starting_after"] = last
 
 
 def _json(reply: Reply, host: str) -> Any:
@@ -58,7 +61,7 @@ def _json(reply: Reply, host: str) -> Any:
         return None
     try:
         return json.loads(reply.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise AnswerError(
             f"{host} answered with something that is not JSON; does STREAMJOIN_HOST name the platform?",
             status=reply.status, code="not_json",

@@ -52,7 +52,7 @@ def rescale_job(
 ) -> Exchange[Job]:
     """Give a job another number of slots; for `version` and `wait_s` see `start`."""
     before: Job = yield from get_job(patience, job)
-    found = yield from _act(patience, before["id"], "rescale", version, {"slots": slots})
+    found = yield from _act(patience, _id_of(before), "rescale", version, {"slots": slots})
     # A running job takes it over by its next generation, unless nothing changed.
     restarts = found["wanted"] == "running" and found["version"] != before["version"]
     generation = found["generation"] + restarts
@@ -75,7 +75,7 @@ def delete_job(
     ends_s = time.monotonic() + wait_s
     while True:
         try:
-            found = yield from get_job(patience, found["id"])
+            found = yield from get_job(patience, _id_of(found))
         except StreamJoinApiError as failure:
             if failure.status == 404:
                 return
@@ -112,8 +112,20 @@ def _settled(
 ) -> Exchange[Job]:
     if wait_s is None:
         return job
-    found = wait_for_job(patience, job["id"], phases, wait_s=wait_s, generation_min=generation_min)
+    found = wait_for_job(patience, _id_of(job), phases, wait_s=wait_s, generation_min=generation_min)
     return (yield from found)
+
+
+def _id_of(job: Job) -> str:
+    """The id of a job that the platform told of.
+
+    Raises:
+        ValueError: it is none.
+    """
+    id = job["id"]
+    if not isinstance(id, str) or not id:
+        raise ValueError("a job without an id")
+    return id
 
 
 def _sleep(job: Job, ends_s: float, goal: str, wait_s: float) -> Exchange[None]:
