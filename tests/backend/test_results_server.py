@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import socket
 import threading
@@ -28,7 +29,7 @@ from backend.settings import Settings
 from streamjoin.results.snapshot import SnapshotId
 from tests.backend.live_server import LiveServer, live_settings
 from tests.backend.results_job import Committer, add_job, rows
-from tests.servers.process import comes_true
+from tests.servers.process import comes_true, free_ports
 from tests.servers.redis import RedisServer
 
 pytestmark = pytest.mark.services
@@ -176,6 +177,51 @@ def test_a_killed_server_costs_a_reconnect_and_nothing_else(world: World) -> Non
     with world.server() as server:
         asyncio.run(client(server, len(world.committer.numbers) // 10))
     check_whole(seen, world.committer.numbers)
+
+
+@pytest.mark.slow
+def test_any_process_goes_on_with_what_another_began_and_was_killed_over(world: World) -> None:
+    """A tail and the pages of an answer, each time at another of three processes, one of which dies in the middle."""
+
+    def another() -> LiveServer:
+        return LiveServer(
+            world.settings.model_copy(update={"port": free_ports(1)[0]}), world.folder / "api.log", LIMITS
+        )
+
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(another()) for _ in range(3)]
+        writer = Writer(world.committer, 0.05)
+        seen: list[tuple[str, list[int]]] = []
+
+        async def follow(server: LiveServer, until: int, cut_after: int | None = None) -> None:
+            with contextlib.suppress(ConnectionClosed):
+                async with asyncio.timeout(WAIT_S):
+                    await collect(server, world, seen, until, cut_after)
+
+        for cut_after in (1, 3, 2):
+            for server in servers:
+                asyncio.run(follow(server, 10**9, cut_after))
+        before = len(seen)
+        killer = threading.Thread(target=kill_after, args=(servers[0], seen, before + 5))
+        killer.start()
+        asyncio.run(follow(servers[0], 10**9))
+        killer.join()
+        asyncio.run(follow(servers[1], len(seen) + 5))
+        writer.stop()
+        world.committer.commit()  # so that there is something left for the third one
+        asyncio.run(follow(servers[2], len(world.committer.numbers) // 10))
+        check_whole(seen, world.committer.numbers)
+
+        given: list[int] = []
+        page: dict[str, Any] = {}
+        for number in itertools.count():
+            asked = {"job": world.job.id, "limit": 7, "cursor": page.get("cursor")}
+            answer = httpx2.post(f"{servers[1 + number % 2].url}/api/v1/queries", json=asked, timeout=WAIT_S)
+            page = answer.raise_for_status().json()
+            given += [row[0] for row in page["rows"]]
+            if page["cursor"] is None:
+                break
+        assert given == world.committer.numbers
 
 
 def test_a_slow_reader_misses_whole_snapshots_and_delays_nobody(world: World) -> None:
