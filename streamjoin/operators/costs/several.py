@@ -16,8 +16,9 @@ stores it, and to those that may have partners). A ring stores tuples of streams
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from heapq import nsmallest
 from math import prod
 
 from streamjoin.operators.costs.psp import Met, StepTimes, partials
@@ -85,7 +86,14 @@ class Cost:
     work_s: float = 0.0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+        return Cost(
+            self.memory_bytes + other.memory_bytes,
+            self.comparisons_per_s + other.comparisons_per_s,
+            self.looked_at_per_s + other.looked_at_per_s,
+            self.sent_per_s + other.sent_per_s,
+            self.bytes_per_s + other.bytes_per_s,
+            self.work_s + other.work_s,
+        )
 
 
 @dataclass(frozen=True)
@@ -252,18 +260,26 @@ def cheapest_trees(known: Several, units: int, count: int) -> list[tuple[Tree, C
     A join's cost depends on the sets of streams on its sides alone, so the cheapest trees are made of cheap ones. The
     side with the stream that FROM names first is on the left.
 
-    Cost: 3^M / 2 pairs of sets, times `count` squared; 9 streams have 9,330 of them.
+    Cost: 3^M / 2 pairs of sets, times `count` squared; 9 streams have 9,330 of them. Of all these only work is added
+    up; trees and costs are made of the cheapest.
     """
     best: dict[frozenset[int], list[tuple[Tree, Cost]]] = {
         frozenset([stream]): [(stream, Cost())] for stream in range(len(known.streams))
     }
     for of in _sets(len(known.streams)):
-        found: list[tuple[Tree, Cost]] = []
+        found: list[tuple[float, Cost, tuple[Tree, Cost], tuple[Tree, Cost]]] = []
         for left in _halves(of):
             right = of - left
             own = known.stage(left, right, units)
-            found += [(Join(one, other), own + cost + more) for one, cost in best[left] for other, more in best[right]]
-        best[of] = sorted(found, key=lambda each: each[1].work_s)[:count]
+            found += [
+                (own.work_s + one[1].work_s + other[1].work_s, own, one, other)
+                for one in best[left]
+                for other in best[right]
+            ]
+        best[of] = [
+            (Join(one, other), own + cost + more)
+            for _, own, (one, cost), (other, more) in nsmallest(count, found, key=lambda each: each[0])
+        ]
     return best[frozenset(range(len(known.streams)))]
 
 

@@ -146,6 +146,21 @@ def test_nine_streams_are_planned_in_a_second() -> None:
     assert tree_count(9) == 2_027_025
 
 
+def test_attack_of_nine_streams_costs_are_made_of_the_cheapest_trees_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all pairs of trees there are 80 times as many, and a query of nine streams took its reader ten seconds."""
+    made, count, add = 0, 5, Cost.__add__
+
+    def counted(one: Cost, other: Cost) -> Cost:
+        nonlocal made
+        made += 1
+        return add(one, other)
+
+    monkeypatch.setattr(Cost, "__add__", counted)
+    shares = tuple(Share(of(one, one + 1), 0.001, 0.001, by_hash=True) for one in range(8))
+    found = cheapest_trees(Several((known(),) * 9, shares), 2, count)
+    assert len(found) == count and 0 < made <= 2 * count * 2**9
+
+
 def test_the_choice_flips_with_the_pair_that_finds_least() -> None:
     for times in (JOINS_ALONE, SENDS_ALONE):
         assert cheapest_trees(chain(0.001, 0.1, times), 2, 1)[0][0] == Join(Join(0, 1), 2)
