@@ -136,7 +136,12 @@ def shown(value: object) -> str:
     """A value of the file in a message: short, and as YAML has it."""
     if isinstance(value, bool):
         return str(value).lower()
-    return f'"{cut(value)}"' if isinstance(value, str) else cut(reprlib.repr(value))
+    if isinstance(value, str):
+        return f'"{cut(value)}"'
+    try:
+        return cut(reprlib.repr(value))
+    except ValueError:  # in hexadecimal, or by 60, YAML reads numbers that Python does not show
+        return "a number of thousands of digits"
 
 
 def either(choices: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from streamjoin.errors import InputError
+from streamjoin.settings.text import read_yaml
 from streamjoin.spec.joinfile import FILE_BYTES_MAX, load, of_content, parse
 
 
@@ -54,6 +55,13 @@ def test_a_number_as_a_name_is_refused_where_the_content_is_no_text() -> None:
     with pytest.raises(InputError, match="5 is not a name; names are texts, so put it into quotes") as refused:
         of_content({"streams": {5: {}}, "query": "SELECT ONLINE 1"})
     assert refused.value.field == "streams"
+
+
+@pytest.mark.parametrize("number", ["0x" + "f" * 5000, "0" + "7" * 6000, ":".join(["59"] * 3000), "-0x" + "f" * 5000])
+@pytest.mark.parametrize("place", ["run: {slots: %s}", "run: {checkpoint: [%s]}", "query: {a: %s}", "results: %s"])
+def test_attack_a_number_that_python_does_not_show_is_refused_all_the_same(number: str, place: str) -> None:
+    with pytest.raises(InputError, match="thousands of digits"):
+        of_content(read_yaml("streams: {a: {source: csv, path: a.csv, time: ts}}\n" + place % number))
 
 
 def test_byte_order_mark_before_the_text_is_ignored(tmp_path: Path, text_of: Callable[[Any], str]) -> None:
