@@ -26,7 +26,7 @@ CHECKED = ("tests/unit", "tests/client", "tests/frontend", "tests/conformance/ty
 MEASURES_NOTHING = (
     "tests/unit", "tests/conformance", "tests/backend/test_auth_owners.py", "tests/backend/test_auth_users.py",
     "tests/backend/test_fuzz.py", "tests/backend/test_results_queries.py", "tests/bench/test_baselines.py",
-    "tests/client/test_commands.py",
+    "tests/client/test_commands.py", "tests/client/test_nonsense.py",
 )  # fmt: skip
 SERVERS = (
     "tests/backend", "tests/bench", "tests/client", "tests/demo", "tests/worker", "tests/frontend", "tests/spark",
