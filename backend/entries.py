@@ -12,7 +12,9 @@ from backend.problems import Place, Problem
 from streamjoin.errors import InputError, RunError
 
 SPEC_BYTES_MAX = 256 << 10
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+NAME_MAX = 63
+"""Letters of a name that queries have for a stream or relation."""
+_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_MAX - 1}}}")
 
 
 def check_name(name: str) -> str:
@@ -22,7 +24,7 @@ def check_name(name: str) -> str:
         InputError: it is none.
     """
     if not _NAME.fullmatch(name):
-        raise InputError("is a letter or _, then letters, digits and _, 63 at most", field="name")
+        raise InputError(f"is a letter or _, then letters, digits and _, {NAME_MAX} at most", field="name")
     return name
 
 

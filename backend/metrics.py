@@ -34,6 +34,8 @@ COUNTERS: Final[tuple[tuple[str, str, Value], ...]] = (
         "Comparisons of the running generation; results by comparisons are rho.",
         lambda body: body["totals"]["comparisons"],
     ),
+    ("streamjoin_reconnects", "How often it started its query again: a Python worker did not connect to Spark in time.",
+     lambda body: body["totals"].get("reconnects")),
     ("streamjoin_state_put_bytes", "Bytes of state that the running generation wrote to its store.",
      _traffic("put_bytes")),
     ("streamjoin_state_fetched_bytes", "Bytes of state that it fetched from there.", _traffic("fetched_bytes")),
@@ -79,8 +81,10 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
      lambda body: _units(body, "units")),
     ("streamjoin_units_draining", "Units of them that store nothing new and leave once they are empty.",
      lambda body: _units(body, "draining")),
-    ("streamjoin_units_load", "Of these joins, the largest share of its capacity that a subgroup stored when asked.",
+    ("streamjoin_units_load", "Of these joins, the largest load when asked: of its capacity, or the time of nodes.",
      lambda body: max((load for stage in body.get("adaptive", ()) for load in stage["loads"].values()), default=None)),
+    ("streamjoin_ring_best_nodes", "N* of a ring whose nodes come and go, when it was last looked at.",
+     lambda body: next((stage["best"] for stage in body.get("adaptive", ()) if stage.get("best") is not None), None)),
     ("streamjoin_dead_letters", "Records that could not be joined, in the last report.",
      lambda body: sum(body["dead_letters"].values())),
     ("streamjoin_reading_tuples_per_second", "Tuples that units of a join with a relation joined in a second of work.",
@@ -156,6 +160,7 @@ class _Jobs:
                         family.add_metric([jobs[report.job_id].name], float(value))
                 yield family
         yield from _refreshes(jobs, fresh)
+        yield _step_times(jobs, fresh)
         for kind, name, text, what in FOLLOWED:
             family = kind(name, text, labels=["job"])
             for feed in self.hub["jobs"]:
@@ -178,6 +183,17 @@ def _refreshes(jobs: Mapping[str, Job], fresh: Iterable[Report]) -> Iterable[Met
                 if known.get(what) is not None:
                     family.add_metric([jobs[report.job_id].name, relation], known[what])
         yield family
+
+
+def _step_times(jobs: Mapping[str, Job], reports: Iterable[Report]) -> Metric:
+    """What single steps of rings take, and whether that is set, measured or assumed."""
+    text = "What a single step of a ring's nodes takes: join, send, hop, insert, purge."
+    family = GaugeMetricFamily("streamjoin_ring_step_seconds", text, labels=["job", "step", "origin"])
+    for report in reports:
+        for stage in report.body.get("adaptive", ()):
+            for one in (stage.get("model") or {}).get("times", ()):
+                family.add_metric([jobs[report.job_id].name, one["name"], one["origin"]], one["us"] / 1e6)
+    return family
 
 
 def exposition(catalog: Catalog, version: str, hub: Mapping[str, Any]) -> bytes:

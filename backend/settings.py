@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Collection, Mapping
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator, model_v
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamjoin.errors import InputError
+from streamjoin.loopback import is_loopback
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.text import read_yaml
 from streamjoin.spec.cluster import LOCAL, ClusterFile, check_cluster, parse_host, parse_master
@@ -54,8 +55,8 @@ class Settings(BaseSettings):
         spark_driver_host: what executors call back; found out unless set.
         spark_settings: as `run.spark` of a join file, for a cluster, such as {spark.pyspark.python: /opt/bin/python}.
         spark_shared: the data folder and those in allowed_paths are mounted at the same path on all of its machines.
-        state: the URI of a place in an object store, where jobs keep their states, for workers on several machines;
-            jobs' own folders unless set.
+        state: the URI of a place in an object store, where jobs keep their states, for workers on several machines
+            and clusters; jobs' own folders unless set.
         worker_name: what this machine is called among those with workers; its host name unless set.
         result_store: where results of jobs are kept; `auto` takes Cassandra for equalities and HBase for ranges.
         warm_drivers: so many drivers wait for jobs with the memory and slots that are set here; 0 for none.
@@ -188,10 +189,11 @@ class Settings(BaseSettings):
             check_cluster(ClusterFile.model_validate(cluster_of(self)))
         except InputError as wrong:
             raise ValueError(f"the cluster of jobs is wrong: {wrong}") from None
-        if self.is_on_cluster and not self.spark_shared:
+        if self.is_on_cluster and not self.spark_shared and self.state is None:
             raise ValueError(
                 f"on {self.spark_master} executors need the data folder, where state and uploads are; mount it at the "
-                "same path on all machines of the cluster and set STREAMJOIN_SPARK_SHARED=true"
+                "same path on all machines of the cluster and set STREAMJOIN_SPARK_SHARED=true, or keep states in an "
+                "object store, which STREAMJOIN_STATE names"
             )
         if self.state is not None:
             self._check_state(self.state)
@@ -219,16 +221,16 @@ class Settings(BaseSettings):
                 "with STREAMJOIN_STATE a job may go on on another machine, which has not the files of SQLite; set "
                 "STREAMJOIN_RESULT_STORE to cassandra, hbase or auto"
             )
-        if self.is_on_cluster:
-            raise ValueError(
-                "STREAMJOIN_STATE is for jobs whose tasks run beside their drivers, and STREAMJOIN_SPARK_MASTER names "
-                "a cluster; leave one of them out"
-            )
 
     @property
     def is_on_cluster(self) -> bool:
         """Whether tasks of jobs run elsewhere than in their drivers."""
         return self.spark_master not in (None, LOCAL)
+
+    @property
+    def reaches_data(self) -> bool:
+        """Whether tasks of jobs see the data folder, wherever they run."""
+        return self.spark_shared or not self.is_on_cluster
 
     @property
     def catalog(self) -> str:
@@ -335,14 +337,6 @@ def cluster_of(settings: Settings) -> dict[str, Any]:
 def is_given(name: str) -> bool:
     """Whether the environment has a setting, or a file with it."""
     return f"STREAMJOIN_{name.upper()}" in os.environ or _file_of(name) is not None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a listener on `host`."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def read_settings(**overrides: Any) -> Settings:

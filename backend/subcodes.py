@@ -17,6 +17,7 @@ SUBCODES: Final = {
     "body_ended": "the connection ended before the body did",
     "body_too_large": "the body has more than `limit` bytes",
     "catalog_away": "the catalog does not answer",
+    "demo_removed": "somebody removed the demo while it started",
     "disk_full": "the disk of the data folder is full",
     "empty_upload": "the file has no bytes",
     "expired": "retention removed what was asked for",

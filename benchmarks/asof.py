@@ -7,7 +7,6 @@ which has all rows at once.
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -20,7 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks import systems
-from benchmarks.baselines import flink_env
 from benchmarks.baselines.duckdb_join import count_asof
 from benchmarks.data import STREAMS, make_equi, stream_files
 from benchmarks.rates import rate_after
@@ -81,7 +79,7 @@ def run(scale: Scale) -> dict[str, Any]:
     joins = {OURS: systems.join_file(work, OURS, systems.parquet_streams(data), QUERY, {"name": "auto"})}
     turns = take_turns(scale, work, "asof", joins, size.turns, 2 * size.rows_per_file, size.limit_s)
     runs: dict[str, Report] = {OURS: turns.whole(OURS, count)}
-    skipped, unmeasured = [], None if scale.quick else _no_flink()
+    skipped, unmeasured = [], None if scale.quick else systems.no_flink()
     try:
         if not scale.quick and unmeasured is None:
             runs[FLINK] = _flink(scale, work, data, size)
@@ -94,15 +92,6 @@ def run(scale: Scale) -> dict[str, Any]:
         "alone": alone, "duckdb": _duckdb(data, size), "flink": unmeasured,
         **complain(runs, skipped), **({"error": f"wrong counts: {', '.join(wrong)}"} if wrong else {}),
     }  # fmt: skip
-
-
-def _no_flink() -> str | None:
-    """Why Flink cannot be measured here, or None."""
-    try:
-        flink_env.ensure()
-    except (OSError, RuntimeError, subprocess.CalledProcessError) as failure:
-        return f"its environment cannot be made here: {systems.without_paths(str(failure))}"
-    return None
 
 
 def _flink(scale: Scale, work: Path, data: Path, size: Size) -> Report:

@@ -43,6 +43,7 @@ def make_equi(
     pad_bytes: int = 0,
     groups: int = 0,
     streams: Sequence[str] = STREAMS,
+    loads: Sequence[int] = (),
 ) -> None:
     """Write the equi-join streams: ts, key int64 uniform in [0, keys), val float64 uniform in [0, 1).
 
@@ -55,6 +56,7 @@ def make_equi(
         pad_bytes: length of a further column, `pad`, of random letters; no such column where it is 0.
         groups: two further columns: g int64 uniform in [0, groups), x int64 uniform in [0, 100); neither where it is 0.
         streams: their names.
+        loads: by file, how many times the rows it holds, in the time of any other; 1 where it is empty.
     """
 
     def columns(rng: np.random.Generator, stream: str, rows: int) -> Columns:
@@ -77,8 +79,9 @@ def make_equi(
         **({"pad_bytes": pad_bytes} if pad_bytes else {}),
         **({"groups": groups} if groups else {}),
         **({"streams": ",".join(streams)} if tuple(streams) != STREAMS else {}),
+        **({"loads": ",".join(map(str, loads))} if loads else {}),
     }
-    _make(out, parameters, columns, files, rows_per_file, span_ms_per_file, seed, first_file, streams)
+    _make(out, parameters, columns, files, rows_per_file, span_ms_per_file, seed, first_file, streams, loads)
 
 
 def make_band(out: Path, *, files: int, rows_per_file: int, span_ms_per_file: int, seed: int) -> None:
@@ -125,6 +128,7 @@ def _make(
     seed: int,
     first_file: int = 1,
     streams: Sequence[str] = STREAMS,
+    loads: Sequence[int] = (),
 ) -> None:
     """Build the data set beside `out`, then put it in place with one rename."""
     marker = out / MARKER
@@ -137,7 +141,7 @@ def _make(
         (partial / stream).mkdir(parents=True)
         for number in range(files):
             begin, times = (0, first_file) if number == 0 else (number + first_file - 1, 1)
-            rows = rows_per_file * times
+            rows = rows_per_file * times * (loads[number] if loads else 1)
             ts_ms = BEGIN_MS + np.sort(rng.integers(begin * span_ms, (begin + times) * span_ms, rows))
             ts = pa.array(ts_ms * 1000).cast(pa.timestamp("us", "UTC"))
             path = partial / stream / f"{number:05d}.parquet"

@@ -1,15 +1,17 @@
 """What a state in a store costs that is 30 ms away and gives 200 MB/s a connection.
 
-    python -m benchmarks.far_state [--batches N] [--rows N] [--turns N]
+    python -m benchmarks.far_state [--batches N] [--rows N] [--turns N] [--out F.json]
 
 The equi join of `equi_large`, with two slots, its state in a folder and in such a store by turns, in one session. What
-counts of a run is the median of its batches after the first four. The store is a folder with pauses: a real one on this
+counts of a run is the median of its batches once a window is full, after the first four. The part `cluster` of
+`python -m benchmarks` runs this, too. The store is a folder with pauses: a real one on this
 machine would use its processors, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import statistics
 import tempfile
@@ -34,7 +36,8 @@ from tests.servers.objects import Moods, ObjectHandler
 
 CALL_S = 0.03
 BYTES_A_SECOND = 200e6
-WARM = 4
+WINDOW_S = WARM = 4
+"""A window is as many batches: each is a second long."""
 
 
 class _Far(ObjectHandler):
@@ -63,13 +66,21 @@ class FarRoot(ObjectRoot):
         return fs.PyFileSystem(_Far(Path("/"), Moods())), self.uri.removeprefix("far:///")
 
 
-def run(session: SparkSession, bound: Any, folder: Path, *, far: bool) -> tuple[float, dict[str, int]]:
-    """Milliseconds of a batch, and what went to the store."""
+def run(session: SparkSession, bound: Any, folder: Path, *, far: bool) -> dict[str, Any]:
+    """`ms` of a batch, `results`, and the `traffic` with the store."""
     job = bound.job(folder / "checkpoint", heartbeat=False)
     if far:
         job = replace(job, states=FarRoot(f"far://{folder}/store", folder / "cache"))
     progress = run_job(session, bound, job, bound.sinks(folder / "checkpoint"), until_end=True)
-    return statistics.median(progress.batch_ms[WARM:]), progress.traffic
+    ms = statistics.median(progress.batch_ms[WARM:])
+    return {"ms": ms, "results": progress.results, "traffic": progress.traffic, "batches": progress.batches}
+
+
+def make(data: Path, batches: int, rows: int) -> Path:
+    """The streams, unless they are there: files of a second with so many rows, of as many keys as a second brings."""
+    folder = data / f"far-{rows}x{batches}"
+    make_equi(folder, files=batches, rows_per_file=rows, keys=2 * rows, span_ms_per_file=1000, seed=1)
+    return folder
 
 
 def main() -> None:
@@ -78,19 +89,18 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=14)
     parser.add_argument("--rows", type=int, default=524_288, help="of each stream in a batch")
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--data", type=Path, default=ROOT / "benchmarks" / "data", help="where inputs are kept")
+    parser.add_argument("--out", type=Path, help="takes the turns as JSON")
     asked = parser.parse_args()
-    data = ROOT / "benchmarks" / "data" / f"far-{asked.rows}x{asked.batches}"
-    if not data.exists():
-        make_equi(
-            data, files=asked.batches, rows_per_file=asked.rows, keys=2 * asked.rows, span_ms_per_file=1000, seed=1
-        )
+    data = make(asked.data, asked.batches, asked.rows)
     content = {
         "streams": {name: {"source": "parquet", "path": str(data / name), "time": "ts"} for name in "rs"},
-        "query": QUERY.format(window_s=4),
+        "query": QUERY.format(window_s=WINDOW_S),
         "operator": {"name": "biclique", "routing": "hash"},
         "results": {"discard": True},
         "run": {"slots": 2, "files_per_batch": 1},
     }
+    turns = []
     with tempfile.TemporaryDirectory(prefix="far-") as scratch:
         bound = bind(of_content(content, base=Path(scratch), name="far"))
         session = open_session(bound.file)
@@ -99,16 +109,20 @@ def main() -> None:
                 found = {}
                 for far in (False, True):
                     folder = Path(scratch) / f"{turn}-{far}"
-                    found[far], traffic = run(session, bound, folder, far=far)
+                    found[far] = run(session, bound, folder, far=far)
                     shutil.rmtree(folder)
-                rate = {far: 2 * asked.rows / ms * 1000 for far, ms in found.items()}
+                rate = {far: 2 * asked.rows / one["ms"] * 1000 for far, one in found.items()}
+                turns.append({"rate": rate[True], "folder_rate": rate[False], **found[True],
+                              "folder_results": found[False]["results"]})  # fmt: skip
                 print(
                     f"turn {turn}: {rate[False]:,.0f} rows/s in a folder, {rate[True]:,.0f} in the store: "
-                    f"{100 * rate[True] / rate[False]:.0f} %; {traffic}",
+                    f"{100 * rate[True] / rate[False]:.0f} %; {found[True]['traffic']}",
                     flush=True,
                 )
         finally:
             session.stop()
+    if asked.out:
+        asked.out.write_text(json.dumps(turns, indent=1))
 
 
 if __name__ == "__main__":

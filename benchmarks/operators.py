@@ -1,8 +1,9 @@
-"""The operators side by side on one workload, from uniform to very skewed keys, and their messages in bytes.
+"""The operators side by side on one workload, from uniform to very skewed keys, and the bytes that travel.
 
-Reproduces the shape of BiStream (SIGMOD 2015), section 6, figure 11: with Sigma bytes a second on either stream, the
-units of JB8, JM16, JB8-CR2 and JB8-CR4 together receive 10, 8, 6 and 4 Sigma (section 4.3, equations 5 and 6). JB8 is a
-biclique of 4 + 4 units, CRy has y subgroups a side, JM16 a matrix of 4 x 4; hash routing on 4 + 4 units is CR4.
+With Sigma bytes a second on either stream, the units of JB8, JM16, JB8-CR2 and JB8-CR4 of BiStream (SIGMOD 2015,
+section 4.3, equations 5 and 6) together receive 10, 8, 6 and 4 Sigma. JB8 is a biclique of 4 + 4 units, CRy has y
+subgroups a side, JM16 a matrix of 4 x 4; hash routing on 4 + 4 units is CR4. Between two slots less travels: units of
+a slot share what they receive. `benchmarks.bistream` counts what travels between as many slots as units (figure 11).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ EXPECTED_S = 480
 SKEWS = (0.0, 0.5, 1.0, 1.5)
 UNITS = 4
 SIGMAS = {"random": 10.0, "matrix": 8.0, "contrand": 6.0, "hash": 4.0}
-"""Bytes received by all units, in bytes of one stream, when both streams have as many."""
+"""What travels if each unit is a slot of its own, in bytes of one stream, when both streams have as many."""
 PAPER_NAMES = {"random": "JB8", "matrix": "JM16", "contrand": "JB8-CR2", "hash": "JB8-CR4"}
 OPERATORS: dict[str, dict[str, Any]] = {
     "random": {"name": "biclique", "routing": "random", "r_units": UNITS, "s_units": UNITS},
@@ -38,7 +39,7 @@ KEYS = 100_000
 
 
 def run(scale: Scale) -> dict[str, Any]:
-    """`rows`: one for each skew and operator, with measured and predicted figures; `bytes`: in Sigma, without skew."""
+    """`rows`: by skew and operator, with measured and predicted figures; `bytes`: that travelled, without skew."""
     rows = scale.pick(400_000, 4000)
     rows_a_batch = scale.pick(50_000, 2000)
     window_ms = scale.pick(250, 250)
@@ -96,7 +97,7 @@ def _row(name: str, skew: float, report: Report) -> dict[str, Any]:
         "replication_predicted": _predicted(name).replication,
         "imbalance_received": _imbalance([unit["received"] for unit in units]),
         "imbalance_comparisons": _imbalance([unit["comparisons"] for unit in units]),
-        "bytes_by_role": figures.get("bytes_by_role"),
+        "sent_bytes": sum(figures.get("sent_bytes", {}).values()) or None,
         "state_bytes_max": figures.get("state_bytes_max"),
     }
 
@@ -116,20 +117,12 @@ def _imbalance(work: list[int]) -> float | None:
 
 
 def _bytes(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Bytes received by all units in Sigma: half of what a biclique stores, for it stores every tuple once."""
-    stored = next(
-        (row["bytes_by_role"].get("store", 0) for row in rows if row["operator"] == "random" and row["bytes_by_role"]),
-        0,
-    )
-    if not stored:
-        return {}
+    """Of each operator: the paper's name, Sigma by formula, and bytes that travelled between the slots."""
     return {
         row["operator"]: {
-            "paper_name": PAPER_NAMES[row["operator"]],
-            "predicted": SIGMAS[row["operator"]],
-            "measured": sum(row["bytes_by_role"].values()) / (stored / 2),
-            "by_role": row["bytes_by_role"],
+            "paper_name": PAPER_NAMES[row["operator"]], "predicted": SIGMAS[row["operator"]],
+            "sent_bytes": row["sent_bytes"],
         }
         for row in rows
-        if row["bytes_by_role"]
-    }
+        if row["sent_bytes"]
+    }  # fmt: skip

@@ -91,10 +91,13 @@ def run(session: SparkSession, bound: Bound, via: str, seconds_max: float | None
 def drive(session: SparkSession, bound: Bound, seconds_max: float | None, report: Report) -> None:
     """By the driver of `streamjoin run`."""
     rows: dict[int, int] = {}
+    rounds: list[dict[str, Any]] = []
     queries: list[StreamingQuery] = []
 
     def on_batch(progress: Progress, batch: BatchReport) -> None:
         rows[batch.batch] = sum(counts.get("rows", 0) for counts in batch.intake.values())
+        told = [unit["adapting"] for unit in batch.units if unit.get("adapting")]
+        rounds.extend({"batch": batch.batch, "asked": one["round"]} for one in told if one["round"])
         if not queries:
             queries.extend(session.streams.active)
 
@@ -116,6 +119,8 @@ def drive(session: SparkSession, bound: Bound, seconds_max: float | None, report
     report.figures = figures(bound, job, progress, report.seconds or 0.0, 0)
     # Where dead letters are is a path of this machine.
     report.figures.pop("dead_letter_folder", None)
+    if rounds:
+        report.figures["rounds"] = rounds
 
 
 def fill_batches(report: Report, progress: Sequence[Any], rows: Mapping[int, int]) -> None:

@@ -9,6 +9,8 @@ from benchmarks import (
     aggregate,
     asof,
     band,
+    cluster,
+    elastic,
     equi_large,
     equi_small,
     group_questions,
@@ -17,6 +19,8 @@ from benchmarks import (
     memory,
     operators,
     outer,
+    refresh,
+    scaling,
     startup,
     stores,
     three_streams,
@@ -25,6 +29,7 @@ from benchmarks import (
 PARTS: Mapping[str, ModuleType] = {
     "index": index,
     "startup": startup,
+    "elastic": elastic,
     "equi_large": equi_large,
     "equi_small": equi_small,
     "outer": outer,
@@ -36,6 +41,9 @@ PARTS: Mapping[str, ModuleType] = {
     "operators": operators,
     "stores": stores,
     "group_questions": group_questions,
+    "scale": scaling,
+    "cluster": cluster,
+    "refresh": refresh,
     "memory": memory,
 }
 """Name -> module with `run(scale)` and `EXPECTED_S`, seconds on a quiet machine of two cores."""

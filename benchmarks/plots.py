@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,18 +96,10 @@ def _startup(axes: Axes, part: Mapping[str, Any]) -> None:
 
 def _operators(axes: Axes, part: Mapping[str, Any]) -> None:
     figures = part["bytes"]
-    names = list(figures)
-    places = range(len(names))
-    wide = 0.38
-    predicted = axes.bar([p - wide / 2 for p in places], [figures[n]["predicted"] for n in names], wide, color=THEIRS,
-                         label="formula")  # fmt: skip
-    measured = axes.bar([p + wide / 2 for p in places], [figures[n]["measured"] for n in names], wide, color=OURS,
-                        label="measured")  # fmt: skip
-    for bars in (predicted, measured):
-        axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=8)
-    axes.set_xticks(places, [f"{name}\n{figures[name]['paper_name']}" for name in names])
-    axes.set_ylabel("bytes received /\nbytes of one stream")
-    axes.legend(fontsize=8, frameon=False)
+    sent = [figures[name]["sent_bytes"] / 2**20 for name in figures]
+    axes.bar_label(axes.bar(range(len(sent)), sent, 0.6, color=OURS), fmt="%.0f", padding=2, fontsize=8)
+    axes.set_xticks(range(len(sent)), [f"{name}\n{figures[name]['paper_name']}" for name in figures])
+    axes.set_ylabel("MiB sent\nbetween two slots")
     axes.tick_params(labelsize=8)
 
 
@@ -141,6 +133,24 @@ def _group_questions(axes: Axes, part: Mapping[str, Any]) -> None:
     axes.tick_params(labelsize=8)
 
 
+def _elastic(axes: Axes, part: Mapping[str, Any]) -> None:
+    rows: Sequence[int] = next(iter(part["routings"].values()))["batch_rows"]
+    at_first = 2 * part["units_at_first"]
+    axes.step(range(len(rows)), [at_first * count / rows[0] for count in rows], where="post", color=THEIRS,
+              label=f"tuples of a batch, as so many units at {rows[0] / at_first:,.0f} each")  # fmt: skip
+    for (name, found), color in zip(part["routings"].items(), (OURS, THIRD, "#7a4f9a"), strict=False):
+        for what, style in (("storing", "-"), ("draining", ":")):
+            points = [(one["batch"], sum(one[what].values())) for one in found["storing"]]
+            begins, units = zip(*points, (len(rows), points[-1][1]), strict=True)
+            axes.step(begins, units, style, where="post", color=color, label=f"{name}: units that {_UNITS[what]}")
+    axes.set_xlabel("batch")
+    axes.set_ylim(0)
+    axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.35), ncols=2)
+    axes.tick_params(labelsize=8)
+
+
+_UNITS = {"storing": "store", "draining": "drain"}
+
 PLOTS: Mapping[str, tuple[Callable[[Axes, Mapping[str, Any]], None], float, float]] = {
     "equi_large": (_rates, 7.5, 3.0),
     "equi_small": (_rates, 7.5, 3.0),
@@ -151,6 +161,7 @@ PLOTS: Mapping[str, tuple[Callable[[Axes, Mapping[str, Any]], None], float, floa
     "group_questions": (_group_questions, 7.5, 3.4),
     "band": (_band, 7.5, 1.9),
     "kafka_json": (_rates, 7.5, 1.5),
+    "elastic": (_elastic, 7.5, 3.4),
     "memory": (_memory, 7.5, 1.7),
     "startup": (_startup, 7.5, 1.9),
     "operators": (_operators, 7.5, 2.8),

@@ -1,4 +1,4 @@
-"""The page's sections of outer joins, groups, as-of joins, three streams, and questions about groups."""
+"""The page's sections of outer joins, groups, as-of joins, three streams, relations, and questions about groups."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def outer(part: Part) -> str:
 
 {table(header, rows)}
 
-- LEFT JOIN: {OF_INNER_TARGET:.0%} of the inner join's rate was the aim: {_reached(left["median"], OF_INNER_TARGET)},
-  {number(left["median"], ".0%")}, {_spread(left["turns"], ".0%")}.
-- {SPARK_TARGET:g} times {SPARK} was the aim: {_reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
+- LEFT JOIN: {OF_INNER_TARGET:.0%} of the inner join's rate was the aim: {reached(left["median"], OF_INNER_TARGET)},
+  {number(left["median"], ".0%")}, {spread(left["turns"], ".0%")}.
+- {SPARK_TARGET:g} times {SPARK} was the aim: {reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
 
 `r.key = s.key`, times at most {workload["window_s"]:,} s apart; {part["rows_in"]:,} tuples of both streams in batches
 of {2 * workload["rows_per_file"]:,}, {workload["keys"]:,} keys; {part["partners"]:.0%} of the rows of r have partners.
@@ -46,7 +46,7 @@ def aggregate(part: Part) -> str:
     from benchmarks.aggregate import SPARK, SPARK_TARGET, TIMES_TARGET
 
     workload, took, sent = part["workload"], part["times"], part["sent"]
-    in_time = _reached(took["median"], TIMES_TARGET, below=True)
+    in_time = reached(took["median"], TIMES_TARGET, below=True)
     rows = [
         [
             name, number(run.get("rate_measured")), number(run.get("rate_all")), number(run.get("results")),
@@ -64,8 +64,8 @@ def aggregate(part: Part) -> str:
 {table(header, rows)}
 
 - At most {TIMES_TARGET:g} times the time of the join alone was the aim: {in_time},
-  {number(took["median"], ".2f")} times, {_spread(took["turns"], ".2f")}.
-- {SPARK_TARGET:g} times {SPARK} was the aim: {_reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
+  {number(took["median"], ".2f")} times, {spread(took["turns"], ".2f")}.
+- {SPARK_TARGET:g} times {SPARK} was the aim: {reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
 
 What travelled between the phases of one run, and what it would have been without views (BiStream, SIGMOD 2015,
 figure 14); views are 1/{sent["tuple_bytes"] / max(sent["view_bytes"], 1):,.0f} of the bytes:
@@ -95,24 +95,24 @@ def asof(part: Part) -> str:
     rows += [
         [
             f"the join alone, {one['rows_per_batch']:,} rows of each stream a batch",
-            number(one["left_rows_per_second"]), "-", number(one["kept_rows"]), _yes(one["results"] == part["results"]),
+            number(one["left_rows_per_second"]), "-", number(one["kept_rows"]), yes(one["results"] == part["results"]),
         ]
         for one in part["alone"]
     ]  # fmt: skip
     rows.append(
         [
             "DuckDB, one thread, all rows at once", "-", number(duckdb["left_rows_per_second"]), "-",
-            _yes(duckdb["results"] == part["results"]),
+            yes(duckdb["results"] == part["results"]),
         ]
     )  # fmt: skip
     header = ["system", "rows of r/s after warm-up", "whole run", "rows kept at most", "count right"]
     flink = f"\n- Flink's temporal join was not measured: {one_line(part['flink'])}." if part["flink"] else ""
-    reached = _half(part["runs"][OURS].get("rate_measured"))
+    ours = _half(part["runs"][OURS].get("rate_measured"))
     return f"""## ASOF JOIN
 
 {table(header, rows)}
 
-- {TARGET:,} rows of r a second was the aim of a job: {_reached(reached, TARGET)}, {number(reached)}.{flink}
+- {TARGET:,} rows of r a second was the aim of a job: {reached(ours, TARGET)}, {number(ours)}.{flink}
 
 `r ASOF JOIN s ON r.key = s.key AND r.ts >= s.ts`: each row of r with the latest row of s. {part["left_rows"]:,} rows of
 each stream, {workload["keys"]:,} keys, {part["results"]:,} results; {2 * workload["rows_per_file"]:,} tuples a batch of
@@ -137,7 +137,7 @@ def three_streams(part: Part) -> str:
 
 {table(header, rows)}
 
-- {SPARK_TARGET:g} times {SPARK} was the aim: {_reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
+- {SPARK_TARGET:g} times {SPARK} was the aim: {reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
 
 `r.key = s.key AND s.key = t.key`, the times of any two at most {workload["window_s"]:,} s apart; {part["rows_in"]:,}
 tuples of all streams in batches of {3 * workload["rows_per_file"]:,}, {workload["keys"]:,} keys. The warm-up is the
@@ -177,7 +177,7 @@ def group_questions(part: Part) -> str:
         name: max(found["p95_ms"] for kind, found in store["asked"].items() if kind != FIRST_READ)
         for name, store in stores.items()
     }
-    said = ", ".join(f"{name} {_reached(ms, P95_MS_TARGET, below=True)} ({ms:.0f})" for name, ms in worst.items())
+    said = ", ".join(f"{name} {reached(ms, P95_MS_TARGET, below=True)} ({ms:.0f})" for name, ms in worst.items())
     return f"""## Questions about groups that change
 
 {table(header, rows)}
@@ -194,18 +194,53 @@ node on this machine.
 """
 
 
+def refresh(part: Part) -> str:
+    """See `benchmarks.refresh`."""
+    from benchmarks.refresh import FULL, RISE_TARGET, SECONDS_TARGET
+
+    title = "## A relation that is read anew"
+    if "skipped" in part:
+        return f"{title}\n\nThis was not measured: {one_line(part['skipped'])}.\n"
+    rows = [
+        [
+            name, number(part[key]["batches"]), number(part[key]["p50_ms"]), number(part[key]["p95_ms"]),
+            number(part[key]["max_ms"]),
+        ]
+        for name, key in (("the job alone", "alone"), ("while its relation is read anew", "beside"))
+    ]  # fmt: skip
+    rose, took, told = part["rise"], part["seconds"], len(part["told"])
+    checked = "all are right" if part["exact"] else "NOT all are right"
+    return f"""{title}
+
+{table(["", "batches", "ms p50", "ms p95", "longest, ms"], rows)}
+
+- A rise of at most {RISE_TARGET:.0%} was the aim: {reached(rose, RISE_TARGET, below=True)}, {rose:.0%}.
+- {SECONDS_TARGET} s was the aim for the time until a batch joins what was read:
+  {reached(took, SECONDS_TARGET, below=True)}, {took:.1f} s. How many rows had been read was told {told} times.
+- {part["results"]:,} results, each compared with the version that it names: {checked}.
+
+A stream LEFT JOIN a table of PostgreSQL, {part["rows"]:,} rows of 120 bytes, into Parquet. {part["rate"]:,.0f} rows/s
+come, half of what the job joins when all are there ({part["highest"]:,.0f} rows/s). A batch lasts from the moment its
+offsets are logged to its commit. Batches of the {FULL.base_s:.0f} s before the table is asked for are those of the job
+alone; those beside it are the later ones, up to {FULL.after_s:.0f} s after the first that joined the new version. The
+server runs on the same cores.
+"""
+
+
 def _half(rate: float | None) -> float | None:
     """Rows of one stream, of a rate of both."""
     return None if rate is None else rate / 2
 
 
-def _reached(value: float | None, target: float, *, below: bool = False) -> str:
+def reached(value: float | None, target: float, *, below: bool = False) -> str:
+    """Whether an aim was; `below`, where less is better."""
     if value is None:
         return "not measured"
     return "reached" if (value <= target if below else value >= target) else "missed"
 
 
-def _spread(turns: list[float], form: str) -> str:
+def spread(turns: list[float], form: str) -> str:
+    """The lowest and highest of some turns."""
     if not turns:
         return "in no turn"
     return f"from {min(turns):{form}} to {max(turns):{form}} in {len(turns)} turns"
@@ -215,5 +250,6 @@ def _p50_p95(found: Mapping[str, float]) -> str:
     return f"{found['p50_ms']:.0f} / {found['p95_ms']:.0f}"
 
 
-def _yes(is_right: bool) -> str:
+def yes(is_right: bool) -> str:
+    """A word that shows where it is not so."""
     return "yes" if is_right else "NO"

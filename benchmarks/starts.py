@@ -5,10 +5,10 @@ python -m benchmarks.starts --only jobs        one part: up, jobs, many or idle
 python -m benchmarks.starts --against COMMIT   the same for the platform of another commit, from a worktree that is
                                                made for it and removed; what measures is this commit's
 
-up: from `streamjoin up` to the first joined row over the websocket. jobs: a start without and with a driver that
-waits, a restart, a change, and a recovery from `kill -9` of the driver, detection included. many: eight idle
-jobs and three busy ones at once, until all run. idle: processor time and memory of a driver that waits. A batch is
-committed when Spark's commit log has its entry.
+up: from `streamjoin up` to the API's first answer and to the first joined row over the websocket, and beside it an
+import of the API's libraries. jobs: a start without and with a driver that waits, a restart, a change, and a recovery
+from `kill -9` of the driver, detection included. many: eight idle jobs and three busy ones at once, until all run.
+idle: processor time and memory of a driver that waits. A batch is committed when Spark's commit log has its entry.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import argparse
 import os
 import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -41,6 +42,7 @@ MANY_S = 600.0
 POLL_S = 0.05
 RATE = 1_000
 IDLE_S = 60
+LIBRARIES = "fastapi, sqlalchemy, pyarrow"
 PARTS = ("up", "jobs", "many", "idle")
 WITHOUT = {"driver_memory": 1000}
 """What no driver waits for."""
@@ -85,7 +87,10 @@ def platform(place: Path, code: Path) -> Iterator[tuple[ServerProcess, str]]:
 
 
 def up(place: Path, code: Path) -> Iterator[tuple[str, float]]:
-    """Until somebody has the first row of a demo."""
+    """Until somebody has the first row of a demo, and what the API's libraries take of it."""
+    begun_s = time.monotonic()
+    subprocess.run([sys.executable, "-c", f"import {LIBRARIES}"], check=True)
+    yield f"import {LIBRARIES}", time.monotonic() - begun_s
     begun_s = time.monotonic()
     with platform(place, code) as (_, url):
         wait_until(lambda: answers(url), WAIT_S, "the API does not answer")

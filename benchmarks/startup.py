@@ -62,24 +62,25 @@ def _measure(scale: Scale, work: Path, name: str, state_bytes: int, kill_after: 
 
 def _round(scale: Scale, file: Path, checkpoint: Path, kill_after: int) -> dict[str, float]:
     limit_s = scale.pick(300.0, 240.0)
-    with _job(file, file.with_suffix(".first.log")) as job:
+    with running_job(file, file.with_suffix(".first.log")) as job:
         first_s = job.committed(checkpoint, 0, scale.seconds(limit_s))
         before_s = job.committed(checkpoint, kill_after - 1, scale.seconds(limit_s))
         batch_s = (before_s - first_s) / (kill_after - 1)
     state_bytes = sum(info.bytes for _, state in read_manifests(checkpoint / "state") for info in state.tuples())
     reached = _last_commit(checkpoint)
-    with _job(file, file.with_suffix(".second.log")) as job:
+    with running_job(file, file.with_suffix(".second.log")) as job:
         recovery_s = job.committed(checkpoint, reached + 1, scale.seconds(limit_s))
     return {"first_batch_s": first_s, "recovery_s": recovery_s, "batch_s": batch_s, "state_bytes": state_bytes}
 
 
-class _Job:
+class Job:
     """A running command."""
 
-    def __init__(self, file: Path, log: Path, code: Path) -> None:
+    def __init__(self, file: Path, log: Path, code: Path, *, until_end: bool = True) -> None:
         self.begun_s = time.monotonic()
         self.log = log
-        command = [sys.executable, "-m", "streamjoin.cli.commands", "run", str(file), "--until-end", "--quiet"]
+        command = [sys.executable, "-m", "streamjoin.cli.commands", "run", str(file), "--quiet"]
+        command += ["--until-end"] if until_end else []
         self.process = start(command, log, code=code)
 
     def committed(self, checkpoint: Path, batch: int, limit_s: float) -> float:
@@ -100,9 +101,9 @@ class _Job:
 
 
 @contextmanager
-def _job(file: Path, log: Path, code: Path = ROOT) -> Iterator[_Job]:
+def running_job(file: Path, log: Path, code: Path = ROOT, *, until_end: bool = True) -> Iterator[Job]:
     """A command that is killed when the block is left."""
-    job = _Job(file, log, code)
+    job = Job(file, log, code, until_end=until_end)
     try:
         yield job
     finally:
@@ -132,11 +133,11 @@ def _turn(scale: Scale, name: str, state_bytes: int, kill_after: int) -> Rates:
     file.write_text(json.dumps(join, indent=1))
     checkpoint = Path(join["run"]["checkpoint"])
     limit_s = scale.seconds(scale.pick(300.0, 240.0))
-    with _job(file, file.with_suffix(".first.log"), scale.code) as job:
+    with running_job(file, file.with_suffix(".first.log"), scale.code) as job:
         first_s = job.committed(checkpoint, 0, limit_s)
         batch_s = (job.committed(checkpoint, kill_after - 1, limit_s) - first_s) / (kill_after - 1)
     reached = _last_commit(checkpoint)
-    with _job(file, file.with_suffix(".second.log"), scale.code) as job:
+    with running_job(file, file.with_suffix(".second.log"), scale.code) as job:
         recovery_s = job.committed(checkpoint, reached + 1, limit_s)
     shutil.rmtree(checkpoint)
     return {f"{name}, first batch": 1 / first_s, f"{name}, recovery": 1 / recovery_s, f"{name}, batch": 1 / batch_s}

@@ -17,7 +17,6 @@ import pyarrow as pa
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.operators import registry
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import stages_of
 from streamjoin.query import plan_query
 from streamjoin.state.memory import MemoryStates
 
@@ -33,7 +32,7 @@ def run(keys: int) -> tuple[float, int]:
     """Seconds of a join of rows whose keys are so many, and the pairs that it found."""
     streams = {name: StreamSchema(name, COLUMNS, "ts", "us", 0) for name in "ab"}
     plan = plan_query(QUERY, streams)
-    states = [MemoryStates() for _ in stages_of(plan)]
+    states = [MemoryStates() for _ in plan.stages]
     operators = registry.build_all("biclique", {"r_units": 1, "s_units": 1}, plan, 1)
     loop = Loop(plan, operators, lambda stage: states[stage], 1)
     chosen = np.random.default_rng(1)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.baselines import flink_env
 from benchmarks.data import STREAMS
 from benchmarks.limited import Cgroup
 from benchmarks.processes import run
@@ -60,14 +62,27 @@ def spark(
 
 def flink(
     scale: Scale, work: Path, name: str, data: Path, *, checkpoint_s: int, window_s: int, limit_s: float,
-    memory_mb: int, query: str = "interval",
+    memory_mb: int, query: str = "interval", is_counted: bool = False,
 ) -> Report:  # fmt: skip
-    """Flink SQL's join over the same files, state on the heap, not counted; for `query` see `flink_job`."""
+    """Flink SQL's join over the same files, state on the heap; for `query` see `flink_job`.
+
+    Args:
+        is_counted: a second job, which is not timed, counts the results.
+    """
     options = [
         "--query", query, "--state", "heap", "--checkpoint-s", str(checkpoint_s), "--memory-mb", str(memory_mb),
-        "--no-count",
+        *([] if is_counted else ["--no-count"]),
     ]  # fmt: skip
     return _peer(scale, work, name, "flink_join", data, window_s, limit_s, options)
+
+
+def no_flink() -> str | None:
+    """Why Flink cannot be measured here, or None; makes its environment where that can be made."""
+    try:
+        flink_env.ensure()
+    except (OSError, RuntimeError, subprocess.CalledProcessError) as failure:
+        return f"its environment cannot be made here: {without_paths(str(failure))}"
+    return None
 
 
 def _peer(

@@ -22,6 +22,8 @@ make_secret redis_url "redis://:$(cut -d ' ' -f 2 "$folder/redis_conf")@redis:63
 make_secret spark_conf "spark.authenticate true
 spark.authenticate.secret $(random)"
 make_secret spark_settings "{spark.authenticate: true, spark.authenticate.secret: '$(sed -n 's/.*secret //p' "$folder/spark_conf")'}"
+make_secret objectstore_password "$(random)"
+make_secret state_url "s3://streamjoin:$(cat "$folder/objectstore_password")@states?endpoint_override=objectstore:9000&scheme=http&region=us-east-1"
 make_secret grafana_password "$(random)"
 make_secret postgres_url "postgresql+psycopg://streamjoin:$(cat "$folder/postgres_password")@postgres:5432/streamjoin"
 echo "secrets are in $folder; keep a copy of secret_key: without it connection secrets in the catalog are lost"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # A part of a Spark cluster, whose secret is in the file SPARK_CONF:
 #
-#   spark.sh master HOST    the master, which listens as HOST
-#   spark.sh worker HOST    a worker of the master on HOST
+#   spark.sh master HOST          the master, which listens as HOST
+#   spark.sh worker HOST [OWN]    a worker of the master on HOST, whose own address is OWN
 set -eu
 conf="${SPARK_CONF:-/run/secrets/spark_conf}"
 port="${SPARK_PORT:-7077}"
@@ -11,6 +11,7 @@ unset SPARK_LOCAL_IP
 [ -z "${SPARK_LISTEN:-}" ] || export SPARK_LOCAL_IP="$SPARK_LISTEN"
 # What executors write is for the user of the platform alone, as what drivers write.
 umask 077
+[ -z "${TMPDIR:-}" ] || mkdir -p "$TMPDIR"
 deploy=org.apache.spark.deploy
 case "$1" in
     master)
@@ -19,7 +20,8 @@ case "$1" in
         ;;
     worker)
         # Of several networks, the address in that of the master.
-        here="$(python -c 'import socket, sys
+        here="${3:-}"
+        [ -n "$here" ] || here="$(python -c 'import socket, sys
 with socket.create_connection((sys.argv[1], int(sys.argv[2])), 30) as connection:
     print(connection.getsockname()[0])' "$2" "$port")"
         exec spark-class $deploy.worker.Worker --host "$here" --webui-port "${SPARK_PAGE:-8081}" \

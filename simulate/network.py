@@ -221,6 +221,15 @@ class Network:
         """Call an actor's `wake` at a time, or now if that is past."""
         heapq.heappush(self._timers, (max(at_us, self.now_us), self._next(), name, tag))
 
+    def work(self, *, probes: int = 0, comparisons: int = 0, inserts: int = 0, purges: int = 0) -> None:
+        """What the actor that acts has just done; takes no time here, see `simulate.timed`.
+
+        Args:
+            probes: rows or partial results that it took up, to look for what they match.
+            comparisons: pairs that it compared.
+            inserts, purges: rows that it stored, and that it found too old.
+        """
+
     def waiting(self, receiver: str | None = None) -> int:
         """Messages that are on their way, to one actor or to all."""
         return sum(len(channel.queue) for (_, to), channel in self._channels.items() if receiver in (None, to))

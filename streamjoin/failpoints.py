@@ -25,6 +25,8 @@ NAMES = (
     "generation.before_owner",
     "generation.after_owner",
     "generation.after_put",
+    "requery.before_note",
+    "requery.after_note",
     "relation.before_version",
     "relation.after_version",
     "store.after_blocks",

@@ -61,7 +61,7 @@ STAGES = (
     # Files stay together, for the servers that their tests share; `kills` share none and go where there is room.
     Stage(
         "servers",
-        1200,
+        960,
         (*MANY, "--dist", "loadgroup", "--no-loadscope-reorder", "-m", "spark or services", *SERVERS),
     ),
 )

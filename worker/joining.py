@@ -74,8 +74,10 @@ def bind_job(file: JoinFile, *, until_end: bool) -> Bound:
         require_ends(file)
     brought(file)
     bound = ordered(bind(file))
-    if bound.operator == registry.SPARK:
-        raise UnsupportedError("Spark's own join keeps no results in a store; take biclique", field="operator.name")
+    if registry.is_sparks(bound.operator):
+        raise UnsupportedError(
+            "Spark's own join keeps no results in a store; take another operator", field="operator.name"
+        )
     return bound
 
 
@@ -124,7 +126,7 @@ def join(
         def on_batch(progress: Any, batch: Any) -> None:
             steps.done(BATCH)
             reporter.order = order.look(lambda: progress.rates.per_s(names))
-            reporter.add(batch)
+            reporter.add(batch, progress.reconnects)
 
         topics = engine.topics_of(bound)
         job = bound.job(heartbeat=not until_end)

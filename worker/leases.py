@@ -108,6 +108,7 @@ def take(
     lease.taken_at_us = now_us
     lease.expires_at_us = now_us + round(lease_s * 1e6)
     lease.stop = lease.ended = False
+    lease.steps = None
     if not observe(session, job_id, generation, lifecycle.STARTING, now_us=now_us, again=again):
         raise LeaseRefusedError(f"job {job_id} is {job.observed}, and cannot start from there")
     session.flush()

@@ -20,9 +20,10 @@ from backend.auth.first_password import FILE, welcome
 from backend.auth.folders import Folders
 from backend.listener import SOCKET, claim
 from backend.private import tighten
-from backend.settings import SECRETS, Settings, is_given, is_loopback, read_settings, without_secrets
+from backend.settings import SECRETS, Settings, is_given, read_settings, without_secrets
 from streamjoin.errors import InputError, RunError
 from streamjoin.lockfile import locked
+from streamjoin.loopback import is_loopback
 from worker import data_folder, processes
 from worker.child import Child, Show
 from worker.head_start import API, HeadStart

@@ -21,12 +21,14 @@ from backend.catalog.ids import now_us
 from backend.catalog.models import Report
 from streamjoin.counts import add_counts
 from streamjoin.operators.reading import counted, measured
+from worker import adapting
 
 EVERY_S: Final = 1.0
 COUNTS: Final = ("batches", "results", "comparisons", "expired_rows", "dropped_reports")
 """Whole numbers that add up."""
 DECIDED: Final = ("unmatched_rows", "late_after_final")
 """Likewise, of rows that a join decides on. Reports of older versions have none."""
+RECONNECTS: Final = "reconnects"  # after a Python worker did not connect in time; older reports have none either
 COUNTS_BY_NAME: Final = (
     "tuples", "late", "null_keys", "dropped_by_selection", "dead_letters", "shed", "received", "received_bytes",
 )  # fmt: skip
@@ -50,7 +52,8 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
         names: the streams, by side.
         wall_us: the time at which it was committed.
     """
-    units = [_unit(unit) for unit in batch.units]
+    # As slots told of them; people look for a stage.
+    units = sorted(map(_unit, batch.units), key=lambda unit: (unit["stage"], unit["unit"]))
 
     def intake(what: str) -> dict[str, int]:
         return {name: batch.intake.get(side, {}).get(what, 0) for side, name in enumerate(names)}
@@ -85,7 +88,7 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
         "marks_us": dict(zip(names, marks, strict=True)),
         "stages": _found(units),
         "units": units,
-        **_adapting(batch.units),
+        **adapting.told_now(batch.units),
         **_reading(batch.units),
         **({TRAFFIC: dict(batch.traffic)} if batch.traffic else {}),
     }
@@ -102,25 +105,6 @@ def _reading(units: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "units": len(told),
         }
     }  # fmt: skip
-
-
-def _adapting(units: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Which units there are of joins whose units come and go, and what was decided."""
-    told = [(unit.get("stage", 0) + 1, unit["adapting"]) for unit in units if unit.get("adapting")]
-    if not told:
-        return {}
-    return {
-        "adaptive": [
-            {"stage": stage, **{name: one[name] for name in ("plan", "units", "draining")}, "loads": _loads(one)}
-            for stage, one in told
-        ],
-        "decisions": [{"stage": stage, **decision} for stage, one in told for decision in one["decisions"]],
-    }
-
-
-def _loads(told: Mapping[str, Any]) -> dict[str, float]:
-    """What share of its capacity each subgroup stored, if the batch asked."""
-    return {name: round(asked["load"], 4) for name, asked in told["round"].items()}
 
 
 def _found(units: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -163,12 +147,12 @@ def merged(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {
         **last,
         **{name: sum(body[name] for body in bodies) for name in COUNTS},
-        **{name: sum(body.get(name, 0) for body in bodies) for name in DECIDED},
+        **{name: sum(body.get(name, 0) for body in bodies) for name in (*DECIDED, RECONNECTS)},
         **{name: _added([body[name] for body in bodies]) for name in COUNTS_BY_NAME},
         "lag_ms": {name: lag for body in bodies for name, lag in body["lag_ms"].items()},
         "stages": _merged_stages(bodies),
         "units": _merged_units(bodies),
-        **_merged_adapting(bodies),
+        **adapting.merged(bodies),
         **_merged_reading(bodies),
         **({TRAFFIC: _added(told)} if (told := [body[TRAFFIC] for body in bodies if TRAFFIC in body]) else {}),
     }
@@ -229,17 +213,6 @@ def _merged_stages(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for name in known:
             known[name] += stage.get(name, 0)
     return [{**stage, **found[stage["stage"]]} for stage in bodies[-1].get("stages", ())]
-
-
-def _merged_adapting(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The units of the last report, with the loads that were told last; all decisions."""
-    if not (told := [body for body in bodies if "adaptive" in body]):
-        return {}
-    now = []
-    for stage in told[-1]["adaptive"]:  # whose order may be another in each batch
-        same = (one for body in reversed(told) for one in body["adaptive"] if one["stage"] == stage["stage"])
-        now.append({**stage, "loads": next((one["loads"] for one in same if one["loads"]), {})})
-    return {"adaptive": now, "decisions": [decision for body in told for decision in body["decisions"]]}
 
 
 def _merged_reading(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -308,7 +281,7 @@ class Reporter:
         self._lock = threading.Lock()
         self._parts: list[dict[str, Any]] = []
         self._batch_ms: list[float] = []
-        self._totals = dict.fromkeys(("batches", "tuples", "results", "comparisons"), 0)
+        self._totals = dict.fromkeys(("batches", "tuples", "results", "comparisons", RECONNECTS), 0)
         self._traffic: dict[str, int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
@@ -328,18 +301,18 @@ class Reporter:
             if not self._parts:
                 self._ended_s = self._steady_s()
 
-    def add(self, batch: Any) -> None:
-        """Count a batch: a `streamjoin.spark.batchreport.BatchReport`."""
+    def add(self, batch: Any, reconnects: int = 0) -> None:
+        """Count a batch: a `streamjoin.spark.batchreport.BatchReport`; `reconnects` are those of the run so far."""
         part = of_batch(batch, self.names, now_us())
         with self._lock:
             self._last_s = self._steady_s()
             if not self._parts:
                 self._first_s = self._last_s - batch.seconds.get("committed", 0.0)
-            self._parts.append(part)
-            self._totals["batches"] += 1
+            self._parts.append(part | {RECONNECTS: reconnects - self._totals[RECONNECTS]})
+            for name in ("batches", "results", "comparisons"):
+                self._totals[name] += part[name]
             self._totals["tuples"] += sum(part["tuples"].values())
-            self._totals["results"] += part["results"]
-            self._totals["comparisons"] += part["comparisons"]
+            self._totals[RECONNECTS] = reconnects
             self._traffic = _added([self._traffic, part.get(TRAFFIC, {})])
 
     def took(self, batch_ms: float) -> None:

@@ -1,4 +1,4 @@
-"""What a start took, step by step, until its first batch was committed; an event of the job keeps it."""
+"""What a start takes, step by step, until its first batch is committed: its lease tells of each, an event of all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from typing import Final
 
-from sqlalchemy import ScalarResult, select
+from sqlalchemy import ScalarResult, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -30,7 +30,7 @@ _log = logging.getLogger("streamjoin.driver")
 
 
 class Steps:
-    """Counts the seconds of a start.
+    """Counts the seconds of a start, and writes them down from threads of its own: no start waits for the catalog.
 
     Args:
         warm: whether the driver waited for the job.
@@ -46,6 +46,8 @@ class Steps:
             self.cause, asked_us = _cause(session, job_id, taken_us)
         self.seconds: dict[str, float] = {LAUNCH: (taken_us - asked_us) / 1e6}
         self._last_us = taken_us
+        self._told = threading.Lock()
+        self._tell(first=False)
 
     def done(self, step: str) -> None:
         """A step is over, and the next one begins. The first batch is the last step, and is over once."""
@@ -54,11 +56,28 @@ class Steps:
         at_us = now_us()
         self.seconds[step] = self.seconds.get(step, 0.0) + (at_us - self._last_us) / 1e6
         self._last_us = at_us
-        if step == BATCH:  # from another thread: a batch does not wait for the catalog
-            threading.Thread(target=self._record, name="steps", daemon=True).start()
+        self._tell(first=step == BATCH)
 
-    def _record(self) -> None:
-        seconds = {step: round(value, 3) for step, value in self.seconds.items()}
+    def _tell(self, *, first: bool) -> None:
+        threading.Thread(target=self._write, args=[first], name="steps", daemon=True).start()
+
+    def _write(self, first: bool) -> None:
+        # Whoever comes later has all that was there before, so none goes back.
+        with self._told:
+            seconds = {step: round(value, 3) for step, value in dict(self.seconds).items()}
+            try:
+                with self.catalog.begin() as session:
+                    session.execute(
+                        update(Lease)
+                        .where(Lease.job_id == self.job_id, Lease.generation == self.generation)
+                        .values(steps=seconds)
+                    )
+                    if first:
+                        self._record(session, seconds)
+            except SQLAlchemyError as failure:
+                _log.warning("what the start took is not written down: %s", failure)
+
+    def _record(self, session: Session, seconds: dict[str, float]) -> None:
         total = round(sum(self.seconds.values()), 3)
         told = ", ".join(f"{step.replace('_', ' ')} {value:.1f} s" for step, value in seconds.items())
         message = f"generation {self.generation} committed its first batch {total:.1f} s after the {self.cause}: {told}"
@@ -66,11 +85,7 @@ class Steps:
         data = {
             "generation": self.generation, "cause": self.cause, "warm": self.warm, "seconds": total, "steps": seconds,
         }  # fmt: skip
-        try:
-            with self.catalog.begin() as session:
-                record(session, FIRST_BATCH, message, job_id=self.job_id, data=data)
-        except SQLAlchemyError as failure:
-            _log.warning("what the start took is not written down: %s", failure)
+        record(session, FIRST_BATCH, message, job_id=self.job_id, data=data)
 
 
 def _cause(session: Session, job_id: str, taken_us: int) -> tuple[str, int]:

@@ -34,11 +34,13 @@ class OperatorOut(BaseModel):
 
     Args:
         settings: its knobs: the JSON Schema of `operator` in a join file that names it.
+        runs_jobs: whether a job may run on it; others are there to be compared with.
     """
 
     name: str
     system: str
     settings: dict[str, Any]
+    runs_jobs: bool
 
 
 class GeneratorOut(BaseModel):
@@ -63,7 +65,7 @@ def get_problem(code: str) -> ProblemOut:
 def list_operators(actor: Viewer) -> list[OperatorOut]:
     """The join operators."""
     return [
-        OperatorOut(name=name, system=kind.system, settings=schema_of_operator(name))
+        OperatorOut(name=name, system=kind.system, settings=schema_of_operator(name), runs_jobs=not kind.is_sparks)
         for name, kind in registry.REGISTRY.items()
     ]
 

@@ -51,8 +51,8 @@ def list_demos(context: InContext, actor: Viewer) -> list[DemoOut]:
 def start_demo(context: InContext, actor: Operator, name: str, response: Response) -> JobOut:
     """Register what a demo joins, create its job, and start it; what is there already is taken as it is."""
     demo = _demo(name)
+    there = _registered(context)
     with context.catalog.read() as session:
-        there = {known for table in (Stream, Relation) for known in session.scalars(select(table.name))}
         job_id = session.scalar(select(Job.id).where(Job.name == _job_name(name)))
     if job_id is not None:  # nothing that it uses can have been removed
         return start_job(context, actor, job_id)
@@ -65,8 +65,13 @@ def start_demo(context: InContext, actor: Operator, name: str, response: Respons
     for relation in missing:
         with _never_mind("name_taken"):
             create_relation(context, actor, RelationIn(name=relation, spec=demo.relations[relation]), response)
-    with _never_mind("name_taken"):
-        create_job(context, actor, JobIn(name=_job_name(name), **demo.job), response)
+    try:
+        with _never_mind("name_taken"):
+            create_job(context, actor, JobIn(name=_job_name(name), **demo.job), response)
+    except Problem:
+        if _registered(context) >= {*demo.streams, *demo.relations}:
+            raise
+        raise Problem("conflict.demo_removed", f"somebody removed {name} while it started; start it again") from None
     return start_job(context, actor, _job_name(name))
 
 
@@ -93,6 +98,12 @@ def _shape(name: str, demo: Demo, job: Job | None) -> DemoOut:
     return DemoOut(
         name=name, title=demo.title, text=demo.text, query=demo.job["query"], job_id=job_id, owner_id=owner_id
     )
+
+
+def _registered(context: InContext) -> set[str]:
+    """The names of all streams and relations."""
+    with context.catalog.read() as session:
+        return {known for table in (Stream, Relation) for known in session.scalars(select(table.name))}
 
 
 def _demo(name: str) -> Demo:

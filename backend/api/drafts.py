@@ -19,7 +19,7 @@ from backend.jobs.previews import PreviewOut, previewed
 from backend.problems import Place, Problem
 from backend.settings import Settings
 from streamjoin.errors import StreamJoinError
-from streamjoin.explain.plans import explain, summary
+from streamjoin.explain.bundle import explain, summary
 from streamjoin.spec.prepare import Bound
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
@@ -47,9 +47,10 @@ def validate_job(context: InContext, actor: Viewer, body: Draft) -> Diagnostics:
     """Check a query against what is registered. Mistakes are the answer, so the status is 200."""
     try:
         with context.catalog.read() as session:
-            inputs = service.entries(session, body.query, body.streams)
+            spec = spec_of(body)
+            inputs = service.entries(session, spec, body.streams)
             secrets = secrets_of(context.settings, session, inputs)
-        bound = service.bound_draft(context.settings, spec_of(body), inputs, secrets)
+        bound = service.bound_draft(context.settings, spec, inputs, secrets)
     except (StreamJoinError, Problem) as wrong:
         return Diagnostics(valid=False, diagnostics=service.diagnose(wrong), columns=[], summary=None)
     return Diagnostics(valid=True, diagnostics=[], columns=_columns(bound), summary=summary(bound))
@@ -58,10 +59,11 @@ def validate_job(context: InContext, actor: Viewer, body: Draft) -> Diagnostics:
 @router.post("/explain")
 def explain_job(context: InContext, actor: Viewer, body: Draft) -> Explanation:
     """Show how a query would run, and what every operator would cost, from a sample of the streams."""
+    spec = spec_of(body)
     with context.catalog.read() as session:
-        inputs = service.entries(session, body.query, body.streams)
+        inputs = service.entries(session, spec, body.streams)
         secrets = secrets_of(context.settings, session, inputs)
-    return bounded(actor.id, _explained, context.settings, spec_of(body), inputs, secrets)
+    return bounded(actor.id, _explained, context.settings, spec, inputs, secrets)
 
 
 def _explained(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Secrets) -> Explanation:
@@ -76,10 +78,11 @@ def preview_job(context: InContext, actor: Viewer, body: Draft) -> PreviewOut:
 
     Samples, time and the answer are bounded, and so are previews side by side: one too many answers 429.
     """
+    spec = spec_of(body)
     with context.catalog.read() as session:
-        inputs = service.entries(session, body.query, body.streams)
+        inputs = service.entries(session, spec, body.streams)
         secrets = secrets_of(context.settings, session, inputs)
-    return previewed(context, spec_of(body), inputs, secrets, actor.id)
+    return previewed(context, spec, inputs, secrets, actor.id)
 
 
 def _columns(bound: Bound) -> list[Column]:

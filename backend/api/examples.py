@@ -12,14 +12,15 @@ _USER: Final = "usr_01kg7w2k5m0000000000000000"
 _SPEC: Final = {"source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "time": "ts", "delay": "2s"}
 _MADE: Final = {"owner_id": _USER, "created_at": _AT, "updated_at": _AT}
 _COLUMNS: Final = [{"name": "id", "type": "int64"}, {"name": "price", "type": "int64"}]
+_STEPS: Final = {"launch": 0.4, "process": 0.9, "spark": 0.2, "state": 0.7, "first_batch": 0.9}
 _JOB: Final = {
     "id": "job_01kg7w2k5m0000000000000000", "name": "wins", "version": 1, "query": _QUERY, "queries": {},
     "streams": ["auctions", "bids"], "relations": [], "operator": {"name": "auto"}, "results": {"store": "sqlite"},
     "run": {"slots": 2}, "wanted": "running", "wanted_since": _AT, "observed": "running", "observed_since": _AT,
     "phase": "running", "reason": None, "generation": 1, "failures": 0,
-    "last_run": {"generation": 1, "host": "worker-1", "pid": 4711, "since": _AT, "alive_until": _AT, "ended": False},
-    "last_start": {"generation": 1, "at": _AT, "cause": "start", "warm": True, "seconds": 3.1, "steps": {
-        "launch": 0.4, "process": 0.9, "spark": 0.2, "state": 0.7, "first_batch": 0.9}},
+    "last_run": {"generation": 1, "host": "worker-1", "pid": 4711, "since": _AT, "alive_until": _AT, "ended": False,
+                 "steps": _STEPS},
+    "last_start": {"generation": 1, "at": _AT, "cause": "start", "warm": True, "seconds": 3.1, "steps": _STEPS},
     **_MADE,
 }  # fmt: skip
 _KEY: Final = {
@@ -62,7 +63,8 @@ EXAMPLES: Final[dict[str, Any]] = {
     "Pushed": {"rows": 2, "duplicate": False},
     "Diagnostics": {"valid": True, "diagnostics": [], "columns": _COLUMNS,
                     "summary": "auctions joins bids within 10 s"},
-    "Diff": {"changes": [{"field": "run.slots", "before": 1, "after": 2, "effect": "keeps_state"}],
+    "Diff": {"changes": [{"field": "run.slots", "before": 1, "after": 2, "effect": "keeps_state",
+                          "reason": None}],
              "starts_anew": False},
     "ProblemOut": {"code": "not_found", "status": 404, "title": "This was not found", "can_retry": False},
     "Revision": {"version": 1, "query": _QUERY, "queries": {}, "operator": {"name": "auto"},
@@ -70,7 +72,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "SnapshotOut": {"id": "41.0", "rows": 12, "bytes": 480, "blocks": 1, "hash": "9f2c", "time_min": _AT,
                     "time_max": _AT, "closed_at": _AT, "marks": [_AT, _AT], "batches": [41, 41], "generation": 1,
                     "shed": 0, "late": False},
-    "AnswerOut": {"job": _JOB["id"], "job_name": "wins", "last_snapshot": "41.0",
+    "AnswerOut": {"job": _JOB["id"], "job_name": "wins", "results": _JOB["id"], "last_snapshot": "41.0",
                   "time": "the latest event time among a result's tuples", "key": {"name": "id", "type": "int64"},
                   "schema": _COLUMNS, "rows": [[1, 250]], "rows_given": 1, "cursor": None, "truncated": False,
                   "stopped_by": None, "not_finite": 0, "limits": {"rows": 10000, "bytes": 1073741824, "seconds": 60.0},
@@ -79,7 +81,8 @@ EXAMPLES: Final[dict[str, Any]] = {
         {"name": "orders.csv", "path": "/data/orders.csv", "kind": "file", "format": "csv", "bytes": 1024}]},
     "RejectedPage": {"data": [_REJECTED], "has_more": False, "counts": [
         {"stream": "bids", "reason": "bad_value", "rows": 12, "kept": 12, "meaning": "a field has a wrong value"}]},
-    "OperatorOut": {"name": "biclique", "system": "BiStream", "settings": {"type": "object", "properties": {}}},
+    "OperatorOut": {"name": "biclique", "system": "BiStream", "settings": {"type": "object", "properties": {}},
+                    "runs_jobs": True},
     "GeneratorOut": {"kind": "nexmark.bid", "columns": _COLUMNS},
     "ProblemDocument": {
         "type": "/api/v1/problems/not_found", "title": "This was not found", "status": 404,

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
 class StageInput(BaseModel):
-    """What a stage reads on one side: a stream by its name in the query, or what another stage finds."""
+    """What a stage reads on one side: a stream or a relation by its name in the query, or what another stage finds.
+
+    Where queries have stages of their own, streams go by the names that they are registered by.
+    """
 
     stream: str | None = None
     stage: int | None = None
+    relation: str | None = None
 
 
 class StageFigures(BaseModel):
-    """A stage of the plan; stages are numbered from 1, and the last one gives the results.
+    """A stage of the plan; stages are numbered from 1, and those whose rows no other one reads give results.
 
     Args:
         results: rows that its units found in the span: they went on to the next stage, or are results.
         inputs: what it joins.
         kind: of its join, such as INNER, LEFT or LEFT ANTI; None where it makes groups, and in older reports.
+        queries: the names of those that it answers, of a job whose queries have stages of their own.
         open_rows: rows that wait, at the end of the span, until it is known whether they are matched.
         unmatched_rows: rows that left as unmatched.
         late_after_final: pairs that were none, as a row of theirs had left as unmatched before.
@@ -30,6 +35,7 @@ class StageFigures(BaseModel):
     results: int
     inputs: list[StageInput] = Field(default_factory=list)
     kind: str | None = None
+    queries: list[str] = Field(default_factory=list)
     open_rows: int = 0
     unmatched_rows: int = 0
     late_after_final: int = 0
@@ -57,15 +63,52 @@ class UnitFigures(BaseModel):
     late_after_final: int = 0
 
 
+class StepTime(BaseModel):
+    """What a single step of a ring's nodes takes.
+
+    Args:
+        name: `join`, to compare a pair; `send`, to send and receive a row; `hop`, from a node to the next; `insert` and
+            `purge`, of one row.
+        symbol: what the paper calls it, such as T_j.
+        origin: `set` in the join file, `measured` while the job ran, or `assumed` until enough is.
+    """
+
+    name: str
+    symbol: str
+    us: float
+    origin: Literal["set", "measured", "assumed"]
+
+
+class RingModel(BaseModel):
+    """What PSP's formulas say of a ring, by the rates and times that were known.
+
+    Args:
+        best: N*, and `bounds` are N1 and N2, near the lower of which it is.
+        lengths: by stream, how many nodes it needs by section 5.4.
+        latency_s: mean time until all results of a row are there, with N* nodes.
+        bandwidth_bytes_per_s: what a link must carry so that no node waits for rows.
+        times: what the formulas were given of single steps.
+    """
+
+    best: int
+    bounds: tuple[float, float]
+    lengths: dict[str, int]
+    latency_s: float
+    bandwidth_bytes_per_s: float
+    times: list[StepTime]
+
+
 class AdaptiveFigures(BaseModel):
     """The units of a join whose units come and go, as they were when the span ended; `stage` counts from 1.
 
     Args:
         plan: how many times units had come, begun to drain, or left.
-        units: units of R and of S that store.
+        units: units of R and of S that store, or nodes of a `ring`.
         draining: units that store nothing new and leave once they are empty.
         loads: of each subgroup, such as `R 0`, the share of its capacity that it stored when it was last asked in the
-            span.
+            span; of a `ring`, the share of their time that its nodes worked.
+        best: N* of a ring, when it was last looked at in the span.
+        model: what else was found then.
     """
 
     stage: int
@@ -73,17 +116,21 @@ class AdaptiveFigures(BaseModel):
     units: dict[str, int]
     draining: dict[str, int]
     loads: dict[str, float] = Field(default_factory=dict)
+    best: int | None = None
+    model: RingModel | None = None
 
 
 class Decision(BaseModel):
     """Units came, begin to drain, or left, from batch `batch` on.
 
     Args:
-        side: R or S; `group` is a subgroup of it.
+        side: R or S, and `group` is a subgroup of it; or ring.
         units: how many stored before.
-        bytes: what the subgroup stored, and `load` the share of its capacity that this was.
+        bytes: what the subgroup stored, and `load` the share of its capacity that this was; of a ring, the share of
+            their time that nodes worked.
         wish: how many units more or fewer that asked for, before bounds.
         added, drained, left: numbers of units.
+        way: of a ring, `passive` where what is stored moves by its age, `aggressive` where it moved at once.
     """
 
     stage: int
@@ -99,6 +146,7 @@ class Decision(BaseModel):
     added: list[int]
     drained: list[int]
     left: list[int]
+    way: str = ""
 
 
 class BetterOrder(BaseModel):
@@ -127,7 +175,7 @@ class OrderFigures(BaseModel):
 
 
 class PredictedReading(BaseModel):
-    """What was predicted of a join with a relation before its start; `text` alone where it was told that it cannot run.
+    """What was predicted of a join with a relation before its start; `text` alone says why nothing was.
 
     Args:
         rate_per_s: what units join in a second of their own work, if as many rows come as they have memory for.
@@ -204,7 +252,8 @@ class Figures(BaseModel):
 
     Reports of older versions tell of no stages. What becomes of rows that joins decide on is that of all stages.
     `order` is there where `auto` chose the order of three streams and more from known rates, and rates are known now;
-    `reading` and `relations` where relations are joined; `state_traffic` where the state is in a store.
+    `reading` and `relations` where relations are joined; `state_traffic` where the state is in a store. `reconnects`
+    are starts of the query, inside its driver, after a Python worker did not connect to Spark in time.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -212,6 +261,7 @@ class Figures(BaseModel):
     open_rows: int = 0
     unmatched_rows: int = 0
     late_after_final: int = 0
+    reconnects: int = 0
     stages: list[StageFigures] = Field(default_factory=list)
     units: list[UnitFigures] = Field(default_factory=list)
     adaptive: list[AdaptiveFigures] = Field(default_factory=list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -20,6 +20,8 @@ from backend.jobs.joinfile import check_spec
 from streamjoin.settings.values import SLOTS_MAX
 from streamjoin.sources.credentials import MASK, SECRET_SETTINGS
 
+NAME_MAX = 100
+"""Letters of a job's name; what says so says all of its rule."""
 _QUERY = (
     "SELECT ONLINE auctions.id, bids.price FROM auctions, bids "
     "WHERE auctions.id = bids.auction AND bids.price >= auctions.reserve WITHIN 10 SECONDS"
@@ -37,7 +39,19 @@ class FurtherQuery(Body):
     stopped: bool = False
 
 
-Queries = Annotated[dict[Annotated[str, Field(max_length=63)], FurtherQuery], Field(max_length=63)]
+def _no_null(query: object) -> object:
+    if query is None:
+        raise ValueError(
+            "is null, and a query that a job has had keeps its name and its results; to end it send its query with "
+            '"stopped": true'
+        )
+    return query
+
+
+Queries = Annotated[
+    dict[Annotated[str, Field(max_length=63)], Annotated[FurtherQuery, BeforeValidator(_no_null)]],
+    Field(max_length=63),
+]
 
 
 class Draft(Body):
@@ -64,7 +78,7 @@ class Draft(Body):
 class JobIn(Draft):
     """A job to create; it is stopped unless `start` is true."""
 
-    name: str = Field(max_length=200)
+    name: str = Field(json_schema_extra={"maxLength": NAME_MAX})
     start: bool = False
     model_config = with_example({"name": "bids that win", "query": _QUERY})
 
@@ -96,12 +110,16 @@ class Rescale(Body):
 
 
 class ChangeOut(BaseModel):
-    """A field that differs; `effect` is keeps_state or starts_anew."""
+    """A field that differs; `effect` is keeps_state or starts_anew.
+
+    `reason` says why it begins anew, where the same change of another job would keep its state; null else.
+    """
 
     field: str
     before: Any
     after: Any
     effect: str
+    reason: str | None = None
 
 
 class Diff(BaseModel):
@@ -112,7 +130,11 @@ class Diff(BaseModel):
 
 
 class Run(BaseModel):
-    """The generation that runs, or ran last."""
+    """The generation that runs, or ran last.
+
+    Args:
+        steps: seconds of each step of its start that is done, see `last_start`; empty where nobody told of them.
+    """
 
     generation: int
     host: str
@@ -120,6 +142,7 @@ class Run(BaseModel):
     since: str | None
     alive_until: str | None
     ended: bool
+    steps: dict[str, float]
 
 
 class Start(BaseModel):
@@ -196,7 +219,7 @@ def change_shape(change: Change) -> ChangeOut:
     before, after = change.before, change.after
     if change.field.endswith(tuple(SECRET_SETTINGS)):
         before, after = (value and MASK for value in (before, after))
-    return ChangeOut(field=change.field, before=before, after=after, effect=change.effect)
+    return ChangeOut(field=change.field, before=before, after=after, effect=change.effect, reason=change.reason)
 
 
 class Ran(NamedTuple):
@@ -221,6 +244,7 @@ def job_shape(job: Job, ran: Ran) -> JobOut:
     last_run = lease and Run(
         generation=lease.generation, host=lease.host, pid=lease.pid, since=iso(lease.taken_at_us),
         alive_until=iso(lease.expires_at_us), ended=lease.ended,
+        steps=lease.steps or {},
     )  # fmt: skip
     last_start = start and Start(at=iso(start.at_us), **start.data)
     return JobOut(

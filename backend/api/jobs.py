@@ -11,7 +11,19 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.api.filters import OfPhase, Owner, Since, in_phase, narrowed
-from backend.api.job_shapes import Diff, JobChange, JobIn, JobOut, Ran, Rescale, change_shape, job_shape, ran, spec_of
+from backend.api.job_shapes import (
+    NAME_MAX,
+    Diff,
+    JobChange,
+    JobIn,
+    JobOut,
+    Ran,
+    Rescale,
+    change_shape,
+    job_shape,
+    ran,
+    spec_of,
+)
 from backend.api.shapes import (
     IfMatch,
     Limit,
@@ -32,15 +44,16 @@ from backend.catalog.models import Job
 from backend.context import Context, InContext
 from backend.idempotency import done_once
 from backend.jobs import service
-from backend.jobs.change import diff, starts_anew
+from backend.jobs.change import Change, diff, queries_anew, starts_anew
 from backend.jobs.inputs import Inputs, check_sent, inputs_of, secrets_of
 from backend.jobs.joinfile import check_spec, with_store
 from backend.jobs.limits import check_limits
 from backend.problems import Place, Problem
+from streamjoin.spec.bundling import QueriesStayError
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._ -]{{0,{NAME_MAX - 1}}}")
 _TRIES = 5
 """A change is made of the job as it is, and made anew so often where somebody else was faster."""
 
@@ -66,11 +79,11 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
     """Create a job. Its query is bound to its streams first, so what is wrong shows now."""
     if not _NAME.fullmatch(body.name):
         raise Problem("invalid.bad_name",
-                      "name: letters, digits, blanks, ., _ and -, 100 at most, a letter or digit first",
+                      f"name: letters, digits, blanks, ., _ and -, {NAME_MAX} at most, a letter or digit first",
                       errors=[Place(pointer="/name", detail="is no name")])  # fmt: skip
     spec = spec_of(body)
     with context.catalog.read() as session:
-        inputs = service.entries(session, body.query, body.streams)
+        inputs = service.entries(session, spec, body.streams)
         check_sent(session, context.settings, inputs)
         secrets = secrets_of(context.settings, session, inputs)
         if session.scalars(select(func.count()).select_from(Job)).one() >= context.settings.jobs_max:
@@ -115,8 +128,7 @@ def get_job(context: InContext, actor: Viewer, id: str, response: Response) -> J
 @router.post("/{id}/diff")
 def diff_job(context: InContext, actor: Viewer, id: str, body: JobChange) -> Diff:
     """Show what a change would do, without doing it; one that would be refused is refused here too."""
-    job, spec, inputs = _changed(context, id, body)
-    changes = diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs))
+    _, _, _, changes = _changed(context, id, body)
     return Diff(changes=[change_shape(item) for item in changes], starts_anew=starts_anew(changes))
 
 
@@ -130,8 +142,9 @@ def change_job(
     A change that does not fit the state joined so far needs `start_anew`.
     """
     for _ in range(_TRIES):
-        seen, spec, inputs = _changed(context, id, body)  # outside of a transaction that writes: it opens files
-        shown = _change_seen(context, actor, seen, spec, inputs, body.start_anew, if_match)
+        # Outside of a transaction that writes: it opens files.
+        seen, spec, inputs, changes = _changed(context, id, body)
+        shown = _change_seen(context, actor, seen, spec, inputs, changes, body.start_anew, if_match)
         if shown is not None:
             response.headers["ETag"] = etag(shown.version)
             return shown
@@ -140,8 +153,8 @@ def change_job(
 
 
 def _change_seen(
-    context: Context, actor: Actor, seen: Job, spec: JobSpec, inputs: Inputs, may_start_anew: bool,
-    if_match: str | None,
+    context: Context, actor: Actor, seen: Job, spec: JobSpec, inputs: Inputs, changes: list[Change],
+    may_start_anew: bool, if_match: str | None,
 ) -> JobOut | None:  # fmt: skip
     """Change a job as it was seen; None where it was changed since, so that the change has to be made of it anew."""
     with context.catalog.begin() as session:
@@ -150,12 +163,12 @@ def _change_seen(
         check_version(if_match, job.version, f"job {job.name}")
         if job.version != seen.version:
             return None
-        changes = diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs))
         has_begun = job.generation > 0
         anew = has_begun and starts_anew(changes)
         if anew and not may_start_anew:
             fields = ", ".join(item.field for item in changes if item.effect == "starts_anew")
-            raise Problem("conflict.starts_anew", f"the state joined so far does not fit a change of {fields}",
+            why = next((f": {item.reason}" for item in changes if item.reason), "")
+            raise Problem("conflict.starts_anew", f"the state joined so far does not fit a change of {fields}{why}",
                           hint='send "start_anew": true to begin again without it, or create another job')  # fmt: skip
         service.change(session, job, spec, inputs, anew=anew, actor_id=actor.id)
         known = ran(session, [job])
@@ -222,8 +235,8 @@ def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale, if_
     return _act(context, actor, id, if_match, rescale)
 
 
-def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, JobSpec, Inputs]:
-    """A job, and what it is to be, which could be started."""
+def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, JobSpec, Inputs, list[Change]]:
+    """A job, and what it is to be, which could be started; and what differs."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
         spec, inputs = _definition(session, job, body)
@@ -231,21 +244,32 @@ def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, JobSpec, 
             check_sent(session, context.settings, inputs)
         secrets = secrets_of(context.settings, session, inputs)
     # What starts anew has nothing to fit.
-    anew = starts_anew(diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs)))
-    draft = Job(
-        id=job.id, spec=spec, streams=inputs.streams, relations=inputs.relations, incarnation=job.incarnation + anew
-    )
-    service.bound_job(context.settings, draft, secrets)
-    return job, spec, inputs
+    changes = diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs))
+
+    def bound() -> None:
+        draft = Job(
+            id=job.id, spec=spec, streams=inputs.streams, relations=inputs.relations,
+            incarnation=job.incarnation + starts_anew(changes),
+        )  # fmt: skip
+        service.bound_job(context.settings, draft, secrets)
+
+    try:
+        bound()
+    except QueriesStayError as stays:
+        changes = queries_anew(changes, stays.message)
+        bound()
+    return job, spec, inputs, changes
 
 
 def _definition(session: Session, job: Job, body: JobChange) -> tuple[JobSpec, Inputs]:
     spec = job.spec.changed(body.model_dump(include=set(SECTIONS), exclude_none=True))
     check_spec(spec)
-    if body.query is not None and not body.refresh_streams:
-        return spec, service.entries(session, body.query, None).as_in(inputs_of(job))
     if body.refresh_streams:
-        return spec, service.entries(session, spec.query, None)
+        return spec, service.entries(session, spec, None)
+    if body.query is not None:
+        return spec, service.entries(session, spec, None).as_in(inputs_of(job))
+    if body.queries is not None:
+        return spec, inputs_of(job).and_those(service.entries(session, spec, None))
     return spec, inputs_of(job)
 
 

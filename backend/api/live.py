@@ -33,6 +33,9 @@ from backend.version import VERSION
 
 router = APIRouter(prefix="/api/v1", tags=["live"])
 
+OF = "@"
+"""In the id of an event, between a snapshot and the results that it is of."""
+
 StillIn = Callable[[], Awaitable[bool]]
 """Whether the login or key behind a connection still holds."""
 
@@ -84,7 +87,7 @@ def _name(actor: Actor) -> str:
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}},
                      "description": "Events `schema`, `next`, `progress`, `error` and `complete`, as the frames of "
-                                    "the websocket; their ids are snapshot ids."}},
+                                    "the websocket; their ids are a snapshot's and its results', to resume with."}},
 )  # fmt: skip
 @free
 async def stream_results(
@@ -97,12 +100,14 @@ async def stream_results(
     from_: Annotated[str, Query(alias="from", description='"now", "oldest", or a snapshot id.')] = "now",
     backpressure: str = "drop",
     max_rate: float | None = None,
-    last_event_id: Annotated[str | None, Header(description="Resume after this snapshot.")] = None,
+    last_event_id: Annotated[str | None, Header(description="Resume after this event.")] = None,
 ) -> StreamingResponse:
     """Follow a job's results: each snapshot as soon as it is committed."""
     service = service_of(context)
+    snapshot, _, results = (last_event_id or "").partition(OF)
     asked: dict[str, Any] = {
-        "job": id, "where": where, "from": last_event_id or from_, "backpressure": backpressure, "max_rate": max_rate,
+        "job": id, "where": where, "from": snapshot or from_, "results": results or None,
+        "backpressure": backpressure, "max_rate": max_rate,
         "select": None if select is None else [name.strip() for name in select.split(",") if name.strip()],
     }  # fmt: skip
     try:
@@ -176,7 +181,7 @@ async def _events(
                 first = place == 0
                 news = news_text(str(payload.id), dropped if first else 0, gap if first else None, place < last,
                                  payload.truncated, rows)  # fmt: skip
-                yield _event("next", news, str(payload.id) if place == last else None)
+                yield _event("next", news, _place(follower, str(payload.id)) if place == last else None)
             else:
                 follower.position = payload.id
         elif follower.is_done():
@@ -187,7 +192,7 @@ async def _events(
         elif now_s - heard_s >= heartbeat_s:
             heard_s = now_s
             progress = follower.progress(now_us())
-            yield ": heartbeat\n" + _event("progress", progress.model_dump_json(), progress.snapshot)
+            yield ": heartbeat\n" + _event("progress", progress.model_dump_json(), _place(follower, progress.snapshot))
         else:
             ready_s = follower.ready_s(now_s)
             with suppress(TimeoutError):
@@ -212,6 +217,11 @@ class _Login:
             with suppress(*CATALOG_IS_AWAY):  # a catalog that is away throws nobody out
                 self._holds = await self._is_still_in()
         return self._holds
+
+
+def _place(follower: Follower, snapshot: str | None) -> str | None:
+    """The id of the event up to which all of a snapshot was sent."""
+    return None if snapshot is None else f"{snapshot}{OF}{follower.feed.place.name}"
 
 
 def _event(kind: str, data: str, id: str | None = None) -> str:

@@ -44,7 +44,8 @@ class AnswerOut(BaseModel):
     """A JSON answer; it leaves as it is found, in this order.
 
     Args:
-        last_snapshot: the newest it covers; a subscription from it goes on without gap or overlap.
+        results: tells these results from those that the job had before it began anew.
+        last_snapshot: the newest it covers; a subscription from it, of these results, goes on without gap or overlap.
         time: what a row's time is.
         key: what a row's key is; null for a join without one.
         groups: of groups that change, the columns that tell them apart.
@@ -57,6 +58,7 @@ class AnswerOut(BaseModel):
 
     job: str
     job_name: str
+    results: str
     last_snapshot: str
     time: str
     key: Column | None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -82,10 +83,11 @@ def list_rejected(
     stream: OfStream = None, reason: OfReason = None, limit: Limit = 50, starting_after: StartingAfter = None,
 ) -> RejectedPage:  # fmt: skip
     """Rows that are missing from the results, where the job ran on this host: counts, and rows, newest first."""
-    _, folder = _found(context, id)
+    job, folder = _found(context, id)
     _check_reason(reason)
     try:
         counts = rejected.as_rows(rejected.read_head(folder))
+        _check_stream(job, stream, counts)
         rows, has_more = rejected.page(folder, limit, stream=stream, reason=reason, before=starting_after)
     except StateError as damaged:
         raise _unavailable(context, damaged) from None
@@ -122,7 +124,7 @@ def download_rejected(
     job, folder = _found(context, id)
     _check_reason(reason)
     try:
-        rejected.read_head(folder)
+        _check_stream(job, stream, rejected.as_rows(rejected.read_head(folder)))
     except StateError as damaged:
         raise _unavailable(context, damaged) from None
     pieces = rejected.lines(folder, stream=stream, reason=reason)
@@ -144,6 +146,14 @@ def _check_reason(reason: str | None) -> None:
     if reason is not None and reason not in rejected.ALL_REASONS:
         detail = f'"{reason}" is not a reason; reasons are {", ".join(rejected.ALL_REASONS)}'
         raise Problem("invalid.bad_reason", detail, errors=[Place(pointer="reason", detail=detail)])
+
+
+def _check_stream(job: Job, stream: str | None, counts: Sequence[Mapping[str, Any]]) -> None:
+    """What a job read before it was changed has rows, too."""
+    known = [*job.streams, *job.relations]
+    if stream is not None and stream not in known and all(row["stream"] != stream for row in counts):
+        detail = f'job {job.name} reads no stream "{stream[:100]}"; it reads {", ".join(sorted(known))}'
+        raise Problem("invalid.unknown_stream", detail, errors=[Place(pointer="stream", detail=detail)])
 
 
 def _unavailable(context: Context, damaged: StateError) -> Problem:

@@ -17,7 +17,7 @@ from backend.auth.hosts import check_place
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Relation
 from backend.context import Context, InContext
-from backend.entries import check_name, check_size, pointing_into_spec
+from backend.entries import NAME_MAX, check_name, check_size, pointing_into_spec
 from backend.idempotency import done_once
 from backend.relations.entry import one_relation
 from backend.relations.sample import look_at
@@ -53,7 +53,7 @@ Secrets = Annotated[
 class RelationIn(Body):
     """A relation to register."""
 
-    name: str = Field(max_length=200)
+    name: str = Field(json_schema_extra={"maxLength": NAME_MAX})
     spec: Spec
     secrets: Secrets = None
     model_config = with_example(_EXAMPLE)

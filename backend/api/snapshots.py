@@ -36,11 +36,11 @@ class SnapshotOut(BaseModel):
         hash: the sum of its rows' hashes, as hexadecimal digits.
         time_min, time_max: of its results' times; null without rows, and for what no calendar has.
         closed_at: the start of the batch that closed it.
-        marks: how far the streams had come with it.
+        marks: the watermark of each stream with it.
         batches: the first and the last batch whose results may be in it.
         shed: tuples of all streams that were dropped under overload while it was collected; above 0 its results are
             partial.
-        late: it has results that are older than the marks of the snapshot before: tuples came late.
+        late: it has results that are older than the watermarks of the snapshot before: tuples came late.
     """
 
     id: str

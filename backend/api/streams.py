@@ -19,7 +19,7 @@ from backend.auth.hosts import check_client, check_place
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Stream
 from backend.context import Context, InContext
-from backend.entries import check_name, check_size, pointing_into_spec
+from backend.entries import NAME_MAX, check_name, check_size, pointing_into_spec
 from backend.idempotency import HEADER, done_once
 from backend.problems import Place, Problem
 from backend.streams import spool
@@ -57,7 +57,7 @@ _EXAMPLE = {
 class StreamIn(Body):
     """A stream to register."""
 
-    name: str = Field(max_length=200)
+    name: str = Field(json_schema_extra={"maxLength": NAME_MAX})
     spec: Spec
     secrets: Secrets = None
     model_config = with_example(_EXAMPLE)

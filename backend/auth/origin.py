@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from backend.auth.keys import bearer_of
 from backend.problems import Problem
-from backend.settings import Settings, is_loopback
+from backend.settings import Settings
+from streamjoin.loopback import is_loopback
 
 KNOWN_HOSTS = 64
 """Most clients name one of few hosts; so many are not looked at anew with every request."""

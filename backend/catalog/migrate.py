@@ -17,8 +17,11 @@ def migrate(url: str, revision: str = "head") -> None:
     """Upgrade to a revision, creating the catalog where there is none; `base` or an older revision downgrades."""
     catalog = Catalog(url)
     try:
-        with catalog.engine.connect() as connection:
-            if not catalog.is_sqlite:  # where several processes that migrate at once would each make the tables
+        # One transaction for all revisions, begun before the first look at the catalog: of several processes that
+        # migrate at once, each but the first waits and then finds the newest tables. Where Alembic begins
+        # transactions itself, SQLite has one for each revision, and another process could come in between.
+        with catalog.engine.begin() as connection:
+            if not catalog.is_sqlite:
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7310571482)")
             config = Config()
             config.set_main_option("script_location", str(MIGRATIONS))
@@ -27,7 +30,6 @@ def migrate(url: str, revision: str = "head") -> None:
                 command.downgrade(config, revision)
             else:
                 command.upgrade(config, revision)
-            connection.commit()
     finally:
         catalog.close()
 

@@ -200,6 +200,7 @@ class Lease(Base):
         host, pid, pid_started: which process it is; a pid alone may be another's by now.
         job_version: of the job that the driver runs, restarts counted; see `worker.leases.version_of`.
         ended: the driver said that it ended, and its lease is free.
+        steps: seconds of each step of its start that is done, see `worker.steps`; None where nobody told of them.
         folder, incarnation: in which data folder the state of which incarnation of the job is, unless it is in a store.
     """
 
@@ -216,6 +217,7 @@ class Lease(Base):
     ended: Mapped[bool] = mapped_column(default=False)
     folder: Mapped[str | None] = mapped_column(String(40))
     incarnation: Mapped[int | None] = mapped_column(Integer)
+    steps: Mapped[dict[str, Any] | None]
 
 
 class Machine(Base):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from streamjoin.spec.changes import keeps_state
@@ -21,12 +21,16 @@ _ORDERING, _UNORDERED = "operator.ordering", "none"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One field that differs; `before` or `after` is None where the field is only in one of the two."""
+    """One field that differs; `before` or `after` is None where the field is only in one of the two.
+
+    `reason` says why it begins anew, where the same change of another job would keep its state.
+    """
 
     field: str
     before: Any
     after: Any
     effect: str
+    reason: str | None = None
 
 
 def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
@@ -51,6 +55,14 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
 def starts_anew(changes: list[Change]) -> bool:
     """Whether any of them does."""
     return any(change.effect == ANEW for change in changes)
+
+
+def queries_anew(changes: list[Change], reason: str) -> list[Change]:
+    """The same changes for a job that stores too little for a query that starts, and so begins anew with it."""
+    return [
+        replace(change, effect=ANEW, reason=reason) if change.field.startswith("queries.") else change
+        for change in changes
+    ]
 
 
 def _fields(value: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:

@@ -37,6 +37,10 @@ class Inputs:
             {name: earlier.relations.get(name, entry) for name, entry in self.relations.items()},
         )
 
+    def and_those(self, others: Inputs) -> Inputs:
+        """These as they are, and others that are not among them."""
+        return Inputs({**others.streams, **self.streams}, {**others.relations, **self.relations})
+
     @property
     def sent(self) -> dict[str, str]:
         """What of them people sent to the platform, which lies in the data folder of the API: place -> what it is."""

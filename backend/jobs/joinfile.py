@@ -58,6 +58,7 @@ def check_places(settings: Settings, inputs: Inputs, secrets: Secrets | None = N
 
     Raises:
         Problem: names the setting that would allow it.
+        InputError: executors could not read them.
     """
     for entry in inputs.relations.values():
         check_place(settings, entry)
@@ -65,6 +66,15 @@ def check_places(settings: Settings, inputs: Inputs, secrets: Secrets | None = N
         check_place(settings, entry)
         check_client(settings, entry.get("client") or {}, f"/streams/{name}/client")
         check_client(settings, (secrets or {}).get(name) or {}, f"/streams/{name}/secrets")
+    if settings.reaches_data or not inputs.stay:
+        return
+    place, what = next(iter(inputs.sent.items()), None) or (f"relations.{next(iter(inputs.relations))}", "a relation")
+    raise InputError(
+        f"reads {what[:200]}, which executors of {settings.spark_master} look for in the data folder of "
+        f"{settings.machine}, and they have not got that; mount it at the same path on all machines of the cluster and "
+        "set STREAMJOIN_SPARK_SHARED=true, or read such rows from Kafka",
+        field=place,
+    )
 
 
 def check_store(settings: Settings, spec: JobSpec) -> None:
@@ -125,7 +135,9 @@ def draft_file(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Secre
     Raises:
         InputError: it is wrong; the message names the field.
     """
-    return _parse(settings, "draft", spec, inputs, secrets, "sqlite")
+    # Executors that do not see our folders would not find SQLite, and then there is another store.
+    elsewhere = "cassandra" if settings.cassandra_hosts else "hbase"
+    return _parse(settings, "draft", spec, inputs, secrets, "sqlite" if settings.reaches_data else elsewhere)
 
 
 def result_spec(settings: Settings, job: models.Job) -> StoreSpec:
@@ -186,7 +198,11 @@ def _parse(
 
 def _state(settings: Settings, job_id: str, incarnation: int) -> dict[str, Any]:
     place = settings.state_place(job_id, incarnation)
-    return {} if place is None else {"state": place, "cache": {"path": str(settings.data.absolute() / "cache")}}
+    if place is None:
+        return {}
+    # What a machine keeps is on its own disk: a folder of the data folder may be mounted on others, too.
+    own = {} if settings.is_on_cluster else {"cache": {"path": str(settings.data.absolute() / "cache")}}
+    return {"state": place, **own}
 
 
 def _with_secrets(entry: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,7 +215,8 @@ def _store_kind(settings: Settings, spec: JobSpec, inputs: Inputs, job_id: str, 
     wanted = spec.store or settings.result_store
     if wanted != "auto":
         return wanted
-    plan = bound_apart(_parse(settings, job_id, spec, inputs, secrets, None)).plan
+    # Of several queries its own one stands first.
+    plan = bound_apart(_parse(settings, job_id, spec, inputs, secrets, None)).plan.parts[0].plan
     return "cassandra" if plan.predicate.equalities else "hbase"
 
 

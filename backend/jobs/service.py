@@ -20,7 +20,7 @@ from backend.jobs.limits import check_limits
 from backend.lookup import by_id_or_name
 from backend.problems import Place, Problem, from_engine
 from backend.settings import Settings
-from streamjoin.errors import StreamJoinError, UnsupportedError
+from streamjoin.errors import QueryError, StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
 from streamjoin.spec.prepare import Bound
 
@@ -36,18 +36,16 @@ def find_job(session: Session, id_or_name: str, *, held: bool = False) -> Job:
     return by_id_or_name(session, Job, id_or_name, "job", held=held)
 
 
-def entries(session: Session, query: str | None, given: Sequence[str] | None) -> Inputs:
-    """The entries of a query's streams and relations, as they are registered now.
+def entries(session: Session, spec: JobSpec, given: Sequence[str] | None) -> Inputs:
+    """The entries of the streams and relations of a job's queries, as they are registered now.
 
     Args:
-        given: names of streams; None for those that the query names.
+        given: names of streams; None for those that the queries name.
     Raises:
-        QueryError: the query cannot be read.
+        QueryError: a query cannot be read.
         Problem: a stream is not registered.
     """
-    from streamjoin.query import parse
-
-    named = parse(query or "").streams
+    named = _named(spec)
     relations = _registered(session, Relation, named)
     wanted = list(given) if given is not None else [name for name in named if name.lower() not in relations]
     streams = _registered(session, Stream, wanted)
@@ -56,10 +54,28 @@ def entries(session: Session, query: str | None, given: Sequence[str] | None) ->
             others = session.scalars(select(Stream.name).order_by(Stream.name).limit(20)).all()
             there = f"; there are {', '.join(others)}" if others else "; none is registered yet"
             detail = f'there is no stream "{name[:100]}"{there}'
-            place = Place(pointer="/streams" if given is not None else "/query", detail=detail)
+            place = Place(
+                pointer="/streams" if given is not None else f"/{named[name].replace('.', '/')}", detail=detail
+            )
             raise Problem("invalid.unknown_stream", detail, errors=[place])
     return Inputs({streams[name.lower()].name: streams[name.lower()].spec for name in wanted},
                   {row.name: row.spec for row in relations.values()})  # fmt: skip
+
+
+def _named(spec: JobSpec) -> dict[str, str]:
+    """What the queries of a job read, by name, with the field of the first one that names it."""
+    from streamjoin.query import parse
+
+    named: dict[str, str] = {}
+    texts = {"query": spec.query, **{f"queries.{name}.query": one["query"] for name, one in spec.queries.items()}}
+    for field, text in texts.items():
+        try:
+            for name in parse(text).streams:
+                named.setdefault(name, field)
+        except QueryError as wrong:
+            wrong.place = field
+            raise
+    return named
 
 
 Row = TypeVar("Row", bound=Registered)
@@ -111,9 +127,9 @@ def bound_job(settings: Settings, job: Job, secrets: Secrets) -> Bound:
     file = join_file(settings, job, secrets)
     check_limits(settings, file.slots, file.run.driver_memory)
     bound = bound_apart(file)
-    if bound.operator == registry.SPARK:
+    if registry.is_sparks(bound.operator):
         raise UnsupportedError(
-            "Spark's own join keeps no results in a store; take biclique or matrix, or compare it on the command line",
+            "Spark's own join keeps no results in a store; take another operator, or compare it on the command line",
             field="operator.name",
         )
     return bound

@@ -348,6 +348,7 @@ def _about(place: Place, description: Description, answer: Answer) -> dict[str, 
     return {
         "job": place.job_id,
         "job_name": place.job_name,
+        "results": place.name,
         "last_snapshot": str(answer.last),
         "time": "the latest event time among a result's tuples",
         "key": None if kind is None else {"name": description.key_name, "type": type_name(kind)},

@@ -361,7 +361,7 @@ def _schema(running: Any) -> frames.Schema:
     return frames.Schema(
         job=about["job"], job_name=about["job_name"],
         columns=columns_of(running.schema), key=key, groups=about["groups"],
-        snapshot=about["last_snapshot"],
+        snapshot=about["last_snapshot"], results=about["results"],
     )  # fmt: skip
 
 

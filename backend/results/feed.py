@@ -38,6 +38,7 @@ UNDELIVERED_MAX = 8
 SNAPSHOTS_A_LOOK = 256
 ALL = (None, None)
 """The question for all rows and columns: there is room for it whatever others ask."""
+FROM_OLDEST = 'forget what came before, and subscribe from "oldest"'
 
 _log = logging.getLogger("streamjoin.results")
 
@@ -229,6 +230,20 @@ class Feed:
             base = opened.durable.base(head, head.floor) if head.floor_base is not None else None
             return head.floor, base
 
+    def check_is_of(self, results: str | None) -> None:
+        """Refuse a snapshot of other results, where whoever goes on says of which it is.
+
+        Raises:
+            Problem: it is of other results.
+        """
+        if results is not None and results != self.place.name:
+            raise Problem(
+                "conflict.other_results",
+                f"what was read is of {results}, and the results are those of {self.place.name} now; they are another "
+                "job's, or this one began anew",
+                hint=FROM_OLDEST,
+            )
+
     def check_is_ours(self, id: SnapshotId) -> None:
         """Refuse a snapshot that is older than all that these results ever had.
 
@@ -243,7 +258,7 @@ class Feed:
                 "conflict.other_results",
                 f"snapshot {id} is older than all results of this job; it is of another job, or from before this one "
                 "began anew",
-                hint='forget what came before, and subscribe from "oldest"',
+                hint=FROM_OLDEST,
             )
 
     def make(self, view: View, snapshot: Snapshot) -> Payload:

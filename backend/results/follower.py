@@ -243,6 +243,7 @@ class Follower:
                 after, self._base = await self._in_thread(feed.oldest)
             case text:
                 after = SnapshotId.parse(text)
+                feed.check_is_of(asked.results)
                 await self._wait_for(after)
                 await self._in_thread(lambda: feed.check_is_ours(after))
         select = None if asked.select is None else tuple(asked.select)
@@ -265,6 +266,7 @@ class Follower:
             key=key,
             groups=list(description.identity),
             snapshot=None if self.position is None else str(self.position),
+            results=feed.place.name,
         )
         self.wake()
         return after

@@ -39,6 +39,7 @@ class Subscription(_Client):
 
     Args:
         from_: `now`, `oldest`, or the id of the snapshot after which to go on.
+        results: which results that snapshot is of, as their `schema` said; a job that begins anew may give ids again.
         backpressure: when the client is too slow, drop the oldest whole snapshots, or end the subscription.
         max_rate: snapshots a second at most; what comes faster waits, and is dropped as for a slow client.
     """
@@ -49,6 +50,7 @@ class Subscription(_Client):
     where: Condition | None = None
     select: Names | None = None
     from_: Literal["now", "oldest"] | SnapshotText = Field("now", alias="from")
+    results: str | None = Field(None, max_length=300, description="Of the snapshot in `from`; see `schema`.")
     backpressure: Literal["drop", "disconnect"] = "drop"
     max_rate: float | None = Field(None, gt=0, le=1000)
 
@@ -138,6 +140,8 @@ class Schema(BaseModel):
         groups: of groups that change, the columns that tell them apart: a row replaces that of its group, or ends it
             where its `op` is `delete`. Empty where a row is final.
         snapshot: the newest one that is not sent: what comes begins after it. For a question, the newest it covers.
+        results: tells these results from those that the job had before it began anew; whoever goes on after a snapshot
+            sends it back.
     """
 
     job: str
@@ -146,6 +150,7 @@ class Schema(BaseModel):
     key: Column | None = None
     groups: list[str] = []
     snapshot: str | None
+    results: str
 
 
 class SchemaFrame(BaseModel):

@@ -27,6 +27,7 @@ class Place:
     Args:
         name: of the results in the store; it changes when the job is made to start anew.
         query: whose they are, if not the job's own query's.
+        is_stopped: this query is.
     """
 
     job_id: str
@@ -34,6 +35,7 @@ class Place:
     spec: StoreSpec
     name: str
     query: str = ""
+    is_stopped: bool = False
 
     @property
     def key(self) -> tuple[StoreSpec, str]:
@@ -91,4 +93,5 @@ class Places:
                 self._specs[version] = spec
                 while len(self._specs) > KNOWN_MAX:
                     self._specs.popitem(last=False)
-        return Place(job.id, job.name, spec, job.results_of(query), query)
+        further = job.spec.queries.get(query, {})
+        return Place(job.id, job.name, spec, job.results_of(query), query, bool(further.get("stopped")))

@@ -17,11 +17,15 @@ class NoResults(Problem):
     """Of a job that has committed nothing yet, or nothing since it began anew."""
 
     def __init__(self, place: Place) -> None:
-        super().__init__(
-            "conflict",
-            f'job "{place.job_name}" has no results yet',
-            hint="start it, and ask again once its first snapshot is committed; a subscription waits for that",
-        )
+        what = f'query "{place.query}" of job "{place.job_name}"' if place.query else f'job "{place.job_name}"'
+        if place.is_stopped:
+            detail = f"{what} is stopped and has no results"
+            hint = f'change the job with "queries": {{"{place.query}": {{..., "stopped": false}}}}, and ask again then'
+        else:
+            detail = f"{what} has no results yet"
+            hint = "start the job if it does not run, and ask again once its first snapshot is committed; a "
+            hint += "subscription waits for that"
+        super().__init__("conflict", detail, hint=hint)
 
 
 def store_problem(place: Place, failure: Exception) -> Problem:

@@ -26,11 +26,13 @@ class FlinkCluster:
     Args:
         settings: Flink configuration of both processes.
         logs: folder for their output, made if missing.
+        classes: a folder of further classes, see `flink_env.compile_lookup`.
     """
 
-    def __init__(self, settings: dict[str, str], logs: Path) -> None:
+    def __init__(self, settings: dict[str, str], logs: Path, classes: Path | None = None) -> None:
         self.rest_port = free_port()
         self.logs = logs
+        self.classes = classes
         self._settings = {
             **settings,
             "rest.port": str(self.rest_port),
@@ -65,7 +67,7 @@ class FlinkCluster:
     def _start(self, role: str) -> subprocess.Popen[bytes]:
         script = flink_env.flink_home() / "bin" / f"{role}.sh"
         options = [part for key, value in self._settings.items() for part in ("-D", f"{key}={value}")]
-        environment = flink_env.process_environment()
+        environment = flink_env.process_environment(self.classes)
         environment |= {"FLINK_LOG_DIR": str(self.logs), "FLINK_PID_DIR": str(self.logs)}
         # Foreground: the script becomes the JVM, so the process started is the one to stop.
         with (self.logs / f"{role}.out").open("wb") as out:

@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "flink-requirements.txt"
 JARS_POM = HERE / "flink-jars.xml"
+LOOKUP = HERE / "ParquetLookup.java"
 ENVIRONMENT = HERE.parent / ".flink-venv"
 PYTHON = ENVIRONMENT / "bin" / "python"
 JARS = ENVIRONMENT / "jars"
@@ -57,10 +58,32 @@ def flink_home() -> Path:
     return next(ENVIRONMENT.glob("lib/python3.*/site-packages/pyflink"))
 
 
-def process_environment() -> dict[str, str]:
-    """Environment variables for Flink's own processes and for Python programs that submit to it."""
+def process_environment(classes: Path | None = None) -> dict[str, str]:
+    """Environment variables for Flink's own processes and for Python programs that submit to it.
+
+    Args:
+        classes: a folder of further classes, see `compile_lookup`.
+    """
     # The one variable that both Flink's scripts and PyFlink's gateway append to their class path.
-    return {**os.environ, "HADOOP_CLASSPATH": f"{JARS}/*", "FLINK_HOME": str(flink_home())}
+    path = f"{JARS}/*" if classes is None else f"{JARS}/*:{classes}"
+    return {**os.environ, "HADOOP_CLASSPATH": path, "FLINK_HOME": str(flink_home())}
+
+
+def compile_lookup(classes: Path) -> None:
+    """Compile the connector that lets Flink's lookup cache read Parquet into a folder. Needs a JDK.
+
+    Raises:
+        RuntimeError: there is no compiler, or it failed; the message has its first lines.
+    """
+    if (compiler := shutil.which("javac")) is None:
+        raise RuntimeError("there is no javac on PATH, which compiles the connector of Flink's lookup join")
+    services = classes / "META-INF" / "services"
+    services.mkdir(parents=True)
+    (services / "org.apache.flink.table.factories.Factory").write_text("streamjoin.benchmarks.ParquetLookup\n")
+    command = [compiler, "-cp", f"{flink_home() / 'lib'}/*:{JARS}/*", "-d", str(classes), str(LOOKUP)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"the connector of Flink's lookup join does not compile:\n{done.stderr[:1500]}")
 
 
 def wanted() -> str:

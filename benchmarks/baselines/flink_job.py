@@ -2,6 +2,7 @@
 
     interval     r.key = s.key, times at most `--window-s` apart
     temporal     each row of r with the row of s of its key that is the latest as of its time: s as a versioned table
+    lookup       r.key = c.id, c a table of Parquet files without time, in the cache of a lookup join
 
 Runs inside Flink's own environment (`flink_env.py`), so it imports PyFlink and nothing of this project.
 
@@ -25,7 +26,22 @@ ROWS_PER_READ = 2048
 JOINS = {
     "interval": "join s on r.key = s.key and r.`at` between s.`at` - {window} and s.`at` + {window}",
     "temporal": "join s for system_time as of r.`at` on r.key = s.key",
+    "lookup": "join c for system_time as of r.proc on r.key = c.id",
 }
+STREAMS = {"interval": ("r", "s"), "temporal": ("r", "s"), "lookup": ("r",)}
+PARTNER = {"s_ts": ("s.ts", "timestamp_ltz(6)"), "s_val": ("s.val", "double")}
+COLUMNS = {
+    "interval": PARTNER,
+    "temporal": PARTNER,
+    "lookup": {"c_city": ("c.city", "bigint"), "c_name": ("c.name", "string")},
+}
+"""What results have beside r's: name -> expression and type."""
+HINTS = {"lookup": "/*+ lookup('table' = 'c', 'shuffle' = 'true') */"}
+"""Without it the join would run where the one reader runs, on one core, and be counted as a part of it."""
+LOOKUP_SQL = """
+    create temporary table c (id bigint, city bigint, name string)
+    with ('connector' = 'parquet-lookup', 'path' = '{path}')
+"""
 # One window longer than any benchmark: it fires once, at the end of the bounded streams, with the exact count.
 COUNT_SQL = """
     insert into counted select count(*) from table(tumble(table joined, descriptor(r_at), interval '9999' day(4)))
@@ -48,25 +64,16 @@ def main() -> None:
     environment = StreamExecutionEnvironment(java(configuration._j_configuration))
     tables = StreamTableEnvironment.create(environment)
     tables.get_config().set("table.local-time-zone", "UTC")
-    for stream in ("r", "s"):
-        rows = read_in_order(environment, stream, sorted((arguments.data / stream).glob("*.parquet")))
-        is_versioned = arguments.query == "temporal" and stream == "s"
-        schema = (
-            Schema.new_builder()
-            .column("ts", DataTypes.TIMESTAMP_LTZ(6))
-            .column("key", DataTypes.BIGINT(nullable=not is_versioned))
-            .column("val", DataTypes.DOUBLE())
-            # Event time in Flink SQL has milliseconds at most; the data has no finer values.
-            .column_by_expression("at", "cast(ts as timestamp_ltz(3))")
-            .watermark("at", f"`at` - {interval(arguments.delay_s)}")
-        )
-        if is_versioned:
-            schema = schema.primary_key("key")
-        tables.create_temporary_view(stream, tables.from_data_stream(rows, schema.build()))
+    for stream in STREAMS[arguments.query]:
+        register(environment, tables, arguments, stream)
+    if arguments.query == "lookup":
+        tables.execute_sql(LOOKUP_SQL.format(path=arguments.data / "c"))
     joined = JOINS[arguments.query].format(window=interval(arguments.window_s))
+    columns = COLUMNS[arguments.query]
+    selected = ", ".join(f"{expression} as {name}" for name, (expression, _) in columns.items())
     tables.execute_sql(f"""
         create temporary view joined as
-        select r.`at` as r_at, r.key as r_key, r.val as r_val, s.ts as s_ts, s.val as s_val
+        select {HINTS.get(arguments.query, "")} r.`at` as r_at, r.key as r_key, r.val as r_val, {selected}
         from r {joined}
     """)
     if arguments.sink == "count":
@@ -76,8 +83,9 @@ def main() -> None:
         )
         result = tables.execute_sql(COUNT_SQL)
     else:
+        typed = ", ".join(f"{name} {kind}" for name, (_, kind) in columns.items())
         tables.execute_sql(
-            "create table sink (r_at timestamp_ltz(3), r_key bigint, r_val double, s_ts timestamp_ltz(6), s_val double)"
+            f"create table sink (r_at timestamp_ltz(3), r_key bigint, r_val double, {typed})"
             " with ('connector' = 'blackhole')"
         )
         result = tables.execute_sql("insert into sink select * from joined")
@@ -86,9 +94,31 @@ def main() -> None:
     print("JOB", client.get_job_id())
 
 
+def register(
+    environment: StreamExecutionEnvironment, tables: StreamTableEnvironment, arguments: argparse.Namespace, stream: str
+) -> None:
+    """Make a stream's files a view with its name."""
+    rows = read_in_order(environment, stream, sorted((arguments.data / stream).glob("*.parquet")))
+    is_versioned = arguments.query == "temporal" and stream == "s"
+    schema = (
+        Schema.new_builder()
+        .column("ts", DataTypes.TIMESTAMP_LTZ(6))
+        .column("key", DataTypes.BIGINT(nullable=not is_versioned))
+        .column("val", DataTypes.DOUBLE())
+        # Event time in Flink SQL has milliseconds at most; the data has no finer values.
+        .column_by_expression("at", "cast(ts as timestamp_ltz(3))")
+        .watermark("at", f"`at` - {interval(arguments.delay_s)}")
+    )
+    if is_versioned:
+        schema = schema.primary_key("key")
+    if arguments.query == "lookup":
+        schema = schema.column_by_expression("proc", "proctime()")
+    tables.create_temporary_view(stream, tables.from_data_stream(rows, schema.build()))
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="absolute folder with r/ and s/")
+    parser.add_argument("--data", type=Path, required=True, help="absolute folder with r/ and s/, or c/")
     parser.add_argument("--query", choices=JOINS, required=True)
     parser.add_argument("--window-s", type=int, required=True)
     parser.add_argument("--delay-s", type=int, required=True)

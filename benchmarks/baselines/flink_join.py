@@ -3,8 +3,9 @@
     python -m benchmarks.baselines.flink_join --data DIR --window-s 60 --delay-s 1 --state heap --out F.json
 
 Joins r.key = s.key with r.ts within `window-s` of s.ts, or with `--query temporal` each row of r with the latest row of
-s as of its time, on a cluster of its own, parallelism 2. Each stream is read in time order by one reader; the join runs
-twofold. The report is written in any case; the exit status is 1 when it holds an error.
+s as of its time, on a cluster of its own, parallelism 2. With `--query lookup` the rows of r are looked up in the table
+c (r.key = c.id), which one process has in Flink's full cache. Each stream is read in time order by one reader; the join
+runs twofold. The report is written in any case; the exit status is 1 when it holds an error.
 
 How results are counted: the timed job's sink throws rows away, and Flink keeps no final count of what a chained sink
 took. So a second, untimed job runs the same join into one count over a window longer than the data; `--no-count` leaves
@@ -37,6 +38,7 @@ FLINK_VERSION = "2.3.0"
 PARALLELISM = 2
 POLL_INTERVAL_S = 0.5
 WARMUP_SHARE = 0.1
+STREAMS_OF = {"interval": STREAMS, "temporal": STREAMS, "lookup": STREAMS[:1]}
 STATE_BACKENDS: dict[str, dict[str, str]] = {
     "heap": {"state.backend.type": "hashmap"},
     "rocksdb": {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"},
@@ -60,8 +62,8 @@ def main() -> int:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with r/ and s/")
-    parser.add_argument("--query", choices=("interval", "temporal"), default="interval")
+    parser.add_argument("--data", type=Path, required=True, help="folder with r/ and s/, or c/")
+    parser.add_argument("--query", choices=STREAMS_OF, default="interval")
     parser.add_argument("--window-s", type=int, required=True, help="largest distance of two timestamps of an interval")
     parser.add_argument("--delay-s", type=int, default=1, help="watermark delay")
     parser.add_argument("--state", choices=STATE_BACKENDS, default="heap")
@@ -86,8 +88,14 @@ def run(arguments: argparse.Namespace, scratch: Path, report: Report) -> None:
         "restart-strategy.type": "none",
     }
     rows_in = sum(
-        pq.read_metadata(file).num_rows for stream in STREAMS for file in stream_files(arguments.data, stream)
+        pq.read_metadata(file).num_rows
+        for stream in STREAMS_OF[arguments.query]
+        for file in stream_files(arguments.data, stream)
     )
+    arguments.classes = None
+    if arguments.query == "lookup":
+        arguments.classes = scratch / "classes"
+        flink_env.compile_lookup(arguments.classes)
     time_join(arguments, scratch / "timed", report, rows_in)
     # A join cut off part-way has no count to compare with.
     if not arguments.no_count and report.rows_in == rows_in:
@@ -118,7 +126,7 @@ def memory_settings(state: str, memory_mb: int) -> dict[str, str]:
 def time_join(arguments: argparse.Namespace, scratch: Path, report: Report, rows_in: int) -> None:
     """Run the join into a sink that throws rows away; times, rates and state into `report`."""
     progress: list[tuple[float, int]] = []
-    with PeakMemory() as memory, FlinkCluster(report.settings, scratch / "logs") as cluster:
+    with PeakMemory() as memory, FlinkCluster(report.settings, scratch / "logs", arguments.classes) as cluster:
         try:
             job = submit(arguments, cluster, scratch, report.settings, sink="blackhole")
             for point in follow(cluster, job, arguments.max_seconds):
@@ -155,7 +163,7 @@ def fill(report: Report, progress: list[tuple[float, int]]) -> None:
 
 def count_results(arguments: argparse.Namespace, scratch: Path, report: Report) -> int:
     """The same join, counted inside Flink; its time goes to the notes, to show how little counting costs."""
-    with FlinkCluster(report.settings, scratch / "logs") as cluster:
+    with FlinkCluster(report.settings, scratch / "logs", arguments.classes) as cluster:
         job = submit(arguments, cluster, scratch, report.settings, sink="count")
         progress = list(follow(cluster, job))
     report.notes.append(f"the counting job took {progress[-1][0] - progress[0][0]:.1f} s")
@@ -181,7 +189,7 @@ def submit(
     # Checkpoints and parallelism belong to a job, not to the cluster that runs it.
     for key, value in {**settings, "execution.checkpointing.dir": (scratch / "checkpoints").as_uri()}.items():
         command += ["--set", f"{key}={value}"]
-    environment = flink_env.process_environment()
+    environment = flink_env.process_environment(arguments.classes)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     words = done.stdout.strip().splitlines()[-1:]
     if done.returncode or not words or not words[0].startswith("JOB "):

@@ -15,7 +15,6 @@ from streamjoin.counts import add_counts
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.operators import registry
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import stages_of
 from streamjoin.query import plan_query
 from streamjoin.state.memory import MemoryStates
 
@@ -102,7 +101,7 @@ def run(feed: Feed, setting: Setting, given: Input, *, grouped: bool = False) ->
     streams = {name: StreamSchema(name, feed.columns[side], "ts", "us", 0) for side, name in enumerate("rs")}
     plan = plan_query(text, streams)
     name, knobs = setting.knobs(feed, given.keys)
-    states = [MemoryStates() for _ in stages_of(plan)]
+    states = [MemoryStates() for _ in plan.stages]
     operators = registry.build_all(name, knobs, plan, setting.units)
     loop = Loop(plan, operators, lambda stage: states[stage], setting.units)
     joins, sent_before = len(operators[0].units), 0

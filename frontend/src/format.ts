@@ -46,6 +46,12 @@ export function formatDuration(ms: number | null | undefined): string {
   return `${Math.abs(value) < 10 && unit > 1 ? value.toFixed(1).replace(/\.0$/, '') : value.toFixed(0)} ${name}`;
 }
 
+/** A time that may be very short, such as 1.20 ms or 0.140 µs. */
+export function formatSeconds(seconds: number): string {
+  if (seconds >= 1) return `${seconds.toPrecision(3)} s`;
+  return seconds >= 1e-3 ? `${(seconds * 1e3).toPrecision(3)} ms` : `${(seconds * 1e6).toPrecision(3)} µs`;
+}
+
 /** How long it is since something was. Clocks of two machines differ, so nothing is ever in the future. */
 export const formatSince = (at: string, nowMs: number): string => formatDuration(Math.max(0, nowMs - Date.parse(at)));
 

@@ -2,7 +2,18 @@
 //   node walk/dashboard.mjs URL CHROMIUM [FOLDER FOR PICTURES]
 // It fails on anything in the console, any failed request, any finding of axe, and anything that does not appear.
 import { compare, compareNothing, sortOperators, turnKnobs } from './steps/compare.mjs';
-import { ask, askPages, changeJob, costlyChange, deleteJob, job, logs, queriesBeside, revisions } from './steps/job.mjs';
+import {
+  ask,
+  askPages,
+  changeJob,
+  costlyChange,
+  deleteJob,
+  job,
+  logs,
+  queriesBeside,
+  revisions,
+  stopJob,
+} from './steps/job.mjs';
 import { chooseFiles } from './steps/files.mjs';
 import { newJoin } from './steps/join.mjs';
 import { openDemo, overview, strayAddresses, switchTheme } from './steps/overview.mjs';
@@ -26,6 +37,7 @@ await takeWalk([
   askAgain,
   keepCopy,
   forgetQueries,
+  stopJob,
   lists,
   chooseFiles,
   registerStream,

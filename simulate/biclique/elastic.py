@@ -17,8 +17,9 @@ import numpy as np
 
 from streamjoin.engine.routing import STORE, Tuples
 from streamjoin.index.kernels import mix
+from streamjoin.operators.adapting.members import Decision, Load
 from streamjoin.operators.biclique.adaptive import AdaptiveBiclique
-from streamjoin.operators.biclique.scaling import Decision, Load, UnitPlan
+from streamjoin.operators.biclique.scaling import UnitPlan
 from streamjoin.plan.window import R, S
 
 

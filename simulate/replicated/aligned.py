@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from simulate.network import Faults, Network, Scheduler
-from simulate.ring.messages import Parts, Query, Row
+from simulate.ring.messages import Found, Parts, Query, Row
 
 DIFFUSION = "diffusion"
 
@@ -50,6 +50,7 @@ class Node:
 
     Args:
         state: by segment and stream.
+        found: when it had results.
         most: how many tuples it had at most, those that several segments share counted for each.
     """
 
@@ -58,6 +59,7 @@ class Node:
     broken: Broken
     state: dict[int, list[list[Row]]] = field(default_factory=dict)
     results: list[Parts] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
     most: int = 0
     name: str = field(init=False)
 
@@ -69,32 +71,40 @@ class Node:
         for segment in message.segments:
             key = 0 if self.broken.one_state else segment
             state = self.state.setdefault(key, [[] for _ in self.query.windows])
-            self._expire(state, message.row)
+            self._expire(state, message.row, network)
             state[message.row.stream].append(message.row)
+            network.work(inserts=1)
             count = len(self.query.windows)
             alone = tuple(message.row if stream == message.row.stream else None for stream in range(count))
-            self._extend(state, alone, message.row, 0)
+            self._extend(state, alone, message.row, 0, network)
         self.state = {key: state for key, state in self.state.items() if any(state)}
         self.most = max(self.most, sum(len(rows) for state in self.state.values() for rows in state))
 
     def wake(self, tag: object, network: Network) -> None:
         """Nodes have no timers."""
 
-    def _expire(self, state: list[list[Row]], row: Row) -> None:
+    def _expire(self, state: list[list[Row]], row: Row, network: Network) -> None:
         windows = self.query.windows
         for stream, rows in enumerate(state):
             window = min(windows) if self.broken.drops_too_early else windows[stream]
             state[stream] = [one for one in rows if row.ts - one.ts < window]
+            network.work(purges=len(rows) - len(state[stream]))
 
-    def _extend(self, state: list[list[Row]], parts: Parts, origin: Row, met: int) -> None:
-        if met == self.query.rounds:
-            self.results.append(parts)
-            return
+    def _extend(self, state: list[list[Row]], parts: Parts, origin: Row, met: int, network: Network) -> None:
         stream = self.query.orders[origin.stream][met]
+        network.work(probes=1, comparisons=len(state[stream]))
+        found = []
+        tried = list(parts)
         for row in state[stream]:
-            wider = tuple(row if at == stream else part for at, part in enumerate(parts))
-            if self.query.holds(wider, stream):
-                self._extend(state, wider, origin, met + 1)
+            tried[stream] = row
+            if self.query.holds(tried, stream):
+                found.append(tuple(tried))
+        if met + 1 < self.query.rounds:
+            for wider in found:
+                self._extend(state, wider, origin, met + 1, network)
+        elif found:
+            self.results += found
+            self.found.append(Found(origin.order, network.now_us, len(found)))
 
 
 @dataclass(slots=True)
@@ -103,6 +113,7 @@ class Diffusion:
 
     Args:
         length: L.
+        paced: a row comes at its time; else all are there from the beginning.
         nodes: of each segment that has been chosen one.
         load: tuples sent to each node.
     """
@@ -113,6 +124,7 @@ class Diffusion:
     master: int
     load: list[int]
     broken: Broken
+    paced: bool = False
     nodes: dict[int, int] = field(default_factory=dict)
     name: str = DIFFUSION
 
@@ -120,7 +132,10 @@ class Diffusion:
         """Nobody answers."""
 
     def wake(self, tag: object, network: Network) -> None:
-        """Send the next row."""
+        """Send the next row, if it is there."""
+        if self.paced and self.rows[0].ts > network.now_us:
+            network.wake_at(self.name, self.rows[0].ts)
+            return
         row = self.rows.popleft()
         by_node: dict[int, list[int]] = {}
         for segment in self._segments(row):
@@ -172,19 +187,22 @@ def play(
     nodes: int,
     length: int,
     master: int,
-    scheduler: Scheduler,
+    scheduler: Scheduler | Network,
     *,
     broken: Broken | None = None,
     faults: Faults | None = None,
+    paced: bool = False,
 ) -> Played:
     """Run rows through ATR.
 
     Args:
         rows: in the order of the input.
         length: of a segment (L).
+        scheduler: or a network, such as `simulate.timed.Timed`.
+        paced: rows come at their times, on the network's clock.
     """
-    network = Network(scheduler, faults=faults)
+    network = scheduler if isinstance(scheduler, Network) else Network(scheduler, faults=faults)
     every = [Node(number, query, broken or Broken()) for number in range(nodes)]
-    diffusion = Diffusion(deque(rows), query, length, master, [0] * nodes, broken or Broken())
+    diffusion = Diffusion(deque(rows), query, length, master, [0] * nodes, broken or Broken(), paced)
     network.play(*every, diffusion)
     return Played(every, diffusion, network)

@@ -10,13 +10,13 @@ All hops of a segment end, and all its copies are stored, before the next segmen
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
 from simulate.network import Faults, Network, Scheduler
-from simulate.ring.messages import Parts, Query, Row
+from simulate.ring.messages import Found, Parts, Query, Row
 from streamjoin.operators.coordinated.cover import cover
 
 DIFFUSION = "diffusion"
@@ -102,6 +102,7 @@ class Host:
 
     Args:
         state: the rows of each segment.
+        found: when it had results, of which segment that was routed; their `origin` is their newest row.
         most: how many tuples it had at most.
         answered: how many pairs it compared.
     """
@@ -111,6 +112,7 @@ class Host:
     broken: Broken
     state: dict[Key, tuple[Row, ...]] = field(default_factory=dict)
     results: list[Parts] = field(default_factory=list)
+    found: list[tuple[Key, Found]] = field(default_factory=list)
     heard: dict[tuple[Key, int], int] = field(default_factory=dict)
     most: int = 0
     answered: int = 0
@@ -124,10 +126,11 @@ class Host:
         match message:
             case Store(key, rows):
                 self.state[key] = rows
+                network.work(inserts=len(rows))
                 self.most = max(self.most, sum(map(len, self.state.values())))
                 network.send(self.name, DIFFUSION, Stored(key))
             case Drop(key):
-                self.state.pop(key, None)
+                network.work(purges=len(self.state.pop(key, ())))
             case Hop():
                 self._hop(message, network)
 
@@ -135,7 +138,15 @@ class Host:
         """Hosts have no timers."""
 
     def _hop(self, message: Hop, network: Network) -> None:
-        found = [wider for parts in message.parts for wider in self._matches(message, parts)]
+        found = []
+        for parts in message.parts:
+            wider = self._matches(message, parts, network)
+            found += wider
+            if message.number + 1 == self.query.rounds:
+                newest = Counter(max(row.order for row in each if row is not None) for each in wider)
+                self.found += [
+                    (message.key, Found(order, network.now_us, count)) for order, count in newest.items()
+                ]  # fmt: skip
         if message.number + 1 < self.query.rounds:
             for host in message.route[message.number + 1]:
                 further = replace(message, number=message.number + 1, parts=tuple(found))
@@ -147,22 +158,28 @@ class Host:
         if self.heard[place] == message.arrivals:
             network.send(self.name, DIFFUSION, Done(message.key))
 
-    def _matches(self, message: Hop, parts: Parts) -> list[Parts]:
+    def _matches(self, message: Hop, parts: Parts, network: Network) -> list[Parts]:
         origin = message.key[0]
         stream = self.query.orders[origin][message.number]
         mine = message.route[message.number][self.number]
         if self.broken.no_assignment:
             mine = tuple(key for key in self.state if key[0] == stream)
         found = []
+        compared = 0
+        tried = list(parts)
         for key in mine:
             for row in self.state.get(key, ()):
                 self.answered += 1
-                wider = tuple(row if at == stream else part for at, part in enumerate(parts))
-                if self._near(wider) and self.query.holds(wider, stream):
-                    found.append(wider)
+                tried[stream] = row
+                if not self._near(tried):
+                    continue
+                compared += 1
+                if self.query.holds(tried, stream):
+                    found.append(tuple(tried))
+        network.work(probes=1, comparisons=compared)
         return found
 
-    def _near(self, parts: Parts) -> bool:
+    def _near(self, parts: Sequence[Row | None]) -> bool:
         there = [row for row in parts if row is not None]
         latest = max(row.ts for row in there)
         return all(latest - row.ts < self.query.windows[row.stream] for row in there)
@@ -179,6 +196,9 @@ class Diffusion:
         load: tuples that each host has.
         waiting: what must be heard before the next segment is routed.
         covers: how many hosts each hop had.
+        paced: a segment is there when its time is over; else all are from the beginning.
+        awaited: the time for which there is a timer.
+        routed: when each segment was.
     """
 
     segments: deque[tuple[Key, tuple[Row, ...]]]
@@ -191,6 +211,9 @@ class Diffusion:
     sizes: dict[Key, int] = field(default_factory=dict)
     waiting: int = 0
     covers: list[int] = field(default_factory=list)
+    paced: bool = False
+    awaited: int = -1
+    routed: dict[Key, int] = field(default_factory=dict)
     name: str = DIFFUSION
 
     def receive(self, sender: str, message: Message, network: Network) -> None:
@@ -203,9 +226,16 @@ class Diffusion:
     def wake(self, tag: object, network: Network) -> None:
         """Route what may be routed."""
         while self.segments and (self.waiting <= 0 or self.broken.interleaves):
+            complete = (self.segments[0][0][1] + 1) * self.length
+            if self.paced and complete > network.now_us:
+                if self.awaited != complete:  # a timer for each time is enough
+                    self.awaited = complete
+                    network.wake_at(self.name, complete)
+                return
             self._route(*self.segments.popleft(), network)
 
     def _route(self, key: Key, rows: tuple[Row, ...], network: Network) -> None:
+        self.routed[key] = network.now_us
         self._drop(key, network)
         route = tuple(self._hop(stream) for stream in self.query.orders[key[0]])
         self.covers += map(len, route)
@@ -285,10 +315,11 @@ def play(
     nodes: int,
     length: int,
     copies: int,
-    scheduler: Scheduler,
+    scheduler: Scheduler | Network,
     *,
     broken: Broken | None = None,
     faults: Faults | None = None,
+    paced: bool = False,
 ) -> Played:
     """Run rows through CTR.
 
@@ -296,10 +327,12 @@ def play(
         rows: in the order of the input.
         length: of a segment (L).
         copies: c, at most `nodes`.
+        scheduler: or a network, such as `simulate.timed.Timed`.
+        paced: rows come at their times, on the network's clock.
     """
-    network = Network(scheduler, faults=faults)
+    network = scheduler if isinstance(scheduler, Network) else Network(scheduler, faults=faults)
     every = [Host(number, query, broken or Broken()) for number in range(nodes)]
     cut = deque(segments_of(rows, length))
-    diffusion = Diffusion(cut, query, length, copies, [0] * nodes, broken or Broken())
+    diffusion = Diffusion(cut, query, length, copies, [0] * nodes, broken or Broken(), paced=paced)
     network.play(*every, diffusion)
     return Played(every, diffusion, network)

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from simulate.network import Delivery
 from simulate.replicated.aligned import Tuple
 from simulate.replicated.coordinated import Drop, Hop, Store
-from simulate.ring.messages import Build, Input, Inter, Probe
+from simulate.ring.sizes import HEADER_BYTES, rows_in
 
-HEADER_BYTES = 16
-"""Of a message: whom it is for, what it is, and of which input."""
 ENTRY_BYTES = 8
 """Of metadata: a segment's name, or a host's."""
 
@@ -34,6 +32,12 @@ class Traffic:
         return self.messages * HEADER_BYTES + self.tuples * tuple_bytes + self.entries * ENTRY_BYTES
 
 
+def bytes_of(message: object, tuple_bytes: int) -> int:
+    """Of one message."""
+    tuples, entries = _carried(message)
+    return HEADER_BYTES + tuples * tuple_bytes + entries * ENTRY_BYTES
+
+
 def traffic(log: Sequence[Delivery]) -> Traffic:
     """Of a whole run."""
     found = [_carried(one.message) for one in log]
@@ -43,10 +47,6 @@ def traffic(log: Sequence[Delivery]) -> Traffic:
 def _carried(message: object) -> tuple[int, int]:
     """Rows, and entries of metadata."""
     match message:
-        case Input() | Build() | Probe():
-            return 1, 0
-        case Inter(parts):
-            return sum(row is not None for row in parts), 0
         case Tuple(_, segments):
             return 1, len(segments)
         case Store(_, rows):
@@ -57,4 +57,4 @@ def _carried(message: object) -> tuple[int, int]:
         case Drop():
             return 0, 1
         case _:
-            return 0, 0
+            return rows_in(message), 0

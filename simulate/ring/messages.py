@@ -39,7 +39,7 @@ class Query:
         """M - 1."""
         return len(self.windows) - 1
 
-    def holds(self, parts: Parts, latest: int) -> bool:
+    def holds(self, parts: Sequence[Row | None], latest: int) -> bool:
         """Whether every condition holds that can be checked since the stream `latest` is there."""
         for streams, condition in self.conditions:
             rows = [row for stream in streams if (row := parts[stream]) is not None]
@@ -90,13 +90,41 @@ class Inter:
 
 
 @dataclass(frozen=True, slots=True)
+class Slices:
+    """How the ring is cut from now on; it comes between two cycles, and goes from node to node.
+
+    Args:
+        nodes: N, not fewer than before.
+        bounds: by stream, how many rows each node may keep; the last one keeps what is left.
+    """
+
+    nodes: int
+    bounds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The cycle of a row is over."""
 
     order: int
 
 
-Message = Input | Build | Probe | Inter | Done
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Results that a node had at once.
+
+    Args:
+        origin: the `order` of the row that made them.
+        at: on the network's clock.
+        count: how many.
+    """
+
+    origin: int
+    at: int
+    count: int
+
+
+Message = Input | Build | Probe | Inter | Slices | Done
 
 
 def nested_loop(rows: Sequence[Row], query: Query) -> list[Parts]:

@@ -9,10 +9,11 @@ rows up to its StateStart, and inside the slice up to its StateEnd.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from simulate.network import Network
-from simulate.ring.messages import Build, Done, Input, Inter, Message, Parts, Probe, Query, Row
+from simulate.ring.messages import Build, Done, Found, Input, Inter, Message, Parts, Probe, Query, Row
 
 HEAD = 0
 SOURCE = "source"
@@ -62,6 +63,7 @@ class Node:
         ends: by stream, up to which age it keeps rows; 0 where it keeps none.
         is_tail: by stream, whether rows are dropped behind it.
         interleaved: several inputs may be in flight.
+        found: when it had results.
         sent_on: rows that were purged and are still there, by stream and order.
     """
 
@@ -73,6 +75,7 @@ class Node:
     interleaved: bool
     broken: Broken = field(default_factory=Broken)
     results: list[Parts] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
     state: list[list[Row]] = field(default_factory=list)
     seen: dict[int, Seen] = field(default_factory=dict)
     sent_on: set[tuple[int, int]] = field(default_factory=set)
@@ -88,10 +91,10 @@ class Node:
         """Act on the next message of the queue."""
         match message:
             case Input(row):
-                self.state[row.stream].append(row)
+                self._insert(row, network)
                 self._probe(row, network)
             case Build(row):
-                self.state[row.stream].append(row)  # 1-1
+                self._insert(row, network)  # 1-1
             case Probe(row):
                 self._probe(row, network)
             case Inter():
@@ -102,6 +105,10 @@ class Node:
 
     def _send(self, message: Message, network: Network) -> None:
         network.send(self.name, f"node {(self.number + 1) % self.nodes}", message)
+
+    def _insert(self, row: Row, network: Network) -> None:
+        self.state[row.stream].append(row)
+        network.work(inserts=1)
 
     def _probe(self, row: Row, network: Network) -> None:
         if self.broken.probe_first:
@@ -118,19 +125,27 @@ class Node:
             self._send(Probe(row), network)
 
     def _purge(self, row: Row, network: Network) -> None:
-        for stream, rows in enumerate(self.state):
-            for old in rows:
-                if row.ts - old.ts >= self.ends[stream] and (stream, old.order) not in self.sent_on:
-                    self.sent_on.add((stream, old.order))
-                    if not self.is_tail[stream]:
-                        self._send(Build(old), network)
-        starts = tuple(max((one.order for one in rows), default=-1) for rows in self.state)
+        for stream in range(len(self.state)):
+            for old, goes_on in self._leaving(stream, row.ts):
+                self.sent_on.add((stream, old.order))
+                network.work(purges=1)
+                if goes_on:
+                    self._send(Build(old), network)
         if self.interleaved:
+            starts = tuple(max((one.order for one in rows), default=-1) for rows in self.state)
             self.seen[row.order] = Seen(row.ts, starts)
         self._delete()
 
+    def _leaving(self, stream: int, ts: int) -> Iterator[tuple[Row, bool]]:
+        """Rows of a stream that are too old at a time, the oldest first, and whether they go to the next node."""
+        for old in self.state[stream]:
+            if ts - old.ts >= self.ends[stream] and (stream, old.order) not in self.sent_on:
+                yield old, not self.is_tail[stream]
+
     def _delete(self) -> None:
         """2-1-4: rows that were purged and that no input in flight needs."""
+        if not self.sent_on:
+            return
         for stream, rows in enumerate(self.state):
             kept = []
             for row in rows:
@@ -171,8 +186,10 @@ class Node:
 
     def _answer(self, message: Inter, network: Network, *, end: bool) -> None:
         """What a partial result, or a row, makes with the next stream; with `end` the last of it is the next END."""
-        found = [] if message.null else self._matches(message)
+        found = [] if message.null else self._matches(message, network)
         if message.round + 1 == self.query.rounds:
+            if found:
+                self.found.append(Found(message.origin.order, network.now_us, len(found)))
             self.results += found
             found = []
         made = [Inter(parts, message.origin, message.round + 1, self.number) for parts in found]
@@ -183,15 +200,18 @@ class Node:
         if end and not made:
             self._end(message.origin, message.round + 1, network)
 
-    def _matches(self, message: Inter) -> list[Parts]:
+    def _matches(self, message: Inter, network: Network) -> list[Parts]:
         origin = message.origin
         stream = self.query.orders[origin.stream][message.round]
         seen = self.seen.get(origin.order)
+        rows = self.state[stream]
+        if seen is not None:
+            rows = [row for row in rows if self._sees(seen, row)]
+        network.work(probes=1, comparisons=len(rows))
         found = []
-        for row in self.state[stream]:
-            if seen is not None and not self._sees(seen, row):
-                continue
-            parts = tuple(row if at == stream else part for at, part in enumerate(message.parts))
+        parts = list(message.parts)
+        for row in rows:
+            parts[stream] = row
             if self.query.holds(parts, stream):
-                found.append(parts)
+                found.append(tuple(parts))
         return found

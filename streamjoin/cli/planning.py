@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from streamjoin.cli.joinfile import Set, load_join
 
 if TYPE_CHECKING:
+    from streamjoin.explain.bundle import OfBundle
     from streamjoin.explain.plans import Explanation
     from streamjoin.explain.preview import Preview
 
@@ -24,14 +25,23 @@ def validate(file: Path, *, set: Set = None) -> None:
     file
         The join file.
     """
+    from streamjoin.explain.bundle import summary
     from streamjoin.explain.order import ordered
-    from streamjoin.explain.plans import summary
     from streamjoin.explain.relations import relation_summary
+    from streamjoin.operators import registry
+    from streamjoin.spark.identity import check_continues
     from streamjoin.spec.inputs import open_relation
+    from streamjoin.spec.owners import check_owners
     from streamjoin.spec.prepare import bind
+    from streamjoin.spec.startable import check_can_be_made
 
     join = load_join(file, set)
-    right = summary(ordered(bind(join)))
+    bound = ordered(bind(join))
+    check_can_be_made(bound)
+    if not registry.is_sparks(bound.operator):
+        check_continues(bound.job())
+    check_owners(bound, is_brought=False)
+    right = summary(bound)
     relations = [relation_summary(open_relation(join, name)) for name in join.relations]
     print("\n".join([f"{file} is right: {right}", *relations]))
 
@@ -53,7 +63,7 @@ def explain(file: Path, *, set: Set = None, output: Output = "text") -> None:
     output
         Text for people, JSON for programs.
     """
-    from streamjoin.explain.plans import explain as explain_bound
+    from streamjoin.explain.bundle import explain as explain_bound
     from streamjoin.spec.prepare import bind
     from streamjoin.spec.reach import is_usual, places, places_text
 
@@ -84,5 +94,5 @@ def preview(file: Path, *, set: Set = None, output: Output = "text") -> None:
     _show(preview_bound(bind(load_join(file, set))), output)
 
 
-def _show(found: Explanation | Preview, output: Output) -> None:
+def _show(found: Explanation | OfBundle | Preview, output: Output) -> None:
     print(json.dumps(found.to_json(), indent=1) if output == "json" else found)

@@ -17,6 +17,9 @@ from streamjoin.cli.terminal import clear_line, counted, progress_line
 from streamjoin.errors import InputError, RunError, StreamJoinError
 from streamjoin.intake.shedding import OTHER_WAY_OUT
 
+_RING = "ring"
+"""Whose nodes come and go, where a report has R and S of a biclique."""
+
 
 def run(
     file: Path, *, until_end: bool = False, set: Set = None, report: WrittenIfGiven = None, quiet: bool = False
@@ -61,7 +64,7 @@ def run(
 def compare(
     file: Path,
     *,
-    operators: str = "biclique,matrix,spark",
+    operators: str | None = None,
     set: Set = None,
     report: WrittenIfGiven = None,
     plot: WrittenIfGiven = None,
@@ -74,7 +77,8 @@ def compare(
     file
         The join file.
     operators
-        Names, separated by commas.
+        Names, separated by commas; unless given biclique,matrix,spark, and for a relation
+        lookup,spark-broadcast,spark-shuffled.
     report
         Write the figures of all runs to this file, as JSON.
     plot
@@ -92,8 +96,8 @@ def compare(
         check_plot(plot)
     stop = threading.Event()
     _stop_on_signals(stop)
-    names = [name.strip() for name in operators.split(",") if name.strip()]
-    if not names:
+    names = [name.strip() for name in (operators or "").split(",") if name.strip()]
+    if operators is not None and not names:
         raise InputError("--operators takes names, separated by commas, such as biclique,matrix")
     join = load_join(file, set)
     require_ends(join)
@@ -108,7 +112,7 @@ def compare(
             if report:
                 _write_json(report, rows)
             if plot:
-                draw(rows, plot, f"{join.name}: {', '.join(names)}")
+                draw(rows, plot, f"{join.name}: {', '.join(names or [row['operator'] for row in rows])}")
 
 
 def _stop_on_signals(stop: threading.Event) -> None:
@@ -178,14 +182,15 @@ def _adaptive_text(figures: dict[str, Any]) -> list[str]:
     by_stage: dict[int, list[dict[str, int]]] = {}
     for one in figures.get("adaptive", {}).get("units", []):
         by_stage.setdefault(one["stage"], []).append(one["units"])
-    said = []
+    said, of = [], {side: f" of {side}" for side in "RS"}
     for stage, found in by_stage.items():
         words = [
-            f"{counts[0]} of {side} at first, {max(counts)} at most, {counts[-1]} at the end"
-            for side in "RS"
-            if (counts := [one[side] for one in found])
+            f"{counts[0]}{of.get(whose, '')} at first, {max(counts)} at most, {counts[-1]} at the end"
+            for whose in found[0]
+            if (counts := [one[whose] for one in found])
         ]
-        said.append(f"units{f' of stage {stage}' if len(by_stage) > 1 else ''}: {'; '.join(words)}")
+        what = "nodes" if _RING in found[0] else "units"
+        said.append(f"{what}{f' of stage {stage}' if len(by_stage) > 1 else ''}: {'; '.join(words)}")
     return said
 
 

@@ -148,7 +148,7 @@ class Api(Group[Transport]):
     """What both clients can do.
 
     Args:
-        host: the platform's address; STREAMJOIN_HOST, else port 8000 of this machine.
+        host: the platform's address; STREAMJOIN_HOST, else port STREAMJOIN_PORT (8000) of this machine.
         api_key: STREAMJOIN_API_KEY unless given; none is needed where the platform's auth is off.
         timeout_s: for one attempt of a request.
         deadline_s: for a request with all attempts, and for a tail to be heard of again.
@@ -228,17 +228,19 @@ class AsyncClient(Api[Asynchronous]):
 def find_host(given: str | None) -> str:
     """The platform's address: as given, or of the environment.
 
-    A server's own STREAMJOIN_HOST and STREAMJOIN_PORT do, too, where there is no scheme.
+    The variables that a server reads work here too: a STREAMJOIN_HOST without a scheme is joined with STREAMJOIN_PORT,
+    and STREAMJOIN_PORT alone means that port of this machine.
 
     Raises:
         InputError: it is no address.
     """
-    text = (given or os.environ.get("STREAMJOIN_HOST") or DEFAULT_HOST).strip()
+    port = (os.environ.get("STREAMJOIN_PORT") or "8000").strip()
+    text = (given or os.environ.get("STREAMJOIN_HOST") or f"http://127.0.0.1:{port}").strip()
     scheme, separator, rest = text.partition("://")
     if not separator:
         scheme, rest = "http", {"0.0.0.0": "127.0.0.1", "::": "[::1]", "::1": "[::1]"}.get(text, text)
         if ":" not in rest.rpartition("]")[2]:
-            rest = f"{rest}:{os.environ.get('STREAMJOIN_PORT', '8000')}"
+            rest = f"{rest}:{port}"
     rest = rest.rstrip("/")
     if scheme not in ("http", "https") or not rest or any(letter.isspace() for letter in rest):
         raise InputError(

@@ -98,5 +98,7 @@ def fetch(request: Request, patience: Patience) -> Flow[bytes]:
 def _no_answer(lost: Lost, host: str, attempt: int) -> StreamJoinApiError:
     tried = f" after {attempt} attempts" if attempt > 1 else ""
     return NoAnswer(
-        f"{host} does not answer{tried}: {lost.why}", hint="is the platform running, and STREAMJOIN_HOST right?"
+        f"{host} does not answer{tried}: {lost.why}",
+        hint="is the platform running, and at this address? "
+        "--host chooses another, or else STREAMJOIN_HOST, or STREAMJOIN_PORT of this machine",
     )

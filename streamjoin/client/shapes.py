@@ -222,7 +222,7 @@ class Start(TypedDict):
 
 
 class Run(TypedDict):
-    """The process that runs a job, or ran it last."""
+    """The process that runs a job, or ran it last; `steps` are seconds of each step of its start that is done."""
 
     generation: int
     host: str
@@ -230,6 +230,7 @@ class Run(TypedDict):
     since: str | None
     alive_until: str | None
     ended: bool
+    steps: dict[str, float]
 
 
 class Job(TypedDict):
@@ -261,12 +262,16 @@ class Job(TypedDict):
 
 
 class Change(TypedDict):
-    """A field that would differ; `effect` is keeps_state or starts_anew."""
+    """A field that would differ; `effect` is keeps_state or starts_anew.
+
+    `reason` says why it begins anew, where the same change of another job would keep its state; None else.
+    """
 
     field: str
     before: Any
     after: Any
     effect: str
+    reason: str | None
 
 
 class Diff(TypedDict):

@@ -83,12 +83,14 @@ class _Tail:
 
     Args:
         begin: `now`, `oldest`, or the snapshot behind which to go on; `given` is the first, which is the caller's.
+        results: which results the platform said that snapshot is of; None of one that the caller gave.
     """
 
     def __init__(self, patience: Patience, subscription: dict[str, Any], begin: str) -> None:
         self.patience = patience
         self.subscription = subscription
         self.begin = self.given = begin
+        self.results: str | None = None
         self.columns: tuple[dict[str, str], ...] = ()
         self.parts: list[list[Any]] = []
         self.heartbeat_s = HEARTBEAT_S
@@ -111,7 +113,10 @@ class _Tail:
     def connection(self) -> Conversation:
         """One connection, to its end."""
         self.parts = []
-        subscribe = {"type": "subscribe", "id": ID, "payload": {**self.subscription, "from": self.begin}}
+        asked = {**self.subscription, "from": self.begin}
+        if self.results is not None and self.begin not in (NOW, OLDEST):
+            asked["results"] = self.results
+        subscribe = {"type": "subscribe", "id": ID, "payload": asked}
         steps: tuple[SocketStep, ...] = (
             Connect(PATH, SUBPROTOCOL, self.patience.timeout_s),
             Say('{"type": "connection_init"}'),
@@ -136,6 +141,7 @@ class _Tail:
                 self.columns = tuple({**column, "name": str(column["name"])} for column in payload["columns"])
                 # From here on "now" is a place: what is committed while we are away comes, too.
                 self.begin = payload.get("snapshot") or (OLDEST if self.begin == NOW else self.begin)
+                self.results = payload.get("results")  # earlier platforms do not say
             elif kind == "connection_ack":
                 told_s = float(payload.get("heartbeat_s") or HEARTBEAT_S)
                 self.heartbeat_s = told_s if 0 < told_s <= HEARTBEAT_S_MAX else HEARTBEAT_S

@@ -14,7 +14,7 @@ from streamjoin.engine.starting import start_of
 from streamjoin.errors import UnsupportedError
 from streamjoin.flow.punctuation import StreamClock
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.sharing import SharedPlan, key_text, named
+from streamjoin.plan.sharing import SharedJoin, key_text, named
 from streamjoin.plan.window import CountWindow, FullHistory, R, S, TimeWindow, Window
 
 _WAY_OUT = (
@@ -37,7 +37,7 @@ def all_stored(kept: tuple[bool, bool], clocks: Sequence[StreamClock] | None) ->
 
 
 def check_starts(
-    plan: SharedPlan, earlier: SharedPlan, operator: Operator, all_stored: tuple[bool, bool] | None
+    plan: SharedJoin, earlier: SharedJoin, operator: Operator, all_stored: tuple[bool, bool] | None
 ) -> None:
     """Make sure that queries can be started over the tuples that a job stores.
 
@@ -54,7 +54,7 @@ def check_starts(
 
 
 def _refusal(
-    query: JoinPlan, earlier: SharedPlan, operator: Operator, all_stored: tuple[bool, bool] | None
+    query: JoinPlan, earlier: SharedJoin, operator: Operator, all_stored: tuple[bool, bool] | None
 ) -> str | None:
     equalities = {key_text(named(earlier.names, query, found)) for found in query.predicate.equalities}
     for text in earlier.lasting.equalities if earlier.lasting else ():

@@ -293,6 +293,17 @@ class Deciding:
         return oldest
 
 
+def all_matched(bits: pa.RecordBatch, sequence: int) -> pa.RecordBatch:
+    """What `BITS` has, with every row at home as matched: none of them leaves for want of a partner.
+
+    Args:
+        sequence: of the state that has it.
+    """
+    found = _Bits.read(bits, sequence, sequence)
+    found.matched |= found.mine
+    return found.packed(found.first)
+
+
 def _rows_of(segment: Segment, rows: np.ndarray) -> tuple[pa.RecordBatch, np.ndarray]:
     some = segment.rows.take(pa.array(rows))
     return some, some.column(TS).to_numpy()

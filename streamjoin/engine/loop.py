@@ -6,6 +6,7 @@ state of version b becomes that of version b + 1. `spark/` lays the same parts o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,17 +14,18 @@ from functools import partial
 import pyarrow as pa
 
 from streamjoin.counts import add_counts
+from streamjoin.engine.entering import Entering
 from streamjoin.engine.feeding import Feeding
 from streamjoin.engine.operator import Operator
-from streamjoin.engine.router import Router, Sending, announced
+from streamjoin.engine.router import Sending
 from streamjoin.engine.slot import SlotStep, StageJob, States, Tables
 from streamjoin.engine.unit import UnitReport
 from streamjoin.flow.periods import Ended, ended_by
 from streamjoin.flow.punctuation import Punctuation, drain_punctuation
 from streamjoin.intake.deadletter import DeadLetter
-from streamjoin.intake.intake import Intake, Piece
-from streamjoin.plan.hearing import elsewhere, hearing
-from streamjoin.plan.stages import AnyPlan, Flow, Stage, entry_of, stages_of
+from streamjoin.intake.intake import Piece, Routed
+from streamjoin.plan.hearing import elsewhere
+from streamjoin.plan.stages import Flow, Plan, answered_by, entries_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Loop:
         on_dead_letters: takes the rows that cannot be joined.
         tables: the relations of the plan; None where it has none.
         on_fed: is told what goes on to a next stage, in parts of bounded size; what it raises ends the batch.
+        measured: by batch, see `Work`.
+        processor_s: see `Work`.
         version: how many batches are done, which is the number of the next one.
         positions: how many rows of each stream the batches that are done brought.
         counts: what intake counted of each stream in all batches so far, those that are repeated each time.
@@ -69,13 +73,15 @@ class Loop:
         span: sequence numbers of the newer tuples of the last batch's results.
     """
 
-    plan: AnyPlan
+    plan: Plan
     operators: tuple[Operator, ...]
     open_states: Callable[[int], States]
     slots: int = 1
     on_dead_letters: Callable[[list[DeadLetter]], None] = lambda letters: None
     on_fed: Callable[[pa.RecordBatch], None] = lambda rows: None
     tables: Tables | None = None
+    measured: Callable[[int], Mapping[str, float]] = lambda batch: {}
+    processor_s: Callable[[], float] = time.thread_time
     version: int = 0
     positions: tuple[int, ...] = ()
     counts: tuple[dict[str, int], ...] = ()
@@ -95,11 +101,13 @@ class Loop:
         Raises:
             StateError: the state cannot be read.
         """
-        stages = stages_of(self.plan)
+        stages, resting = self.plan.stages, self.plan.resting
         begins = (self.version,) if brought.begins else ()
         steps: list[list[SlotStep]] = []
         operators = [
-            operator.in_batch(partial(self.open_states(stage.keeper).load, version=self.version))
+            operator
+            if stage.number in resting
+            else operator.in_batch(partial(self.open_states(stage.keeper).load, version=self.version))
             for stage, operator in zip(stages, self.operators, strict=True)
         ]
         for stage, operator in zip(stages, operators, strict=True):
@@ -117,8 +125,11 @@ class Loop:
                         self.tables,
                         dict(brought.versions),
                         kept,
+                        self.open_states,
+                        partial(self.measured, self.version),
+                        self.processor_s,
                     )
-                    for slot in range(self.slots)
+                    for slot in range(0 if stage.number in resting else self.slots)
                 ]
             )
         passing = [*brought.passing, *([drain_punctuation(brought.now_us)] if brought.drains else [])]
@@ -127,20 +138,20 @@ class Loop:
                 step.punctuate(punctuation, 0)
         said: list[Ended] = []
         for stream in range(len(self.plan.streams)):
-            stage, side = entry_of(self.plan, stream)
-            said.append(ended_by(self._route(stream, stage, side, brought, steps, operators[stage.number])))
+            said.append(ended_by(self._route(stream, brought, steps, operators)))
         self.ended = tuple(said)
         self.reports = []
         for stage, mine in zip(stages, steps, strict=True):
+            answered = answered_by(self.plan, stage.number)
             for step in mine:
-                if stage is not stages[-1]:
-                    after, side = entry_of(self.plan, Flow(stage.number))
-                    self._feed(step, after, side, steps, operators[after.number])
+                if not answered:
+                    self._feed(step, stage.number, steps, operators)
                 else:
                     for rows in step.results():
-                        yield step.query, rows
+                        yield answered[step.query], rows
                 self.reports += step.reports
-        (self.span,) = {step.span for step in steps[-1] if step.reports}  # all units' is one
+        # All units' is one; of a bundle results leave in no order.
+        self.span = next((step.span for step in steps[-1] if step.reports), range(0))
 
     def commit(self, brought: Brought) -> None:
         """The batch is done: all its results have been taken."""
@@ -149,46 +160,49 @@ class Loop:
         self.version += 1
 
     def _feed(
-        self, step: SlotStep, stage: Stage, side: int, steps: Sequence[Sequence[SlotStep]], operator: Operator
+        self, step: SlotStep, stage: int, steps: Sequence[Sequence[SlotStep]], operators: Sequence[Operator]
     ) -> None:
-        """What a slot's units find, into the stage that joins it further."""
-        feeding = Feeding(Sending(stage.plan, side, operator, self.slots), self.version)
+        """What a slot's units of a stage find, into the stages that join it further."""
+        feedings = {
+            after.number: Feeding(Sending(after.plan, side, operators[after.number], self.slots), self.version)
+            for after, side in entries_of(self.plan, Flow(stage))
+        }
         for rows in step.results():
             self.on_fed(rows)
-            for routed in feeding.take(rows, step.unit, step.query):
-                steps[stage.number][routed.slot].take(routed)
-        for routed in feeding.rest(step.slot):
-            steps[stage.number][routed.slot].take(routed)
-        for slot, sent, punctuation in feeding.punctuate(step.reports, step.now_us):
-            steps[stage.number][slot].punctuate(punctuation, sent)
+            for after, feeding in feedings.items():
+                for routed in feeding.take(rows, step.unit, step.query):
+                    steps[after][routed.slot].take(routed)
+        for after, feeding in feedings.items():
+            for routed in feeding.rest(step.slot):
+                steps[after][routed.slot].take(routed)
+            for slot, sent, punctuation in feeding.punctuate(step.reports, step.now_us):
+                steps[after][slot].punctuate(punctuation, sent)
 
     def _route(
-        self,
-        stream: int,
-        stage: Stage,
-        side: int,
-        brought: Brought,
-        steps: Sequence[Sequence[SlotStep]],
-        operator: Operator,
+        self, stream: int, brought: Brought, steps: Sequence[Sequence[SlotStep]], operators: Sequence[Operator]
     ) -> list[Punctuation]:
         position = self.positions[stream]
         own: list[Punctuation] = []
+        if not entries_of(self.plan, stream):
+            return own
         for number, rows in enumerate(brought.pieces[stream]):
             name = brought.routers[stream][number] if brought.routers else "all"
             piece = Piece(
-                f"{side}-{number:04d}", name, "history", position, brought.now_us, file=self.version << 16 | number
+                f"{stream}-{number:04d}", name, "history", position, brought.now_us, file=self.version << 16 | number
             )
             shed = brought.shed[stream] if brought.shed else 0.0
-            intake = Intake(stage.plan, side, self.on_dead_letters, shed_factor=shed)
-            router = Router(intake, operator, self.slots)
-            for routed in router.take(rows, piece):
-                steps[stage.number][routed.slot].take(routed)
-            for routed in router.rest(piece):
-                steps[stage.number][routed.slot].take(routed)
-            told = announced(router.punctuate(piece), stream, stage.number, hearing(self.plan, stream))
-            for where, slot, sent, punctuation in told:
+            entering = Entering(self.plan, stream, operators, self.slots, self.on_dead_letters, shed_factor=shed)
+            for where, routed in self._taken(entering, rows, piece):
+                steps[where][routed.slot].take(routed)
+            for where, routed in entering.rest(piece):
+                steps[where][routed.slot].take(routed)
+            for where, slot, sent, punctuation in entering.punctuate(piece):
                 steps[where][slot].punctuate(punctuation, sent)
                 own.append(punctuation)
                 add_counts(self.counts[stream], punctuation.counts)
             position += rows.num_rows
         return own
+
+    def _taken(self, entering: Entering, rows: pa.RecordBatch, piece: Piece) -> Iterator[tuple[int, Routed]]:
+        """(stage, block) of rows of a piece, as they enter."""
+        return entering.take(rows, piece)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from streamjoin.engine.routing import Route, Tuples, UnitSpec
 from streamjoin.engine.state import Rewritten, UnitState
@@ -16,8 +16,8 @@ from streamjoin.errors import UnsupportedError
 from streamjoin.flow.block import Block
 from streamjoin.index.columns import stored_columns
 from streamjoin.index.table import Part
-from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, StagePlan
+from streamjoin.plan.sharing import Pairs
+from streamjoin.plan.stages import Plan, StagePlan
 
 
 class RoutesBy(StrEnum):
@@ -81,6 +81,24 @@ class Folding(Protocol):
         """All that is left, once every tuple has been taken."""
 
 
+class Watching(Protocol):
+    """What is measured of an operator's work while it runs, for formulas that say what work costs."""
+
+    def observed(
+        self, stages: Sequence[Sequence[Mapping[str, Sequence[float]]]], hops_s: Sequence[float], tuples: int
+    ) -> Mapping[str, float | None]:
+        """What a batch tells of the time of each step, in seconds by name; None where it tells nothing.
+
+        Args:
+            stages: by stage and unit, what was spent, as `Spent` has it by kind.
+            hops_s: between each stage and the next, from the moment all was sent until some unit had all.
+            tuples: of all streams that the batch brought.
+        """
+
+    def told(self, measured: Mapping[str, float]) -> list[dict[str, Any]]:
+        """What steps take, for reports: what is set, measured and assumed."""
+
+
 class Operator(ABC):
     """A join operator that runs on units; what is not abstract is so for units that store and answer probes."""
 
@@ -92,7 +110,7 @@ class Operator(ABC):
         """What it can do."""
         return Capabilities()
 
-    def planned(self, plan: AnyPlan) -> AnyPlan:
+    def planned(self, plan: Plan) -> Plan:
         """The plan as this operator runs it: most run each join of two as a stage, as it is.
 
         Raises:
@@ -134,9 +152,14 @@ class Operator(ABC):
         """A unit's work on one batch."""
         return UnitStep(work)
 
-    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+    def stored_columns(self, plan: Pairs, side: int) -> tuple[str, ...]:
         """The columns of the tuples that units store."""
         return stored_columns(plan, side)
+
+    @property
+    def watching(self) -> Watching | None:
+        """What is to be measured of its work; None for an operator of which nobody asks."""
+        return None
 
     @property
     def drain_batches(self) -> int:

@@ -32,7 +32,7 @@ from streamjoin.intake.selection import bits_of, select_by
 from streamjoin.plan.expression import conjunction
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import any_null
-from streamjoin.plan.sharing import SharedPlan
+from streamjoin.plan.sharing import SharedJoin
 from streamjoin.plan.window import R, S
 
 
@@ -47,8 +47,8 @@ class Requery:
     """
 
     operator: Operator
-    earlier: SharedPlan
-    plan: SharedPlan
+    earlier: SharedJoin
+    plan: SharedJoin
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -142,7 +142,7 @@ class Requery:
         taken = pa.array(chosen)
         columns = {(query.names[side], read): rows.column(read).take(taken) for read in start.reads}
         cells, keys = (
-            _by_row(views[donor], values, rows.num_rows)[chosen] if donor is not None else compute(columns, chosen.size)
+            views[donor].by_row(values, rows.num_rows)[chosen] if donor is not None else compute(columns, chosen.size)
             for donor, values, compute in (
                 (start.cells, "cells", layout.stored_cells),
                 (start.order, "keys", layout.stored_keys),
@@ -182,10 +182,3 @@ class Requery:
 def _members(rows: pa.RecordBatch, bits: np.ndarray | None, query: int | None) -> np.ndarray:
     """The tuples of an earlier query, bool; all of them where there was one query, or where none is asked for."""
     return np.ones(rows.num_rows, bool) if bits is None or query is None else has_bit(bits, query)
-
-
-def _by_row(view: View, name: str, rows: int) -> np.ndarray:
-    """Cells or keys of an index, by row; zeros for rows that are not in it."""
-    values = np.zeros(rows, np.int64)
-    values[view.order if view.order.size else slice(None)] = getattr(view, name)
-    return values

@@ -21,7 +21,7 @@ from streamjoin.flow.punctuation import Punctuation
 from streamjoin.index.kernels import mix
 from streamjoin.index.keys import key_ranges, order_key
 from streamjoin.index.layout import equality_cells
-from streamjoin.intake.intake import Intake, Piece, Routed
+from streamjoin.intake.intake import Intake, Piece, Routed, Taken
 from streamjoin.plan.ending import EndsByFile
 from streamjoin.plan.evaluation import evaluate_carried
 from streamjoin.plan.join import JoinPlan
@@ -151,7 +151,11 @@ class Router:
         """
         if rows.num_rows == 0:
             return
-        (block, positions), alone = self.intake.take(rows, piece, positions)
+        yield from self.send(*self.intake.take(rows, piece, positions), piece)
+
+    def send(self, taken: Taken, alone: Taken, piece: Piece) -> Iterator[Routed]:
+        """Route what intake took, and what of it is unmatched in any case."""
+        block, positions = taken
         before = self.sending.sent_bytes
         if len(block):
             first = self.intake.counts.get("routed", 0)

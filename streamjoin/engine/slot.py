@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.routing import UnitSpec
+from streamjoin.engine.spent import HANDED, RECEIVED
 from streamjoin.engine.state import UnitState
-from streamjoin.engine.unit import Given, Kept, Step, UnitInput, UnitReport, Work
+from streamjoin.engine.unit import Given, Kept, Step, UnitInput, UnitReport, Work, nothing_measured
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
 from streamjoin.flow.block import Block
@@ -136,6 +137,9 @@ class SlotStep:
         tables: the relations of the job; None where it has none.
         versions: which version of each relation the batch joins, by name.
         kept: the states of the stage that keeps tuples for this one; None where it keeps its own.
+        stores: where a stage's states are, by its number.
+        measured: see `Work`.
+        processor_s: see `Work`.
         unit, query: whose results come just now, and of which query.
         span: sequence numbers of the newer tuples of the results that leave, once there are any.
     """
@@ -147,6 +151,9 @@ class SlotStep:
     tables: Tables | None = None
     versions: Mapping[str, int] = field(default_factory=dict)
     kept: States | None = None
+    stores: Callable[[int], States] | None = None
+    measured: Callable[[], Mapping[str, float]] = nothing_measured
+    processor_s: Callable[[], float] = time.thread_time
     unit: int = -1
     query: int = 0
     span: range = range(0)
@@ -188,7 +195,9 @@ class SlotStep:
             )
         # As sent and not as fetched: a task that is repeated gives the same rows in the same order.
         self._blocks.sort(key=lambda routed: (routed.side, routed.piece, routed.first, routed.targets))
+        begun_s = self.processor_s()
         blocks = [(routed, Block.from_ipc(routed.block)) for routed in self._blocks]
+        decoded_s = self.processor_s() - begun_s
         units = self.job.operator.units
         self.store.check_units(self.job.operator.numbers_end, self.version)
         # Units of a chain look at all the others; a manifest is read once.
@@ -209,10 +218,14 @@ class SlotStep:
             step = self._step(unit, given, writer.save, look)
             self.span = step.span
             failpoint("unit.before_probe")
+            handed_s = 0.0
             for rows in step.results():
                 self.query = step.query
+                begun_s = self.processor_s()
                 yield rows
+                handed_s += self.processor_s() - begun_s
                 failpoint("unit.mid_results")
+            _note_slots(step.report, decoded_s / len(here), handed_s)
             writer.finish()
             self.store.commit(unit.number, step.state, step.report)
             self.store.collect(unit.number, self.version + 1)
@@ -221,7 +234,7 @@ class SlotStep:
                 self.kept.detach_except(unit.number, self._kept(unit.number).state)
             self.reports.append(step.report)
         self.store.settle()
-        if not self.slot and self.job.operator.numbers_end > len(units):
+        if not self.slot and self.job.operator.capabilities.adapts:
             self.store.collect_left({unit.number for unit in units}, self.version + 1)
 
     def _step(self, unit: UnitSpec, given: UnitInput, save: Save, look: Callable[[int], UnitState]) -> Step:
@@ -238,6 +251,9 @@ class SlotStep:
             [unit.number for unit in self.job.operator.units],
             self._table,
             partial(self._kept, unit.number),
+            self._look_in,
+            self.processor_s,
+            self.measured,
         )
         return self.job.operator.step(work)
 
@@ -246,6 +262,10 @@ class SlotStep:
         assert self.kept is not None
         return Kept(self.kept.load(unit, self.version + 1), partial(self.kept.open_segment, unit))
 
+    def _look_in(self, stage: int, unit: int) -> UnitState:
+        assert self.stores is not None
+        return self.stores(stage).load(unit, self.version)
+
     def _table(self, version: int | None = None) -> Table:
         (query,) = self.job.plan.queries
         assert self.tables is not None and isinstance(query, JoinPlan)
@@ -253,3 +273,10 @@ class SlotStep:
         if relation not in self.versions:
             raise StateError(f"nothing says which version of relation {relation} batch {self.version} joins")
         return self.tables.open(relation, self.job.number, version or self.versions[relation], query)
+
+
+def _note_slots(report: UnitReport, decoded_s: float, handed_s: float) -> None:
+    """Add what a slot spent on a unit to what the unit did, where it counts that."""
+    if RECEIVED in report.spent:
+        report.spent[RECEIVED][0] += decoded_s
+        report.spent[HANDED] = [handed_s, 0.0, 0.0]

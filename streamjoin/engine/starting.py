@@ -13,7 +13,7 @@ from streamjoin.index.layout import IndexLayout, layout_of
 from streamjoin.plan.expression import Expression, columns_of, conjuncts
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import keys_of
-from streamjoin.plan.sharing import SharedPlan, renamed
+from streamjoin.plan.sharing import SharedJoin, renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,18 @@ class Start:
     reads: frozenset[str]
 
 
-def start_of(query: JoinPlan, earlier: SharedPlan, side: int) -> Start:
+def start_of(query: JoinPlan, earlier: SharedJoin, side: int) -> Start:
     """How `query` starts over the tuples of a side that `earlier` stores."""
     called = [{one.names[side]: query.names[side]} for one in earlier.queries]
-    asked = _asked(query, side).keys()
+    asked = asked_of(query, side).keys()
     wider = {
         number: known
         for number, one in enumerate(earlier.queries)
-        if (known := {(what, renamed(part, called[number])) for what, part in _asked(one, side)}) <= asked
+        if (known := {(what, renamed(part, called[number])) for what, part in asked_of(one, side)}) <= asked
     }
     base = max(wider, key=lambda number: len(wider[number]), default=None)
     known = wider[base] if base is not None else set()
-    rest = [(what, part) for what, part in _asked(query, side) if (what, part) not in known]
+    rest = [(what, part) for what, part in asked_of(query, side) if (what, part) not in known]
     selection = tuple(part for what, part in rest if what == _TRUE)
     keys = tuple(part for what, part in rest if what == _THERE)
     computed = [*selection, *keys]
@@ -67,11 +67,15 @@ def start_of(query: JoinPlan, earlier: SharedPlan, side: int) -> Start:
 
 _TRUE, _THERE = "is true", "is not NULL"
 
+Asked = tuple[str, Expression]
+"""What is asked of an expression, that it is true or that it is not NULL, and the expression."""
 
-def _asked(query: JoinPlan, side: int) -> dict[tuple[str, Expression], None]:
+
+def asked_of(query: JoinPlan, side: int) -> dict[Asked, None]:
     """What must be true of a tuple of a side for the query, and what must not be NULL; each once, in order."""
-    selection = [(_TRUE, part) for part in conjuncts(query.predicate.selections[side])]
-    return dict.fromkeys([*selection, *((_THERE, key) for key in keys_of(query.predicate, side))])
+    conditions = (query.predicate.selections[side], query.predicate.eligible[side])
+    parts = [(_TRUE, part) for condition in conditions for part in conjuncts(condition)]
+    return dict.fromkeys([*parts, *((_THERE, key) for key in keys_of(query.predicate, side))])
 
 
 Parts = tuple[object, tuple[Expression, ...]]

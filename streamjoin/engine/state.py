@@ -17,6 +17,8 @@ from streamjoin.plan.window import R, S
 
 DRAINS = "drains"
 """In the values of a unit that stores nothing new and leaves once it is empty."""
+NUMBERS = "numbers"
+"""In the values of unit 0, where units come and go: the numbers of those that the next batch has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class UnitState:
         totals: counters since the job began.
         dropped: files that the batch before this version let go.
         elsewhere: how far streams have come that enter at other stages, by number; see `plan.stages.elsewhere`.
+        label: what the manifest calls the unit, such as R0; only for people, and empty before it was written.
     """
 
     version: int
@@ -53,6 +56,7 @@ class UnitState:
     totals: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     elsewhere: Mapping[int, StreamClock] = field(default_factory=dict)
+    label: str = field(default="", compare=False)
 
     @property
     def sequence(self) -> int:

@@ -25,7 +25,7 @@ from streamjoin.index.chain import Chain
 from streamjoin.index.columns import stored_columns
 from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import Segment, SegmentInfo
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.window import CountWindow, FullHistory, R, TimeWindow
 
 
@@ -116,7 +116,7 @@ def _deciding(work: Work, joining: Joining, chains: Mapping[int, Chain]) -> Deci
     return deciding
 
 
-def _expiry(plan: Plan, side: int, clocks: tuple[StreamClock, ...]) -> Callable[[SegmentInfo], bool]:
+def _expiry(plan: Pairs, side: int, clocks: tuple[StreamClock, ...]) -> Callable[[SegmentInfo], bool]:
     """When a segment stored on `side` can be dropped (BiStream, Theorem 1).
 
     R falls by S's mark and `after`, S by R's mark and `before`: the next opposite tuple inside its allowed delay is at

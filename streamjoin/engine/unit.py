@@ -7,6 +7,7 @@ step that is repeated after a crash gives the same results and the same state.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -76,7 +77,7 @@ class QueryCounts:
 
 @dataclass(slots=True)
 class UnitReport:
-    """What one step did; every field but `seconds` is a pure function of state and input.
+    """What one step did; every field but `seconds` and `spent` is a pure function of state and input.
 
     Stored tuples are there with those on their way out, `outbox_rows`; `forwarded` counts blocks, tuples and bytes.
     `queries` has what `QueryCounts` has, by query. `results` counts those that left, `waiting_results` those that wait.
@@ -87,7 +88,7 @@ class UnitReport:
     `late_after_final` counts pairs that were none because a row of theirs had left as unmatched before. Where a
     relation is joined, `reading` counts what the batch did, and where it is read again and again `holding` has what is
     in memory and waits after it. Where units come and go, `adapting` of the unit that decides says which there are, and
-    why.
+    why. Where formulas ask what work takes, `spent` has what `Spent` has by kind.
     """
 
     unit: int
@@ -115,6 +116,7 @@ class UnitReport:
     holding: dict[str, int] = field(default_factory=dict)
     queries: list[dict[str, int]] = field(default_factory=list)
     adapting: dict[str, Any] = field(default_factory=dict)
+    spent: dict[str, list[float]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: {"probe": 0.0, "store": 0.0, "expire": 0.0})
 
     def count_received(self, blocks: Iterable[Given]) -> None:
@@ -160,6 +162,16 @@ def nothing_kept() -> Kept:
     raise AssertionError("this stage keeps what it looks at")
 
 
+def nothing_there(stage: int, unit: int) -> UnitState:
+    """What a unit of the only stage that there is has of others'."""
+    raise AssertionError("nobody has told where the states of other stages are")
+
+
+def nothing_measured() -> Mapping[str, float]:
+    """What is known of the times of steps where nobody logs them."""
+    return {}
+
+
 def no_table(version: int | None = None) -> Table:
     """What a stage without a relation has of it."""
     raise AssertionError("this stage joins no relation")
@@ -174,11 +186,15 @@ class Work:
         open_segment: description -> the segment's rows, without copying where the store can.
         save_segment: rows and description -> the description with its file name, once it is durable.
         seconds: a stopwatch for the report only.
+        processor_s: the same of this thread's processor time.
         look: any unit's state of the same version as `before`.
         numbers: of all units of the stage.
         table: the relation that the stage joins, in the batch's version of it or in that of one of the last ten
             batches; only where it joins one.
         kept: what the unit of the same number has in the stage that keeps tuples for this one, if another does.
+        look_in: stage and unit -> the unit's state of the same version as `before`, which it was there for.
+        measured: what single steps of this job's units take, in seconds by name, as far as it was measured and logged
+            before the batch: the same in every attempt of it.
     """
 
     plan: StagePlan
@@ -192,6 +208,9 @@ class Work:
     numbers: Sequence[int]
     table: Callable[..., Table] = no_table
     kept: Callable[[], Kept] = nothing_kept
+    look_in: Callable[[int, int], UnitState] = nothing_there
+    processor_s: Callable[[], float] = time.thread_time
+    measured: Callable[[], Mapping[str, float]] = nothing_measured
 
     @property
     def units(self) -> int:

@@ -14,11 +14,12 @@ from streamjoin.explain.shares import shares
 from streamjoin.operators import registry
 from streamjoin.operators.costs import StreamStatistics
 from streamjoin.operators.costs.several import Cost, Known, Several, Share, cheapest_order, cheapest_trees
+from streamjoin.operators.ring.adaptive import AdaptiveRing
 from streamjoin.operators.ring.ring import Ring
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.in_rounds import in_rounds, rounds_refusal, tree_plan
 from streamjoin.plan.kinds import Join, Tree, streams_in
-from streamjoin.plan.stages import Cascade
+from streamjoin.plan.stages import Plan
 from streamjoin.plan.window import CountWindow, FullHistory, reach_us
 from streamjoin.settings.trees import NamedTree
 
@@ -100,7 +101,7 @@ class Candidates:
         units: that store a side of a join in a tree.
         orders: of a ring, unless others are asked for.
         lengths: by stream, how many nodes of a ring keep it; None where there can be no ring.
-        nodes: of a ring.
+        nodes: of a ring; `nodes_most` at most, of one that may have more.
         conditions: all that a result must fulfil.
         baselines: other operators that join all streams at once.
         written: the tree that FROM says, where brackets say another one than its order.
@@ -112,16 +113,17 @@ class Candidates:
     orders: tuple[tuple[int, ...], ...] = ()
     lengths: tuple[int, ...] | None = None
     nodes: int = 1
+    nodes_most: int = 1
     conditions: tuple[Expression, ...] = ()
     baselines: tuple[Baseline, ...] = ()
     written: Tree | None = None
 
-    def running(self, plan: Cascade) -> str:
+    def running(self, plan: Plan) -> str:
         """The name of the way that a plan has."""
-        tree = tree_plan(plan)
-        assert isinstance(tree, Cascade) and tree.tree is not None
+        tree = tree_plan(plan).tree
+        assert tree is not None
         if plan.rounds is None:
-            return shape(sides_in_order(tree.tree), self.names)
+            return shape(sides_in_order(tree), self.names)
         operator = plan.rounds.operator
         return next((one.name for one in self.baselines if one.operator == operator), self.ring_name)
 
@@ -212,7 +214,7 @@ class Candidates:
 
 
 def candidates(
-    plan: Cascade, look: Look, statistics: Sequence[StreamStatistics], stages: Sequence[Operator | None], slots: int
+    plan: Plan, look: Look, statistics: Sequence[StreamStatistics], stages: Sequence[Operator | None], slots: int
 ) -> Candidates:
     """What a plan, which has several ways, and samples of its streams tell.
 
@@ -220,24 +222,26 @@ def candidates(
         stages: the operators of its stages.
     """
     tree = tree_plan(plan)
-    assert isinstance(tree, Cascade) and tree.tree is not None
     known = Several(
         tuple(_known(plan, number, one) for number, one in enumerate(statistics)), shares(tree, look, tree.where)
     )
     units = _units(stages[0]) if plan.rounds is None else max(slots, 1)
-    found = Candidates(plan.names, known, units, nodes=slots, conditions=tree.where)
+    first, most = stages[0], max(slots, 1)
+    if isinstance(first, AdaptiveRing):
+        known, most = replace(known, times=first.limits.times), first.limits.most
+    found = Candidates(plan.names, known, units, nodes=slots, nodes_most=most, conditions=tree.where)
     if plan.rounds is None and rounds_refusal(plan) is not None:
         return found
     ring = plan.rounds or in_rounds(plan).rounds
     assert ring is not None
     nodes, lengths = slots, (slots,) * len(plan.streams)
-    if isinstance(first := stages[0], Ring):
+    if isinstance(first, Ring):
         nodes, lengths = first.nodes, first.lengths_by_stream
     baselines = tuple(_baselines(plan, tree, stages, slots))
     return replace(found, orders=ring.orders, lengths=lengths, nodes=nodes, baselines=baselines)
 
 
-def _baselines(plan: Cascade, tree: Cascade, stages: Sequence[Operator | None], slots: int) -> Iterator[Baseline]:
+def _baselines(plan: Plan, tree: Plan, stages: Sequence[Operator | None], slots: int) -> Iterator[Baseline]:
     """With the knobs that the plan's own has, or its own defaults."""
     for kind in registry.KINDS:
         if kind.several is None:
@@ -251,7 +255,7 @@ def _baselines(plan: Cascade, tree: Cascade, stages: Sequence[Operator | None], 
         yield Baseline(name, kind.name, partial(kind.several, operator))
 
 
-def _known(plan: Cascade, number: int, one: StreamStatistics) -> Known:
+def _known(plan: Plan, number: int, one: StreamStatistics) -> Known:
     if isinstance(plan.window, FullHistory):
         return Known(one.rate_per_s, one.tuple_bytes, FULL_HISTORY_S, FULL_HISTORY_S)
     assert not isinstance(plan.window, CountWindow)  # which is of two streams

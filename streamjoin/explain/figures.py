@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def figure(value: float) -> str:
     """Two digits at least: a stream of one tuple a minute has a rate too."""
@@ -15,3 +17,11 @@ def bytes_text(size: float) -> str:
             return f"{size:,.1f} {unit}" if unit != "B" else f"{size:.0f} B"
         size /= 1024
     raise AssertionError
+
+
+def padded(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """A row of a table: its name, and figures below each other."""
+    first, *rest = cells
+    return f"{first:<{widths[0]}}  " + "  ".join(
+        f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)
+    )

@@ -17,8 +17,8 @@ from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
-from streamjoin.plan.stages import Cascade, Input, Table, entry_of, stages_of
-from streamjoin.plan.window import R, S, TimeWindow
+from streamjoin.plan.stages import Input, Plan, Table, entry_of, joins_nothing
+from streamjoin.plan.window import R, S, TimeWindow, between
 from streamjoin.spec.prepare import Bound
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,12 +49,12 @@ def reason_for(bound: Bound, sampled: tuple[Sample, ...], now_us: int, cut_off: 
             return f"no row of {name} that was looked at has an event time"
         chosen[read] = rows.filter(pa.array(has_time))
     plan = bound.plan
-    if isinstance(plan, Cascade) and plan.last_join is None:
+    if joins_nothing(plan):
         return "time ran out before a window ended" if cut_off else "no group of the rows that were looked at is given"
     of_streams = [chosen[number] for number in range(streams)]
-    words = _never_together(plan, of_streams, now_us) if isinstance(plan, Cascade) else None
+    words = _never_together(plan, of_streams, now_us) if plan.pair is None else None
     # The first stage joins two inputs; what it may find is all that later ones can join.
-    first = stages_of(plan)[0]
+    first = plan.stages[0]
     pair = [chosen[read] for read in first.inputs]
     joined = first.plan.queries[0]
     assert isinstance(joined, JoinPlan)
@@ -69,11 +69,11 @@ def reason_for(bound: Bound, sampled: tuple[Sample, ...], now_us: int, cut_off: 
     return f"no {together} of the rows that were looked at meets the condition"
 
 
-def _never_together(plan: Cascade, rows: list[pa.RecordBatch], now_us: int) -> str | None:
+def _never_together(plan: Plan, rows: list[pa.RecordBatch], now_us: int) -> str | None:
     """Two of three streams and more of which no two rows are near enough in time."""
     times_us = [times_of(some, schema, now_us)[0] for some, schema in zip(rows, plan.streams, strict=True)]
     for one, other in combinations(range(len(rows)), 2):
-        window = plan.between(one, other)
+        window = between(plan.window, one, other)
         if window is not None and _are_apart(times_us[one], times_us[other], window):
             named = [(plan.names[number], plan.streams[number]) for number in (one, other)]
             return _apart_words(named, (times_us[one], times_us[other]), window)

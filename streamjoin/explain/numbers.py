@@ -12,8 +12,8 @@ from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import looked_into
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import VERSION, StreamSchema
-from streamjoin.plan.sharing import Plan, SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, asof_stages
+from streamjoin.plan.sharing import Pairs
+from streamjoin.plan.stages import Plan, asof_stages, is_divided
 from streamjoin.plan.tree import cascade
 from streamjoin.plan.window import CountWindow, R, S
 from streamjoin.spec.job import read_columns
@@ -21,22 +21,22 @@ from streamjoin.spec.job import read_columns
 _NEVER_LATE_US = 1 << 62
 
 
-def of_numbers(plan: AnyPlan) -> AnyPlan:
+def of_numbers(plan: Plan) -> Plan:
     """The same join with the numbers of rows as its only result columns: the last column of each stream.
 
     Behind them stands the version of each relation that is asked for it, which rows without a match have too. Groups
     are of many rows, so they are computed as they are.
     """
-    if isinstance(plan, Cascade) and plan.groups:
+    assert not is_divided(plan)  # whose parts are looked at one by one
+    if plan.groups:
         return plan
-    if isinstance(plan, Cascade):
-        return _cascade_of_numbers(plan)
-    streams = (_numbered(plan.streams[R], _matched(plan, R)), _numbered(plan.streams[S], _matched(plan, S)))
-    queries = tuple(_query_of_numbers(query, streams) for query in plan.queries)
-    return SharedPlan(plan.names_of_queries, queries) if isinstance(plan, SharedPlan) else queries[0]
+    if (pair := plan.pair) is None:
+        return _stages_of_numbers(plan)
+    streams = (_numbered(pair.streams[R], _matched(pair, R)), _numbered(pair.streams[S], _matched(pair, S)))
+    return pair.asking([_query_of_numbers(query, streams) for query in pair.queries])
 
 
-def _cascade_of_numbers(plan: Cascade) -> Cascade:
+def _stages_of_numbers(plan: Plan) -> Plan:
     matched = {pair for stage in plan.stages for condition in stage.conditions for pair in columns_of(condition)}
     for stage in asof_stages(plan):
         assert isinstance(stage.plan, JoinPlan) and stage.asof is not None
@@ -73,12 +73,7 @@ def version_name(relation: str) -> str:
     return f"version of {relation}"
 
 
-def relations_of(plan: AnyPlan) -> tuple[StreamSchema, ...]:
-    """The relations of any plan."""
-    return plan.relations if isinstance(plan, Cascade) else ()
-
-
-def _matched(plan: Plan, side: int) -> set[str]:
+def _matched(plan: Pairs, side: int) -> set[str]:
     """The columns that tuples are matched by."""
     return {name for query in plan.queries for name in read_columns(_without_results(query), side)}
 

@@ -11,7 +11,6 @@ from streamjoin.explain.sampling import Look, look
 from streamjoin.explain.several import refusal
 from streamjoin.operators import registry
 from streamjoin.operators.ordering import Candidate, Chosen, Known, choice
-from streamjoin.plan.stages import Cascade
 from streamjoin.spec.changed import in_order
 from streamjoin.spec.job import is_used
 from streamjoin.spec.order import Order, fits, is_left_open
@@ -31,7 +30,7 @@ def ordered(bound: Bound, looked: Look | None = None) -> Bound:
     """
     if not chooses(bound):
         return bound
-    assert isinstance(bound.plan, Cascade) and bound.plan.tree is not None
+    assert bound.plan.tree is not None
     written = sides_in_order(bound.plan.tree)
     looked = looked or look(bound)
     statistics = looked.statistics()
@@ -40,7 +39,8 @@ def ordered(bound: Bound, looked: Look | None = None) -> Bound:
         of = candidates(bound.plan, looked, statistics, bound.job().operators, bound.file.slots)
         of = replace(of, written=written)
     ready = dict(_ready(bound, of)) if of is not None else {}
-    known = Known(of.rates if of else "", [_candidate(number, way) for number, (way, _) in ready.items()])
+    tried = [_candidate(number, way) for number, (way, _) in ready.items()]
+    known = Known(of.rates if of else "", tried, "" if of else looked.unknown_words)
     found = choice(known)
     number = found.number
     if number is None:
@@ -56,7 +56,7 @@ def chooses(bound: Bound) -> bool:
     return (
         is_left_open(bound.file)
         and bound.order is None
-        and bound.operator != registry.SPARK
+        and not registry.is_sparks(bound.operator)
         and fits(bound.plan)
         and not is_used(bound.file.checkpoint)
     )
@@ -93,7 +93,7 @@ def _because(order: Order, way: Way, found: Chosen, of: Candidates | None) -> Or
 def order_words(bound: Bound) -> str:
     """Who says in which order three streams and more are joined, and why."""
     plan = bound.plan
-    if not isinstance(plan, Cascade) or len(plan.streams) < 3:
+    if len(plan.streams) < 3:
         return ""
     if bound.order is not None:
         return f"{plan.shape if plan.rounds is None else 'a ring'}, chosen by auto: {bound.order.reason}"

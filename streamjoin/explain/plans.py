@@ -10,7 +10,7 @@ from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
 from streamjoin.explain.asof import asof_lines, asof_words
 from streamjoin.explain.delays import closing_words, delay_lines, span_words
-from streamjoin.explain.figures import bytes_text, figure
+from streamjoin.explain.figures import bytes_text, figure, padded
 from streamjoin.explain.hot_keys import HotKey, hot_keys
 from streamjoin.explain.order import order_words, ordered
 from streamjoin.explain.reading import Reading, readings
@@ -34,12 +34,14 @@ from streamjoin.operators.costs import BlockSize, Prediction, StreamStatistics
 from streamjoin.plan.expression import TRUE, Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import type_name
-from streamjoin.plan.sharing import Plan, SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
+from streamjoin.plan.sharing import Pairs
+from streamjoin.plan.stages import Plan, is_divided, joins_nothing
 from streamjoin.plan.window import R, S
+from streamjoin.spec import sparks
 from streamjoin.spec.changed import with_operator
+from streamjoin.spec.measured import known_times
 from streamjoin.spec.prepare import Bound
-from streamjoin.spec.shed import SHEDS_NOTHING, shed_rules
+from streamjoin.spec.shed import shed_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,10 @@ class Explanation:
         ways: to join three streams and more; None where there is one alone, or nothing is known of the streams.
         readings: how fast a relation is joined, and how much of it is read, by operator.
         order: of three streams and more, who says in which order they are joined, and why; else empty.
+        unknown: by stream that was asked for its rate, why that is not known.
     """
 
-    plan: AnyPlan
+    plan: Plan
     chosen: str
     reason: str
     operator: str
@@ -100,12 +103,13 @@ class Explanation:
     ways: Ways | None = None
     readings: tuple[Reading, ...] = ()
     order: str = ""
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def state_bytes_per_hour(self) -> float | None:
         """By how much state grows where nothing bounds it, from the sampled rates; None where that cannot be told."""
-        if self.statistics is None or not registry.keeps_everything(self.plan):
-            return None
+        if self.statistics is None or not registry.keeps_everything(self.plan) or joins_nothing(self.plan):
+            return None  # of a stream alone, groups are kept and no tuples: how many there will be, no sample tells
         # Without a window, what is stored are the tuples of FULL_HISTORY_S: an hour.
         for option in self.options:
             if option.name == self.chosen and option.prediction is not None:
@@ -121,6 +125,7 @@ class Explanation:
             "reason": self.reason,
             "order": self.order,
             "sampled": self._sampled(),
+            "unknown_rates": dict(self.unknown),
             "window": str(self.plan.window),
             "state_grows": registry.keeps_everything(self.plan),
             "state_bytes_per_hour": None if growth is None else round(growth),
@@ -159,12 +164,10 @@ class Explanation:
         }
 
     def _queries(self) -> dict[str, Any]:
-        if isinstance(self.plan, Cascade):
+        if (shared := self.plan.shared) is None:
             joined = self.plan.last_join
             return {"main": None, "residual": []} if joined is None else _indexed(joined)
-        if isinstance(self.plan, JoinPlan):
-            return _indexed(self.plan)
-        named = zip(self.plan.names_of_queries, self.plan.queries, strict=True)
+        named = zip(shared.names_of_queries, shared.queries, strict=True)
         return {"queries": {name: {"window": str(query.window), **_indexed(query)} for name, query in named}}
 
     def _block(self, prediction: Prediction | None) -> dict[str, Any]:
@@ -189,6 +192,7 @@ class Explanation:
             rate, stored = figure(known.rate_per_s), figure(known.stored)
             words = f"{plan.names[number]}: {rate} tuples/s of event time, {known.tuple_bytes:.0f} bytes each, "
             lines.append(("" if number else "sampled", f"{words}{stored} stored"))
+        lines += [("rate of", f"{name} is not known: {why}") for name, why in self.unknown.items()]
         lines += memory_lines(plan, self.statistics)
         lines += [("" if number else "relations", str(size)) for number, size in enumerate(self.relations)]
         lines += [("" if number else "predicted", str(reading)) for number, reading in enumerate(self.readings)]
@@ -202,14 +206,16 @@ class Explanation:
             lines.append(("", f"results may be partial; {OTHER_WAY_OUT}"))
         if registry.keeps_everything(plan):
             growth = self.state_bytes_per_hour
-            words = (
-                f", by {bytes_text(growth)} an hour; the costs below are after one hour" if growth is not None else ""
-            )
+            words = "" if growth is None else f", by {bytes_text(growth)} an hour"
+            if growth is not None and any(option.prediction for option in self.options):
+                words += "; the costs below are after one hour"
+            if joins_nothing(plan):
+                words = " as long as rows come that are of no group before"
             lines.append(("note", f"full history: state grows without end{words}"))
             if self.shed:
                 lines.append(("", "so load never falls, and once units are full everything is shed"))
-        if isinstance(plan, SharedPlan):
-            for name, query in zip(plan.names_of_queries, plan.queries, strict=True):
+        if (shared := plan.shared) is not None:
+            for name, query in zip(shared.names_of_queries, shared.queries, strict=True):
                 lines += [("", ""), (f"query {name}", ""), ("window", str(query.window))]
                 lines += [(f"{query.names[side]} where", str(query.predicate.selections[side]))
                           for side in (R, S) if query.predicate.selections[side] != TRUE]  # fmt: skip
@@ -222,22 +228,24 @@ class Explanation:
     def _joined(self) -> list[tuple[str, str]]:
         """What is joined, and how."""
         plan = self.plan
-        if isinstance(plan, Cascade):
+        if (pair := plan.pair) is None:
             count = len(plan.stages)
             words = f"{streams_words(plan, ', ')}, in {count} stage{'s'[: count > 1]}: {plan.shape}"
             if plan.groups:
                 words = f"{streams_words(plan, ' with ')}, then groups"
-            if plan.last_join is None:
+            if joins_nothing(plan):
                 return [("groups", f"of {plan.names[0]}"), *stage_lines(plan, self.stages), ("", "")]
             return [("join", words), *stage_lines(plan, self.stages), ("", "")]
-        if isinstance(plan, JoinPlan) and plan.asof is not None:
-            return asof_lines(plan, _query_lines(plan)[0], _kept(plan, plan.predicate.selections))
-        lines = [("join", f"{joined_words(plan.queries[0], plan.names)}, {plan.window}")]
-        if isinstance(plan, JoinPlan):
-            output, *rest = _query_lines(plan)
-            return [*lines, output, *_kept(plan, plan.predicate.selections), *rest]
-        lines[0] = ("join", f"{lines[0][1]}: {len(plan.queries)} queries, which share intake and stored tuples")
-        return lines + _kept(plan, (TRUE, TRUE))
+        joined = f"{joined_words(pair.queries[0], pair.names)}, {pair.window}"
+        if pair.shared is not None:
+            joined += f": {len(pair.queries)} queries, which share intake and stored tuples"
+            return [("join", joined), *_kept(pair, (TRUE, TRUE))]
+        (query,) = pair.queries
+        output, *rest = _query_lines(query)
+        kept = _kept(pair, query.predicate.selections)
+        if query.asof is not None:
+            return asof_lines(query, output, kept)
+        return [("join", joined), output, *kept, *rest]
 
     def _table(self) -> str:
         """What every operator would cost, as wide as its figures."""
@@ -245,13 +253,13 @@ class Explanation:
         rows = [head, *(_cells(option) for option in self.options if option.prediction)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         widths[0] = max(11, *(len(option.name) for option in self.options))
-        lines = [_padded(head, widths)]
+        lines = [padded(head, widths)]
         predicted = {reading.operator for reading in self.readings}
         for option in self.options:
             if option.name in predicted:
                 lines.append(f"{option.name:<{widths[0]}}  can run it; its rate is predicted above")
             elif option.prediction:
-                lines.append(_padded(_cells(option), widths))
+                lines.append(padded(_cells(option), widths))
             else:
                 lines.append(
                     f"{option.name:<{widths[0]}}  {option.refusal_text(self.statistics is None, self.ways is not None)}"
@@ -268,7 +276,7 @@ def _indexed(plan: JoinPlan) -> dict[str, Any]:
     return {"main": str(layout_of(plan, R)), "residual": [str(part) for part in layout_of(plan, R).recheck]}
 
 
-def _kept(plan: Plan, selections: Sequence[Expression]) -> list[tuple[str, str]]:
+def _kept(plan: Pairs, selections: Sequence[Expression]) -> list[tuple[str, str]]:
     """What intake lets through."""
     lines = []
     for side in (R, S):
@@ -300,13 +308,6 @@ def _block_text(names: Sequence[str], block: BlockSize) -> str:
     )
 
 
-def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *rest = cells
-    return f"{first:<{widths[0]}}  " + "  ".join(
-        f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)
-    )
-
-
 def _cells(option: Option) -> tuple[str, ...]:
     found = option.prediction
     assert found is not None
@@ -319,16 +320,17 @@ def _cells(option: Option) -> tuple[str, ...]:
     )
 
 
-def explain(bound: Bound) -> Explanation:
-    """Explain a bound join file; what it would run in another order now, in that order."""
+def explain(bound: Bound, *, as_written: bool = False) -> Explanation:
+    """Explain a bound join file; what it would run in another order now, in that order, unless `as_written`."""
     looked = look(bound)
-    bound = ordered(bound, looked)
+    bound = bound if as_written else ordered(bound, looked)
+    assert not is_divided(bound.plan)  # which `bundle` explains
     statistics = looked.statistics()
-    joins = not isinstance(bound.plan, Cascade) or bound.plan.last_join is not None
+    joins = not joins_nothing(bound.plan)
     options = tuple(_option(bound, name, statistics) for name in registry.offered(bound.plan)) if joins else ()
     described, hot = bound.operator, {}
-    stages: tuple[Operator | None, ...] = (None,) * len(stages_of(bound.plan))
-    if not joins or registry.entry(bound.operator).build is not None:
+    stages: tuple[Operator | None, ...] = (None,) * len(bound.plan.stages)
+    if not joins or not registry.is_sparks(bound.operator):
         operators = bound.job().operators
         described = by_stage(bound.plan, bound.operator) or f"{bound.operator}, {operators[0]}"
         hot = hot_keys(operators[0], replace(looked, plan=bound.as_tree.plan))
@@ -338,19 +340,18 @@ def explain(bound: Bound) -> Explanation:
     options = tuple(replace(one, unknown=unknown) if one.name in registry.OF_RELATIONS else one for one in options)
     return Explanation(
         bound.plan, bound.operator, _reason(bound), described, statistics, options, stages, rules, hot,
-        sizes(bound, stages), closing_words(bound), ways(bound.plan, looked, statistics, stages, bound.file.slots),
-        predicted, order_words(bound),
+        sizes(bound, stages), closing_words(bound),
+        ways(bound.plan, looked, statistics, stages, bound.file.slots, known_times(bound.file.checkpoint)),
+        predicted, order_words(bound), looked.unknown,
     )  # fmt: skip
 
 
 def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, ...] | None) -> Option:
     entry = registry.REGISTRY[name]
-    refusal = registry.refusal(name, bound.plan)
-    if refusal is None and entry.build is None and shed_rules(bound.file, bound.plan):
-        refusal = SHEDS_NOTHING
+    refusal = sparks.refusal(with_operator(bound, name)) if entry.is_sparks else registry.refusal(name, bound.plan)
     if refusal:
         return Option(name, entry.system, None, refusal)
-    if entry.build is None or statistics is None or isinstance(bound.plan, Cascade):
+    if entry.is_sparks or statistics is None or bound.plan.pair is None:
         return Option(name, entry.system, None, None)
     r, s = statistics
     try:
@@ -362,7 +363,7 @@ def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, ...] | 
 
 
 def _reason(bound: Bound) -> str:
-    if isinstance(bound.plan, Cascade) and bound.plan.last_join is None:
+    if joins_nothing(bound.plan):
         return "the query reads one stream, and nothing is joined"
     if bound.order is None and bound.file.operator.name != registry.AUTO:
         return "as the join file says"
@@ -378,12 +379,13 @@ def summary(bound: Bound) -> str:
         f"{name} {span_words(stream.delay_us)}" for name, stream in zip(plan.names, plan.streams, strict=True)
     )
     first, *others = plan.names
-    groups = plan.groups if isinstance(plan, Cascade) else None
+    groups = plan.groups
     made = groups.windows.made if groups else ""
     joined = f"{joined_streams(plan)} {plan.window}" if others else first
-    joined += relations_words(plan, ", and " if others else " joins ") if isinstance(plan, Cascade) else ""
-    if isinstance(plan, JoinPlan) and plan.asof is not None:
-        joined = asof_words(plan)
+    joined += relations_words(plan, ", and " if others else " joins ")
+    if plan.pair is not None and plan.pair.asof is not None:
+        (query,) = plan.pair.queries
+        joined = asof_words(query)
     is_joined = joined != first
     words = f"{joined}, by {bound.operator}" if is_joined else f"{made} of {first}"
     words += f", then {made}" if groups and is_joined else ""

@@ -20,8 +20,9 @@ import pyarrow as pa
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.engine.operator import Operator
 from streamjoin.explain.no_row import reason_for, span_text, time_text, times_of
-from streamjoin.explain.numbers import of_numbers, relations_of, version_name
+from streamjoin.explain.numbers import of_numbers, version_name
 from streamjoin.explain.overlap import ROW_BYTES_MAX, Sample, row_sizes, samples
+from streamjoin.explain.parts import parts_of
 from streamjoin.explain.relations import SAMPLE_VERSION, SampledTables, relation_samples
 from streamjoin.intake.intake import REJECTED
 from streamjoin.operators.aggregate import Aggregate
@@ -33,7 +34,7 @@ from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.expression import Column, walk
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import VERSION, StreamSchema, type_name
-from streamjoin.plan.stages import AnyPlan, Cascade, Stage, asof_stages, decided_stages, stages_of
+from streamjoin.plan.stages import Plan, Stage, asof_stages, decided_stages
 from streamjoin.results.formats import write_table
 from streamjoin.results.parts import json_lines
 from streamjoin.results.sink import Post
@@ -160,24 +161,33 @@ class Preview:
 
 
 def preview(bound: Bound) -> Preview:
-    """Join samples of all streams.
+    """Join samples of all streams, of a bundle part by part.
 
     Raises:
         InputError: a stream cannot be reached.
         RunError: a file is damaged.
     Cost: that of the samples, and `JOIN_S` seconds at most.
     """
+    parts = parts_of(bound)
+    found = [_preview(part, JOIN_S / len(parts), len(bound.queries)) for part in parts]
+    looked = {one.name: one for part in found for one in part.looked}
+    queries = tuple(query for part in found for query in part.queries)
+    return Preview(tuple(looked.values()), queries, any(part.cut_off for part in found))
+
+
+def _preview(bound: Bound, join_s: float, shown_queries: int) -> Preview:
+    """Of a part, among so many queries in all."""
     bound = bound.as_tree
     now_us = time.time_ns() // 1_000
     sampled = (*samples(bound, now_us), *relation_samples(bound))
-    shown = [_Shown(one, sampled, _row_bytes_max(len(bound.queries))) for one in bound.queries]
-    until = time.monotonic() + JOIN_S
+    shown = [_Shown(one, sampled, _row_bytes_max(shown_queries)) for one in bound.queries]
+    until = time.monotonic() + join_s
     joined = _Joining(of_numbers(bound.plan), sampled, now_us, until)
     is_cut_off = _ran_out(joined, shown, until)
     # Only rows that were joined count.
     streams = len(bound.plan.streams)
     sampled = (*(replace(one, rows=one.rows.slice(0, joined.reached)) for one in sampled[:streams]), *sampled[streams:])
-    schemas = (*bound.plan.streams, *relations_of(bound.plan))
+    schemas = (*bound.plan.streams, *bound.plan.relations)
     looked = (
         _looked(schema, one, dead, now_us)
         for schema, one, dead in zip(schemas, sampled, [*joined.dead, *(0 for _ in sampled[streams:])], strict=True)
@@ -223,23 +233,23 @@ class _Joining:
     `reached` says how many rows of each sample were joined, and `dead` how many of each had no usable event time.
     """
 
-    def __init__(self, plan: AnyPlan, sampled: tuple[Sample, ...], now_us: int, until: float) -> None:
+    def __init__(self, plan: Plan, sampled: tuple[Sample, ...], now_us: int, until: float) -> None:
         self.now_us = now_us
         self.until = until
         self.fed_bytes = 0
         self.reached = 0
-        self._groups = isinstance(plan, Cascade) and plan.groups is not None
-        inputs = (*plan.streams, *relations_of(plan))
+        self._groups = plan.groups is not None
+        inputs = (*plan.streams, *plan.relations)
         rows = [
             one.rows if self._groups else _numbered_rows(one.rows, schema)
             for one, schema in zip(sampled, inputs, strict=True)
         ]
         self._rows, of_relations = rows[: len(plan.streams)], rows[len(plan.streams) :]
         self._size = GROUPED_ROWS if self._groups else _batch_rows(sampled[: len(plan.streams)])
-        states = [MemoryStates() for _ in stages_of(plan)]
-        operators = tuple(map(_operator, stages_of(plan)))
-        tables = SampledTables(plan, of_relations) if isinstance(plan, Cascade) else None
-        self._versions = {relation.name: SAMPLE_VERSION for relation in relations_of(plan)}
+        states = [MemoryStates() for _ in plan.stages]
+        operators = tuple(map(_operator, plan.stages))
+        tables = SampledTables(plan, of_relations) if plan.relations else None
+        self._versions = {relation.name: SAMPLE_VERSION for relation in plan.relations}
         self._loop = Loop(plan, operators, lambda stage: states[stage], on_fed=self._fed, tables=tables)
 
     @property
@@ -299,8 +309,8 @@ class _Shown:
 
     def __init__(self, bound: Bound, sampled: tuple[Sample, ...], row_bytes_max: int) -> None:
         self.bound = bound
-        self.plan = bound.plan if isinstance(bound.plan, Cascade) else bound.joined
-        self.names = (*self.plan.names, *(self.plan.relation_names if isinstance(self.plan, Cascade) else ()))
+        self.plan = bound.plan
+        self.names = (*self.plan.names, *self.plan.relation_names)
         self.output = bound.query.output
         self.sampled = sampled
         self.row_bytes_max = row_bytes_max
@@ -338,7 +348,7 @@ class _Shown:
         for first in range(0, matches.num_rows, self._at_once):
             if self.is_full:
                 return
-            if isinstance(self.plan, Cascade) and self.plan.groups:
+            if self.plan.groups:
                 self._keep(matches.slice(first, self._at_once))
                 continue
             some = matches.slice(first, self._at_once)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.explain.figures import bytes_text, figure
+from streamjoin.explain.parts import parts_of
 from streamjoin.explain.sampling import SAMPLE_ROWS, Look, look
 from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import equality_cells
@@ -32,7 +33,7 @@ from streamjoin.operators.ssbj.cache import ENTRY_BYTES
 from streamjoin.operators.ssbj.step import COLLECTED_SHARE
 from streamjoin.plan.evaluation import evaluate
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.stages import joins_relation, stages_of
+from streamjoin.plan.stages import joins_relation
 from streamjoin.plan.window import R, S
 from streamjoin.spec.changed import with_operator
 from streamjoin.spec.prepare import Bound
@@ -146,12 +147,18 @@ class _Seen:
     is_counted: bool
 
 
-def predicted(bound: Bound) -> Reading | None:
-    """What is predicted of the operator that a job is about to run; None where too little is known."""
-    if not any(map(joins_relation, stages_of(bound.plan))):
+def predicted(bound: Bound) -> Reading | str | None:
+    """What is predicted of the operator a job is about to run, or why nothing is; None of a job without relations."""
+    parts = [part for part in parts_of(bound) if any(map(joins_relation, part.plan.stages))]
+    if not parts:
         return None
-    found, _ = readings(bound, look(bound), [bound.operator])
-    return found[0] if found else None
+    if len(parts) > 1:
+        return f"{len(parts)} parts of the job join relations, and what they do together is not predicted"
+    (part,) = parts
+    if registry.is_sparks(part.operator):
+        return None
+    found, unknown = readings(part, look(part), [part.operator])
+    return found[0] if found else unknown or None
 
 
 def readings(bound: Bound, looked: Look, offered: Sequence[str]) -> tuple[tuple[Reading, ...], str]:
@@ -168,7 +175,7 @@ def readings(bound: Bound, looked: Look, offered: Sequence[str]) -> tuple[tuple[
 
 def _seen(bound: Bound, looked: Look) -> _Seen | str:
     """What is known, or why that is too little."""
-    joins = [stage for stage in stages_of(bound.plan) if isinstance(stage.plan, JoinPlan)]
+    joins = [stage for stage in bound.plan.stages if isinstance(stage.plan, JoinPlan)]
     if len(joins) != 1 or not joins_relation(joins[0]):
         return "its rate beside other joins is not predicted"
     join = joins[0].plan

@@ -17,7 +17,7 @@ from streamjoin.index.table import Table
 from streamjoin.plan.expression import TRUE
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import VERSION, type_name
-from streamjoin.plan.stages import Cascade
+from streamjoin.plan.stages import Plan
 from streamjoin.plan.stages import Table as TableInput
 from streamjoin.plan.window import S
 from streamjoin.relations.sorting import table_of
@@ -81,8 +81,6 @@ def sizes(bound: Bound, operators: Sequence[Operator | None]) -> tuple[Size, ...
         operators: of each stage.
     """
     plan = bound.plan
-    if not isinstance(plan, Cascade):
-        return ()
     relations, found = bound.relations, []
     for stage in plan.stages:
         if stage.table is None or not isinstance(stage.plan, JoinPlan):
@@ -114,7 +112,7 @@ def _read(query: JoinPlan) -> list[str]:
     return [name for name in read_columns(query, S) if name != VERSION]
 
 
-def streams_words(plan: Cascade, between: str) -> str:
+def streams_words(plan: Plan, between: str) -> str:
     """What is joined, as `explain` and `validate` say it: streams within a window, and relations."""
     words = between.join(plan.names)
     if len(plan.names) > 1:
@@ -122,7 +120,7 @@ def streams_words(plan: Cascade, between: str) -> str:
     return words + relations_words(plan, ", with ")
 
 
-def relations_words(plan: Cascade, before: str) -> str:
+def relations_words(plan: Plan, before: str) -> str:
     """The relations of a plan, in words."""
     what = "relation" if len(plan.relations) == 1 else "relations"
     return f"{before}{what} {', '.join(plan.relation_names)}" if plan.relations else ""
@@ -151,7 +149,7 @@ def relation_samples(bound: Bound) -> tuple[Sample, ...]:
         RunError: a file is gone or damaged.
     """
     plan = bound.plan
-    if not isinstance(plan, Cascade) or not plan.relations:
+    if not plan.relations:
         return ()
     relations = bound.relations
     queries = {stage.table: stage.plan for stage in plan.stages if isinstance(stage.plan, JoinPlan)}
@@ -185,7 +183,7 @@ class SampledTables:
         plan: whose relations they are, and `rows` their rows.
     """
 
-    def __init__(self, plan: Cascade, rows: list[pa.RecordBatch]) -> None:
+    def __init__(self, plan: Plan, rows: list[pa.RecordBatch]) -> None:
         self._rows = {
             stage.number: rows[read.number]
             for stage in plan.stages

@@ -9,7 +9,7 @@ from streamjoin.operators.costs import StreamStatistics
 from streamjoin.operators.rounds.views import views_of
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.rounds import RoundPlan
-from streamjoin.plan.stages import AnyPlan, Cascade
+from streamjoin.plan.stages import Plan
 
 Lines = list[tuple[str, str]]
 
@@ -57,9 +57,9 @@ def _reached(plan: RoundPlan, names: Sequence[str]) -> list[str]:
     ]
 
 
-def memory_lines(plan: AnyPlan, statistics: Sequence[StreamStatistics] | None) -> Lines:
+def memory_lines(plan: Plan, statistics: Sequence[StreamStatistics] | None) -> Lines:
     """What a ring will store, where the streams could be sampled; nothing of any other plan."""
-    if statistics is None or not isinstance(plan, Cascade) or plan.rounds is None or plan.rounds.operator != "ring":
+    if statistics is None or plan.rounds is None or plan.rounds.operator != "ring":
         return []
     size = sum(known.stored * known.tuple_bytes for known in statistics)
     return [("memory", f"about {bytes_text(size)}: each row of a stream once, and nothing of what is found on the way")]

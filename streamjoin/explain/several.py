@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,13 +12,15 @@ from streamjoin.explain.figures import bytes_text
 from streamjoin.explain.sampling import Look
 from streamjoin.operators.costs import StreamStatistics
 from streamjoin.operators.costs.ring_lengths import RingTerms, ring_terms
-from streamjoin.operators.costs.several import TIMES, Several, Share, tree_count, ways_to_lose
+from streamjoin.operators.costs.several import Several, Share, tree_count, ways_to_lose
+from streamjoin.operators.costs.watched import ASSUMED, MEASURED, SET, Term, resolved, terms
 from streamjoin.operators.ordering import CLEAR as NEAR
+from streamjoin.operators.ring.ring import Ring
 from streamjoin.plan.expression import Expression, streams_of
 from streamjoin.plan.in_rounds import tree_plan
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import JoinKind, Tree
-from streamjoin.plan.stages import AnyPlan, Cascade, asof_stages, stages_of
+from streamjoin.plan.stages import Plan, asof_stages
 
 TREES_SHOWN = 4
 """The cheapest trees; what runs, and a ring, are shown beside them."""
@@ -37,6 +39,7 @@ class Ways:
         trees: how many there are, of which the cheapest were taken.
         shares: conditions as they are written, and which share of combinations fulfils them.
         ring: what PSP's formulas say of a ring; None where there can be none.
+        times: what they were given of single steps; empty where there is no ring.
         changes: what would have to be otherwise for another tree to have the least work.
     """
 
@@ -46,6 +49,7 @@ class Ways:
     shares: tuple[tuple[str, float], ...]
     ring: RingTerms | None
     changes: tuple[str, ...]
+    times: tuple[Term, ...] = ()
 
     @property
     def advice(self) -> str:
@@ -71,7 +75,7 @@ class Ways:
             "trees": self.trees,
             "units": self.of.units,
             "shares": [{"conditions": text, "share": share} for text, share in self.shares],
-            "ring": ring and {**asdict(ring), "lengths": lengths},
+            "ring": ring and {**asdict(ring), "lengths": lengths, "times": [asdict(one) for one in self.times]},
             "changes": list(self.changes),
         }  # fmt: skip
 
@@ -99,50 +103,59 @@ class Ways:
         return [
             f"ring: N* is {ring.best} node{'s'[: ring.best > 1]} (N1 {first:.2f}, N2 {second:.2f}), with "
             f"{work_text(ring.latency_s)} until a row has met all; lengths by stream: {lengths}",
-            f"ring: a link has to carry {bytes_text(ring.bandwidth_bytes_per_s)}/s so that no node waits for rows; "
-            f"a hop is assumed to take {work_text(TIMES.hop)}",
+            f"ring: a link has to carry {bytes_text(ring.bandwidth_bytes_per_s)}/s so that no node waits for rows",
+            f"ring: {'; '.join(self._times_words())}",
         ]
 
+    def _times_words(self) -> Iterator[str]:
+        """What steps take, by who says so."""
+        for origin, words in ((MEASURED, "measured"), (SET, "set"), (ASSUMED, "assumed")):
+            if found := [one for one in self.times if one.origin == origin]:
+                yield f"{words}: " + ", ".join(f"{one.symbol} {work_text(one.us / 1e6)}" for one in found)
 
-def refusal(plan: AnyPlan) -> str | None:
+
+def refusal(plan: Plan) -> str | None:
     """Why there is one way alone to join the streams of a plan; None where there are several."""
-    if not isinstance(plan, Cascade) or len(plan.streams) < 3:
+    if len(plan.streams) < 3:
         return "there is one way to join two streams"
     if plan.relations:
         return "relations are joined where a condition leads to them"
     if asof_stages(plan):
         return "an as-of join stands where it is written"
-    joins = [stage.plan for stage in stages_of(tree_plan(plan)) if isinstance(stage.plan, JoinPlan)]
+    joins = [stage.plan for stage in tree_plan(plan).stages if isinstance(stage.plan, JoinPlan)]
     if any(join.kind is not JoinKind.INNER for join in joins):
         return "outer, semi and anti joins are joined as they are written"
     return None
 
 
 def ways(
-    plan: AnyPlan, look: Look, statistics: Sequence[StreamStatistics] | None, stages: Sequence[Operator | None],
-    slots: int,
+    plan: Plan, look: Look, statistics: Sequence[StreamStatistics] | None, stages: Sequence[Operator | None],
+    slots: int, measured: Mapping[str, float] | None = None,
 ) -> Ways | None:  # fmt: skip
     """The ways to join three streams and more; None where there is one alone, or nothing is known of the streams.
 
     Args:
         plan: as it runs.
         stages: the operators of its stages.
+        measured: what single steps of its ring took, in seconds by name, where it has run.
     """
     if statistics is None or refusal(plan) is not None:
         return None
-    assert isinstance(plan, Cascade)
     found = candidates(plan, look, statistics, stages, slots)
-    known, units, tree = found.known, found.units, tree_plan(plan)
-    assert isinstance(tree, Cascade) and tree.tree is not None
-    shown = found.ways(TREES_SHOWN, found.running(plan), sides_in_order(tree.tree))
+    known, units, tree = found.known, found.units, tree_plan(plan).tree
+    assert tree is not None
+    shown = found.ways(TREES_SHOWN, found.running(plan), sides_in_order(tree))
+    given = stages[0].times_known if isinstance(stages[0], Ring) else (known.times, frozenset[str]())
+    has_ring = found.lengths is not None
     named = {way.plan: way.numbered for way in shown if way.numbered is not None}
     return Ways(
         found,
         tuple(shown),
         tree_count(len(found.names)),
         _shares(found.names, known.shares, found.conditions),
-        None if found.lengths is None else ring_terms(known, found.orders, max(slots, 1)),
+        ring_terms(known, found.orders, found.nodes_most, resolved(*given, measured or {})) if has_ring else None,
         _changes(found.names, known, named, units),
+        tuple(terms(*given, measured or {})) if has_ring else (),
     )
 
 

@@ -24,8 +24,8 @@ from streamjoin.plan.evaluation import evaluate, filter_mask
 from streamjoin.plan.expression import Call, Expression, conjunction, streams_of, walk
 from streamjoin.plan.functions.table import FUNCTIONS
 from streamjoin.plan.predicate import JoinPredicate, analyse
-from streamjoin.plan.stages import Cascade
-from streamjoin.plan.window import TimeWindow
+from streamjoin.plan.stages import Plan
+from streamjoin.plan.window import TimeWindow, between
 
 PAIRS = 20_000
 """Combinations that conditions are evaluated on."""
@@ -76,7 +76,7 @@ class _Pairs:
         return rows, self.order[self.begins[rows] + places - (ends[rows] - self.counts[rows])]
 
 
-def shares(plan: Cascade, look: Look, conditions: Sequence[Expression]) -> tuple[Share, ...]:
+def shares(plan: Plan, look: Look, conditions: Sequence[Expression]) -> tuple[Share, ...]:
     """What the sampled rows tell of each set of conditions over the same streams, in the order of the query.
 
     Args:
@@ -94,7 +94,7 @@ def shares(plan: Cascade, look: Look, conditions: Sequence[Expression]) -> tuple
     )
 
 
-def _selected(plan: Cascade, look: Look, number: int, conditions: Sequence[Expression]) -> _Rows:
+def _selected(plan: Plan, look: Look, number: int, conditions: Sequence[Expression]) -> _Rows:
     rows, name = look.rows[number], plan.names[number]
     assert rows is not None
     ts_us, missing, wrong = event_times(rows, plan.streams[number], 0)
@@ -106,11 +106,11 @@ def _selected(plan: Cascade, look: Look, number: int, conditions: Sequence[Expre
     return _Rows(name, rows.filter(pa.array(keep)), ts_us[keep])
 
 
-def _of_two(plan: Cascade, sampled: Sequence[_Rows], streams: frozenset[int], parts: list[Expression]) -> Share:
+def _of_two(plan: Plan, sampled: Sequence[_Rows], streams: frozenset[int], parts: list[Expression]) -> Share:
     first, second = sorted(streams)
     one, other = sampled[first], sampled[second]
     predicate = analyse(conjunction(parts), (one.name, other.name))
-    window = plan.between(first, second)
+    window = between(plan.window, first, second)
     every = _pairs(one.ts_us, other.ts_us, None, window)
     if not every.total:
         window, every = None, _pairs(one.ts_us, other.ts_us, None, None)
@@ -173,7 +173,7 @@ def _pairs(
     return _Pairs(order, begins, np.searchsorted(found, highs, side="right") - begins)
 
 
-def _share(plan: Cascade, sides: tuple[_Rows, _Rows], pairs: _Pairs, parts: Sequence[Expression]) -> float:
+def _share(plan: Plan, sides: tuple[_Rows, _Rows], pairs: _Pairs, parts: Sequence[Expression]) -> float:
     """The share of pairs that fulfil conditions; 1 without any."""
     if not parts:
         return 1.0
@@ -181,7 +181,7 @@ def _share(plan: Cascade, sides: tuple[_Rows, _Rows], pairs: _Pairs, parts: Sequ
     return _fulfilled(plan, [side.columns(rows) for side, rows in zip(sides, at, strict=True)], at[0].size, parts)
 
 
-def _of_more(plan: Cascade, sampled: Sequence[_Rows], streams: frozenset[int], parts: list[Expression]) -> Share:
+def _of_more(plan: Plan, sampled: Sequence[_Rows], streams: frozenset[int], parts: list[Expression]) -> Share:
     """Of conditions over three streams and more: rows of each, in any order and whatever their times."""
     chosen = np.random.default_rng(1)
     count = _pairs_for(parts)
@@ -194,7 +194,7 @@ def _of_more(plan: Cascade, sampled: Sequence[_Rows], streams: frozenset[int], p
 
 
 def _fulfilled(
-    plan: Cascade, columns: Sequence[dict[tuple[str, str], pa.Array]], count: int, parts: Sequence[Expression]
+    plan: Plan, columns: Sequence[dict[tuple[str, str], pa.Array]], count: int, parts: Sequence[Expression]
 ) -> float:
     """The share of combinations that fulfil all conditions, half of one where none does."""
     together = {pair: values for each in columns for pair, values in each.items()}

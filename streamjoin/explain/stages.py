@@ -18,50 +18,64 @@ from streamjoin.plan.kinds import JoinKind, Tree
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import type_name
 from streamjoin.plan.stages import (
-    AnyPlan,
-    Cascade,
     Flow,
     Input,
+    Plan,
     Query,
     Stage,
     Table,
+    answered_by,
     asof_stages,
     decided_stages,
-    stages_of,
+    is_divided,
+    running,
 )
 from streamjoin.plan.window import R, S, format_us
 
 Lines = list[tuple[str, str]]
 
 
-def stages_to_json(plan: AnyPlan, operators: Sequence[Operator | None]) -> list[dict[str, Any]]:
+def stages_to_json(plan: Plan, operators: Sequence[Operator | None]) -> list[dict[str, Any]]:
     """Every stage: what it reads, what it checks, what it finds it by, and its units.
 
     Inputs are streams by name and stages by number, from 1; `conditions` are those of a join of more than two streams,
     each where all its streams are. `kind` is that of the join, and `groups` says what groups are made by, at a stage
-    that makes them.
+    that makes them. `queries` are the names of those that it answers, of a job whose queries have stages of their own.
     """
     return [
         {
             "stage": stage.number + 1,
             "inputs": [_input_to_json(plan, read) for read in stage.inputs],
             "kind": _kind(stage),
+            "queries": _answered(plan, stage),
             "conditions": [str(condition) for condition in stage.conditions],
             "index": _indexes(stage),
             "groups": _made_by(stage),
             "operator": None if operator is None else str(operator),
             "units": 0 if operator is None else len(operator.units),
         }
-        for stage, operator in zip(stages_of(plan), operators, strict=True)
+        for stage, operator in zip(plan.stages, operators, strict=True)
+        if stage.number not in plan.resting
     ]
 
 
-def stage_inputs(plan: AnyPlan) -> dict[int, dict[str, Any]]:
-    """By number from 1, what each stage reads and its kind of join: what a running job tells of its plan."""
+def stage_inputs(plan: Plan) -> dict[int, dict[str, Any]]:
+    """By number from 1, what a running job tells of its plan: of each stage what `stages_to_json` does, in part."""
     return {
-        stage.number + 1: {"inputs": [_input_to_json(plan, read) for read in stage.inputs], "kind": _kind(stage)}
-        for stage in stages_of(plan)
+        stage.number + 1: {
+            "inputs": [_input_to_json(plan, read) for read in stage.inputs],
+            "kind": _kind(stage),
+            "queries": _answered(plan, stage),
+        }
+        for stage in running(plan)
     }
+
+
+def _answered(plan: Plan, stage: Stage) -> list[str]:
+    """The names of the queries that a stage answers, where each has stages of its own."""
+    if not is_divided(plan):
+        return []
+    return [plan.names_of_queries[query] for query in answered_by(plan, stage.number)]
 
 
 def _kind(stage: Stage) -> str | None:
@@ -78,11 +92,11 @@ def _indexes(stage: Stage) -> list[str]:
     return [_layout(stage, side) for side in (R, S)] if len(stage.inputs) > 1 else []
 
 
-def stage_lines(plan: Cascade, operators: Sequence[Operator | None]) -> Lines:
+def stage_lines(plan: Plan, operators: Sequence[Operator | None]) -> Lines:
     """What `explain` prints of them."""
-    output = ", ".join(f"{field.name} {type_name(field.type)}" for field in plan.answering.output)
+    output = ", ".join(f"{field.name} {type_name(field.type)}" for field in plan.queries[0].output)
     lines: Lines = [("output", output)]
-    for stage, operator in zip(stages_of(plan), operators, strict=True):
+    for stage, operator in zip(plan.stages, operators, strict=True):
         names = [_name(plan, read) for read in stage.inputs]
         run_by = f", {operator}" if operator else ""
         further = " further" if stage.keeps is not None else ""
@@ -114,9 +128,9 @@ def stage_lines(plan: Cascade, operators: Sequence[Operator | None]) -> Lines:
     return lines
 
 
-def by_stage(plan: AnyPlan, name: str) -> str | None:
+def by_stage(plan: Plan, name: str) -> str | None:
     """Which operator runs which stages, where `name` is the plan's; None where one stage joins at most."""
-    joins = [stage for stage in stages_of(plan) if len(stage.inputs) > 1]
+    joins = [stage for stage in plan.stages if len(stage.inputs) > 1]
     if len(joins) < 2:
         return None
     own = dict.fromkeys(registry.operator_of(stage, name) for stage in joins) if asof_stages(plan) else {}
@@ -130,15 +144,14 @@ def joined_words(query: Query, names: Sequence[str]) -> str:
     return (" with " if query.kind is JoinKind.INNER else f" {query.kind} JOIN ").join(names)
 
 
-def joined_streams(plan: AnyPlan) -> str:
+def joined_streams(plan: Plan) -> str:
     """Which streams are joined; with the kinds of their joins, where not all are inner and none is with a relation."""
-    if not (decided_stages(plan) or asof_stages(plan)) or (isinstance(plan, Cascade) and plan.relations):
+    if not (decided_stages(plan) or asof_stages(plan)) or plan.relations:
         first, *others = plan.names
         return f"{first} joins {', '.join(others)}"
-    tree = plan.tree if isinstance(plan, Cascade) else None
-    if tree is None:  # two streams
-        return joined_words(stages_of(plan)[0].plan.queries[0], plan.names)
-    return _tree_words(tree, plan.names)
+    if plan.tree is None:  # two streams
+        return joined_words(plan.stages[0].plan.queries[0], plan.names)
+    return _tree_words(plan.tree, plan.names)
 
 
 def _tree_words(tree: Tree, names: Sequence[str]) -> str:
@@ -176,7 +189,7 @@ def unmatched_lines(
     return lines
 
 
-def _selected(plan: Cascade, stage: Stage) -> Lines:
+def _selected(plan: Plan, stage: Stage) -> Lines:
     """What intake lets through of the streams that enter at a stage."""
     lines: Lines = []
     for side, read in enumerate(stage.inputs):
@@ -227,14 +240,13 @@ def _layout(stage: Stage, side: int) -> str:
     return text.replace(flow, "") if flow else text
 
 
-def _name(plan: Cascade, read: Input) -> str:
+def _name(plan: Plan, read: Input) -> str:
     if isinstance(read, Table):
         return plan.relation_names[read.number]
     return f"stage {read.stage + 1}" if isinstance(read, Flow) else plan.names[read]
 
 
-def _input_to_json(plan: AnyPlan, read: Input) -> dict[str, Any]:
+def _input_to_json(plan: Plan, read: Input) -> dict[str, Any]:
     if isinstance(read, Table):
-        assert isinstance(plan, Cascade)
         return {"relation": plan.relation_names[read.number]}
     return {"stage": read.stage + 1} if isinstance(read, Flow) else {"stream": plan.names[read]}

@@ -12,12 +12,12 @@ from streamjoin.plan.decimals import carried, carried_type
 from streamjoin.plan.expression import Expression, columns_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.rounds import RoundPlan
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.stages import StagePlan
 from streamjoin.plan.window import R, S
 
 
-def stored_columns(plan: Plan, side: int) -> tuple[str, ...]:
+def stored_columns(plan: Pairs, side: int) -> tuple[str, ...]:
     """The columns of a side that any query's results and rechecks read, in the stream's order."""
     return _in_order(plan, side, {name for query in plan.queries for name in _stored(query, side)})
 
@@ -73,5 +73,5 @@ def _read(expressions: Iterable[Expression], stream: str) -> set[str]:
     return {name for expression in expressions for of, name in columns_of(expression) if of == stream}
 
 
-def _in_order(plan: Plan, side: int, wanted: Collection[str]) -> tuple[str, ...]:
+def _in_order(plan: Pairs, side: int, wanted: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in plan.streams[side].columns.names if name in wanted)

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.index.kernels import hash_bytes, limb_keys, mix
-from streamjoin.plan.decimals import limbs, unscaled
+from streamjoin.plan.decimals import limbs, unscaled, widened
 from streamjoin.plan.predicate import Range
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -260,6 +260,22 @@ def is_exact(kind: pa.DataType) -> bool:
 def order_key(values: pa.Array) -> np.ndarray:
     """int64 keys in the order of `values`; see `KeySpace.keys`."""
     return key_space(values.type).keys(values)
+
+
+def is_whole(kind: pa.DataType) -> bool:
+    """Whether values of this type are integers inside, which `value_of` makes of keys again."""
+    return isinstance(key_space(kind), WholeSpace)
+
+
+def value_of(keys: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """The inverse of `order_key` for a type that `is_whole`: the values that have these keys."""
+    if pa.types.is_decimal(kind):
+        narrow = pa.decimal64(kind.precision, kind.scale)
+        return widened(pa.Array.from_buffers(narrow, keys.size, [None, pa.py_buffer(keys)])).cast(kind)
+    values = pa.array(keys)
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return values.view(kind)
+    return values.cast(pa.int32()).view(kind) if pa.types.is_date32(kind) else values.cast(kind)
 
 
 def key_ranges(values: pa.Array, bounds: Range) -> Bounds:

@@ -37,6 +37,12 @@ class View:
     order: np.ndarray
     size: int
 
+    def by_row(self, name: str, rows: int) -> np.ndarray:
+        """Its `cells` or `keys` by the number of the row, of so many; zeros for rows that are not in it."""
+        values = np.zeros(rows, np.int64)
+        values[self.order if self.order.size else slice(None)] = getattr(self, name)
+        return values
+
 
 def sorted_view(rows: pa.RecordBatch, layout: IndexLayout) -> View:
     """The view of rows that are sorted themselves, without copying."""

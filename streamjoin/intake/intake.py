@@ -99,6 +99,8 @@ class Intake:
         counts: what happened to how many rows, by name.
         rows: how many rows had a usable event time, and `ts_max_us` is the latest.
         ends_us: where rows end periods, rising; what becomes of these rows does not matter.
+        places: each tuple gets its place in the piece, whether or not the plan asks for it.
+        chosen: of the rows taken last, which the plan selects, and which of these can join; bool.
     """
 
     plan: StagePlan
@@ -110,6 +112,8 @@ class Intake:
     rows: int = 0
     ts_max_us: int | None = None
     ends_us: Sequence[int] = ()
+    places: bool = False
+    chosen: tuple[np.ndarray, np.ndarray] = (np.empty(0, bool), np.empty(0, bool))
     _read: int = 0
     _letters_bytes: int = 0
 
@@ -121,6 +125,13 @@ class Intake:
         Args:
             positions: int64 of shape (n,), the identity of each row within the piece; None where rows simply count on.
         """
+        stamped = self.stamped(rows, piece, positions)
+        taken = self.selected(*stamped, piece)
+        self.count_lost(*self.chosen, preserves=self.preserves)
+        return taken
+
+    def stamped(self, rows: pa.RecordBatch, piece: Piece, positions: np.ndarray | None = None) -> Taken:
+        """Those of n rows that have a time, with it, all columns that came, and the position of each."""
         if positions is None:
             positions = np.arange(rows.num_rows, dtype=np.int64) + (piece.position + self._read)
         self._read += rows.num_rows
@@ -137,7 +148,7 @@ class Intake:
             most = periods.PERIODS_AHEAD_MAX  # where every row is a marker they stay columns
             told_us = ends_us[:most].tolist() + ends_us[most:][-1:].tolist()
             self.ends_us = periods.capped(sorted([*self.ends_us, *told_us]))
-        return self._selected(block, positions, piece)
+        return Taken(block, positions)
 
     def count(self, name: str, value: int) -> None:
         """That many rows more, or bytes."""
@@ -160,24 +171,37 @@ class Intake:
                 )
             good = np.nonzero(~bad)[0]
             rows, ts_us, positions = rows.take(pa.array(good)), ts_us[good], positions[good]
-        places = np.arange(rows.num_rows, dtype=np.int64) + self.rows if self.plan.counts_tuples else None
+        counts = self.places or self.plan.counts_tuples
+        places = np.arange(rows.num_rows, dtype=np.int64) + self.rows if counts else None
         return Block(rows, ts_us, places), positions
 
-    def _selected(self, block: Block, positions: np.ndarray, piece: Piece) -> tuple[Taken, Taken]:
+    @property
+    def preserves(self) -> bool:
+        """Whether a row that can join nothing leaves all the same."""
+        return self.side in self.plan.queries[0].kind.preserved
+
+    def count_lost(self, selected: np.ndarray, joinable: np.ndarray, *, preserves: bool) -> None:
+        """Count the rows that are nobody's, and those that can join nothing; both bool, of the rows taken last."""
+        for name, lost in (
+            ("dropped_by_selection", ~selected),
+            ("alone" if preserves else "null_keys", selected & ~joinable),
+        ):
+            if lost.any():
+                self.count(name, int(np.count_nonzero(lost)))
+
+    def selected(self, block: Block, positions: np.ndarray, piece: Piece) -> tuple[Taken, Taken]:
+        """Of stamped rows, those that can join, and those unmatched in any case; see `take`."""
         chosen = [select(query, self.side, block.rows) for query in self.plan.queries]
         selected = np.logical_or.reduce([one.selected for one in chosen])
         joinable = np.logical_or.reduce([one.joinable for one in chosen])
+        self.chosen = selected, joinable
         alone = selected & ~joinable
-        preserved = self.side in self.plan.queries[0].kind.preserved
-        for name, lost in (("dropped_by_selection", ~selected), ("alone" if preserved else "null_keys", alone)):
-            if lost.any():
-                self.count(name, int(np.count_nonzero(lost)))
         bits = self.plan.bits
         queries = bits_of([one.joinable for one in chosen], bits) if bits > 1 else None
         names = routed_columns(self.plan, self.side)
         sent = with_ends(self.plan.queries[0], self.side, carried_rows(block.rows.select(list(names))), block.rows)
-        block = Block(sent, block.ts_us, block.positions, queries)
-        unmatched = _keep(block, positions, alone) if preserved else Taken(block.slice(0, 0), positions[:0])
+        block = Block(sent, block.ts_us, block.positions if self.plan.counts_tuples else None, queries)
+        unmatched = _keep(block, positions, alone) if self.preserves else Taken(block.slice(0, 0), positions[:0])
         taken = _keep(block, positions, joinable)
         if self.shed_factor:
             # Last, so that what is counted as shed could have joined.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from streamjoin.operators.kind import OperatorKind
-from streamjoin.plan.stages import AnyPlan, joins_as_of_only, joins_relation, joins_relations_only, stages_of
+from streamjoin.plan.stages import Plan, joins_as_of_only, joins_relation, joins_relations_only
 
 SORTING_SPACE = 2
 """What a relation takes on disk while it is sorted, in times of what is kept of it."""
@@ -62,15 +62,15 @@ class Candidates:
     reads_in_parts: OperatorKind
 
 
-Rule = Callable[[AnyPlan, Given, Candidates], Choice | None]
+Rule = Callable[[Plan, Given, Candidates], Choice | None]
 
 
-def _reads_in_parts(plan: AnyPlan, of: Candidates) -> bool:
+def _reads_in_parts(plan: Plan, of: Candidates) -> bool:
     """Whether there is a relation, and any that there is can be read in parts."""
-    return any(map(joins_relation, stages_of(plan))) and of.reads_in_parts.refuses(plan) is None
+    return any(map(joins_relation, plan.stages)) and of.reads_in_parts.refuses(plan) is None
 
 
-def as_before(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
+def as_before(plan: Plan, given: Given, of: Candidates) -> Choice | None:
     """A checkpoint keeps the operator of its relations, however full the disk has become."""
     if given.earlier is None or not _reads_in_parts(plan, of):
         return None
@@ -83,12 +83,12 @@ def as_before(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
     return Choice(name, "the checkpoint was begun with relations that are sorted")
 
 
-def as_of(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
+def as_of(plan: Plan, given: Given, of: Candidates) -> Choice | None:
     """An as-of join has one operator."""
     return Choice(of.as_of.name, "an as-of join has an operator of its own") if joins_as_of_only(plan) else None
 
 
-def bounded(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
+def bounded(plan: Plan, given: Given, of: Candidates) -> Choice | None:
     """Who bounds the memory or the rate wants what has these bounds."""
     named = [knob for knob in BOUNDS if knob in given.knobs]
     if not named or not _reads_in_parts(plan, of):
@@ -98,7 +98,7 @@ def bounded(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
     )
 
 
-def without_room(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
+def without_room(plan: Plan, given: Given, of: Candidates) -> Choice | None:
     """A relation that the disk cannot sort is read again and again."""
     if given.has_room_to_sort or not _reads_in_parts(plan, of):
         return None
@@ -111,21 +111,21 @@ def without_room(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
     )
 
 
-def with_room(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
+def with_room(plan: Plan, given: Given, of: Candidates) -> Choice | None:
     """Where there are relations alone, they are sorted."""
     if not joins_relations_only(plan):
         return None
     return Choice(of.sorts.name, "a relation is sorted once, and each row of the stream is looked up in it")
 
 
-def equal_keys(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
+def equal_keys(plan: Plan, given: Given, of: Candidates) -> Choice | None:
     """Streams with an equality."""
     if not plan.predicate.equalities:
         return None
     return Choice(of.streams.name, "an equality sends equal keys to one unit of each side, the least there is to send")
 
 
-def ranges(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
+def ranges(plan: Plan, given: Given, of: Candidates) -> Choice | None:
     """Streams with a band or an inequality."""
     if not plan.predicate.ranges:
         return None
@@ -133,7 +133,7 @@ def ranges(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
     return Choice(of.streams.name, words)
 
 
-def anything(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
+def anything(plan: Plan, given: Given, of: Candidates) -> Choice | None:
     """Any other streams."""
     return Choice(of.streams.name, "any predicate can be joined when each tuple meets all units of the other side")
 
@@ -141,7 +141,7 @@ def anything(plan: AnyPlan, given: Given, of: Candidates) -> Choice | None:
 RULES: tuple[Rule, ...] = (as_before, as_of, bounded, without_room, with_room, equal_keys, ranges, anything)
 
 
-def choice(plan: AnyPlan, given: Given, of: Candidates) -> Choice:
+def choice(plan: Plan, given: Given, of: Candidates) -> Choice:
     """What the first rule says that says anything."""
     said = (rule(plan, given, of) for rule in RULES)
     return next(one for one in said if one is not None)

@@ -11,7 +11,7 @@ from streamjoin.engine.operator import Operator
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.operators.costs.several import Cost, Several
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.stages import AnyPlan
+from streamjoin.plan.stages import Plan
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.trees import TreeSetting
 from streamjoin.settings.values import Choice, Span
@@ -35,25 +35,32 @@ class OperatorKind:
     Args:
         system: what it is, for people.
         settings: its knobs.
-        build: an instance of `settings`, a stage's plan and slots -> the operator; None for Spark's own join, which has
-            no units of ours.
+        build: an instance of `settings`, a stage's plan and slots -> the operator; None for Spark's own joins,
+            which have no units of ours.
         refuses: why it cannot run a plan, or None if it can.
         plans: settings, a plan of joins of two and slots -> the plan that its stages are of; None where they are these.
         joins: what it joins.
         predict: the operator, both streams' statistics, D in seconds, what steps take -> the paper's formulas.
         several: the operator, what is known of three streams or more -> what it costs; of those that join all at once
             and are there to be compared with.
+        hint: how one of Spark's own joins with a relation is to go about it, as Spark calls that.
     """
 
     name: str
     system: str
     settings: type[Settings]
     build: Callable[[Any, Any, int], Operator] | None
-    refuses: Callable[[AnyPlan], str | None] = lambda plan: None
+    refuses: Callable[[Plan], str | None] = lambda plan: None
     predict: Predict | None = None
-    plans: Callable[[Any, AnyPlan, int], AnyPlan] | None = None
+    plans: Callable[[Any, Plan, int], Plan] | None = None
     joins: Joins = Joins.STREAMS
     several: Callable[[Any, Several], Cost] | None = None
+    hint: str | None = None
+
+    @property
+    def is_sparks(self) -> bool:
+        """Whether it is one of Spark's own joins."""
+        return self.build is None
 
     @property
     def knobs(self) -> tuple[str, ...]:

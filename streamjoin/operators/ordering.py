@@ -41,10 +41,12 @@ class Known:
     Args:
         rates: what the streams bring, in words.
         candidates: those that can run; empty where nothing is known of the streams.
+        unknown: why nothing is, in words, where somebody was asked.
     """
 
     rates: str
     candidates: Sequence[Candidate]
+    unknown: str = ""
 
     @property
     def written(self) -> Candidate:
@@ -77,7 +79,8 @@ def unknown(known: Known) -> Chosen | None:
     """Streams that nobody can look at before the start."""
     if known.candidates:
         return None
-    return Chosen(None, "in the order of FROM, as the rates of the streams are not known before the start")
+    why = f": {known.unknown}" if known.unknown else ""
+    return Chosen(None, f"in the order of FROM, as the rates of the streams are not known before the start{why}")
 
 
 def written_is_least(known: Known) -> Chosen | None:

@@ -22,59 +22,40 @@ from streamjoin.operators.lookup.kind import LOOKUP
 from streamjoin.operators.matrix.kind import MATRIX
 from streamjoin.operators.meshjoin.kind import MESHJOIN
 from streamjoin.operators.ring.kind import RING
+from streamjoin.operators.sparks import SPARK_BROADCAST, SPARK_SHUFFLED, SPARKS_OWN
 from streamjoin.operators.splitjoin.kind import SPLITJOIN
 from streamjoin.operators.ssbj.kind import SSBJ
-from streamjoin.plan.aggregate import AggregatePlan
+from streamjoin.plan.aggregate import AggregatePlan, Hopping
 from streamjoin.plan.in_rounds import tree_plan
-from streamjoin.plan.kinds import JoinKind
-from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.rounds import RoundPlan
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.stages import (
-    AnyPlan,
-    Cascade,
+    Plan,
     Stage,
     asof_stages,
     joins_as_of_only,
+    joins_nothing,
     joins_relation,
     joins_relations_only,
-    stages_of,
 )
-from streamjoin.plan.window import CountWindow, FullHistory
+from streamjoin.plan.window import FullHistory
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.setting import Settings
 
 AUTO = "auto"
-SPARK = "spark"
-
-
-def _spark_refuses(plan: AnyPlan) -> str | None:
-    if isinstance(plan, Cascade) and plan.groups:
-        return "Spark's stream-stream join is of pairs here, without groups"
-    if isinstance(plan, Cascade):
-        return "Spark's stream-stream join is of two streams here, and of no relation"
-    if plan.queries[0].kind is JoinKind.ANTI:
-        return "Spark's stream-stream join has no LEFT ANTI JOIN"
-    if asof_stages(plan):
-        return "Spark has no as-of join of streams"
-    if len(plan.queries) > 1:
-        return "Spark's stream-stream join runs one query a job"
-    if not plan.predicate.equalities:
-        return "Spark's stream-stream join needs an equality between the two streams"
-    if isinstance(plan.window, CountWindow):
-        return "Spark has no windows of n rows"
-    if plan.predicates:
-        return "Spark does not know the registered predicates"
-    if plan.ordering is not Ordering.NONE:
-        return "Spark's stream-stream join gives its results in no order"
-    return None
-
-
-SPARKS_OWN = OperatorKind(SPARK, "Spark's own stream-stream join", Settings, None, _spark_refuses)
-KINDS = (BICLIQUE, MATRIX, SPLITJOIN, HANDSHAKE, RING, ALIGNED, COORDINATED, ASOF, LOOKUP, SSBJ, MESHJOIN, SPARKS_OWN)
+KINDS = (
+    BICLIQUE, MATRIX, SPLITJOIN, HANDSHAKE, RING, ALIGNED, COORDINATED, ASOF, LOOKUP, SSBJ, MESHJOIN, SPARKS_OWN,
+    SPARK_BROADCAST, SPARK_SHUFFLED,
+)  # fmt: skip
 CANDIDATES = Candidates(streams=BICLIQUE, as_of=ASOF, sorts=LOOKUP, reads_in_parts=SSBJ)
 """What `auto` chooses from."""
-OF_RELATIONS = tuple(kind.name for kind in KINDS if kind.joins is Joins.RELATION)
+OF_RELATIONS = tuple(kind.name for kind in KINDS if kind.joins is Joins.RELATION and not kind.is_sparks)
+"""Those with units that join a relation."""
+COMPARED = {
+    Joins.STREAMS: (BICLIQUE.name, MATRIX.name, SPARKS_OWN.name),
+    Joins.RELATION: (LOOKUP.name, SPARK_BROADCAST.name, SPARK_SHUFFLED.name),
+}
+"""Which operators are compared unless somebody names others."""
 REGISTRY: dict[str, OperatorKind] = {kind.name: kind for kind in KINDS}
 COMMON_KNOBS = tuple(CommonSettings.model_fields)
 """Settings that every operator with units takes."""
@@ -93,12 +74,17 @@ def entry(name: str) -> OperatorKind:
     )
 
 
-def choose(plan: AnyPlan | None = None, given: Given | None = None) -> str:
+def is_sparks(name: str) -> bool:
+    """Whether one of Spark's own joins has this name; what joins nothing is run by no operator that is listed here."""
+    return name in REGISTRY and REGISTRY[name].is_sparks
+
+
+def choose(plan: Plan | None = None, given: Given | None = None) -> str:
     """The operator that `auto` stands for."""
     return usual(Joins.STREAMS) if plan is None else chosen(plan, given).operator
 
 
-def chosen(plan: AnyPlan, given: Given | None = None) -> Choice:
+def chosen(plan: Plan, given: Given | None = None) -> Choice:
     """The same, and why; see `choosing`."""
     return choice(plan, given or Given(), CANDIDATES)
 
@@ -108,20 +94,25 @@ def usual(joins: Joins) -> str:
     return next(kind.name for kind in KINDS if kind.joins is joins)
 
 
-def offered(plan: AnyPlan) -> tuple[str, ...]:
+def offered(plan: Plan) -> tuple[str, ...]:
     """The operators to look at for a plan, whether they can run it or not.
 
     An as-of join has one of its own, and so have relations.
     """
     sorts = {Joins.AS_OF} if asof_stages(plan) else set()
-    if any(map(joins_relation, stages_of(plan))):
+    if any(map(joins_relation, plan.stages)):
         sorts.add(Joins.RELATION)
     if not joins_as_of_only(plan):
         sorts.add(Joins.STREAMS)
     return tuple(kind.name for kind in KINDS if kind is SPARKS_OWN or kind.joins in sorts)
 
 
-def refusal(name: str, plan: AnyPlan) -> str | None:
+def compared(plan: Plan) -> tuple[str, ...]:
+    """The operators that are compared unless somebody names others."""
+    return COMPARED[Joins.RELATION if joins_relations_only(plan) else Joins.STREAMS]
+
+
+def refusal(name: str, plan: Plan) -> str | None:
     """Why an operator cannot run a plan, or None if it can; those of streams leave stages with a relation to others."""
     kind = entry(name)
     if kind.joins is Joins.STREAMS and joins_as_of_only(plan):
@@ -129,13 +120,13 @@ def refusal(name: str, plan: AnyPlan) -> str | None:
             f"{kind.name} gives pairs, and ASOF JOIN gives each row one partner at most; leave operator.name out, or "
             "write asof"
         )
-    if kind.build is not None and kind.joins is not Joins.RELATION and joins_relations_only(plan):
+    if not kind.is_sparks and kind.joins is not Joins.RELATION and joins_relations_only(plan):
         *others, last = OF_RELATIONS
         return f"{name} joins streams; a stream is joined with a relation by {', '.join(others)} or {last}"
     return kind.refuses(plan)
 
 
-def check(name: str, plan: AnyPlan) -> None:
+def check(name: str, plan: Plan) -> None:
     """Refuse a plan that an operator cannot run.
 
     Raises:
@@ -145,7 +136,7 @@ def check(name: str, plan: AnyPlan) -> None:
         raise UnsupportedError(reason, field="operator.name")
 
 
-def planned(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) -> AnyPlan:
+def planned(name: str, knobs: Mapping[str, Any], plan: Plan, slots: int) -> Plan:
     """A plan as an operator runs it, whichever one it was planned for before.
 
     Raises:
@@ -159,7 +150,7 @@ def planned(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) -> A
     return kind.plans(settings_of(kind, knobs), plan, slots)
 
 
-def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) -> tuple[Operator, ...]:
+def build_all(name: str, knobs: Mapping[str, Any], plan: Plan, slots: int) -> tuple[Operator, ...]:
     """An operator for each stage of a plan: one of relations where it joins one, all others with the same knobs.
 
     Raises:
@@ -168,7 +159,7 @@ def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) ->
     if name in REGISTRY:
         check(name, plan)
     built: list[Operator] = []
-    for stage in stages_of(plan):
+    for stage in plan.stages:
         if isinstance(stage.plan, AggregatePlan):
             built.append(Aggregate(stage.plan, slots))
             continue
@@ -176,7 +167,7 @@ def build_all(name: str, knobs: Mapping[str, Any], plan: AnyPlan, slots: int) ->
             own = operator_of(stage, name)
             built.append(build(own, knobs if own == name else {}, stage.plan, slots))
         except InputError as wrong:
-            if isinstance(plan, Cascade):
+            if plan.pair is None:
                 wrong.message = f"stage {stage.number + 1}: {wrong.message}"
             raise
     return tuple(built)
@@ -192,7 +183,7 @@ def operator_of(stage: Stage, name: str) -> str:
     return usual(Joins.STREAMS) if joins in (Joins.RELATION, Joins.AS_OF) else name
 
 
-def build(name: str, knobs: Mapping[str, Any], plan: Plan | RoundPlan, slots: int) -> Operator:
+def build(name: str, knobs: Mapping[str, Any], plan: Pairs | RoundPlan, slots: int) -> Operator:
     """An operator with units, for a join of two or a round of a ring.
 
     Raises:
@@ -215,7 +206,7 @@ def settings_of(kind: OperatorKind, knobs: Mapping[str, Any]) -> Settings:
         InputError: one is unknown or wrong.
     """
     for knob in knobs:
-        if kind.build is None:
+        if kind.is_sparks:
             raise InputError(f"{kind.name} has no knobs", field=f"operator.{knob}")
         if knob not in kind.knobs and knob not in COMMON_KNOBS:
             known = ", ".join([*kind.knobs, *COMMON_KNOBS])
@@ -235,7 +226,11 @@ def predict(
     return found(operator, r, s, delay_s, unit_costs) if found else None
 
 
-def keeps_everything(plan: AnyPlan) -> bool:
+def keeps_everything(plan: Plan) -> bool:
     """Whether state grows without end."""
+    if joins_nothing(plan):
+        # Tuples are not kept, and groups that no window ends are.
+        groups = [stage.plan.windows for stage in plan.stages if isinstance(stage.plan, AggregatePlan)]
+        return any(not isinstance(windows, Hopping) and windows.ends is None for windows in groups)
     kept = isinstance(plan.window, FullHistory) and not joins_as_of_only(plan)
     return kept and not joins_relations_only(plan)

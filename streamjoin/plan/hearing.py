@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import AnyPlan, Cascade, entry_of, stages_of
+from streamjoin.plan.stages import Plan, entry_of, parts_at
 
 
-def elsewhere(plan: AnyPlan, stage: int) -> dict[int, StreamSchema]:
+def elsewhere(plan: Plan, stage: int) -> dict[int, StreamSchema]:
     """The streams that enter at other stages than this one and whose clocks it must know all the same, by number.
 
-    None but where a stream of three and more may be idle: it then has the mark of the others, wherever they enter.
+    None but where a stream of three and more may be idle: it then has the mark of the others, wherever they enter. A
+    stage that rests knows of none.
     """
-    if not isinstance(plan, Cascade) or all(stream.idle_us is None for stream in plan.streams):
+    if stage in plan.resting:
         return {}
-    found = plan.stages[stage]
-    # What it reads says how far all of them have come.
-    if isinstance(found.plan, AggregatePlan) or found.keeps is not None:
+    part = parts_at(plan, stage)[0]  # of all that share the stage it is the same
+    own, number = part.plan, part.numbers.index(stage)
+    found = own.stages[number]
+    # Where it is of groups or of a later round, what it reads says how far all of them have come.
+    if (
+        all(stream.idle_us is None for stream in own.streams)
+        or isinstance(found.plan, AggregatePlan)
+        or found.keeps is not None
+    ):
         return {}
-    return {number: stream for number, stream in enumerate(plan.streams) if entry_of(plan, number)[0].number != stage}
+    return {
+        part.streams[read]: stream for read, stream in enumerate(own.streams) if entry_of(own, read)[0].number != number
+    }
 
 
-def hearing(plan: AnyPlan, stream: int) -> tuple[int, ...]:
+def hearing(plan: Plan, stream: int) -> tuple[int, ...]:
     """The stages beside its own that must know the clock of a stream."""
-    return tuple(stage.number for stage in stages_of(plan) if stream in elsewhere(plan, stage.number))
+    return tuple(stage.number for stage in plan.stages if stream in elsewhere(plan, stage.number))

@@ -19,8 +19,7 @@ from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.reordering import written_key
 from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.sharing import SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, Flow, Stage, asof_stages, stages_of
+from streamjoin.plan.stages import Cascade, Flow, Plan, Stage, asof_stages
 from streamjoin.plan.tree import cascade
 from streamjoin.plan.window import CountWindow, FullHistory, Reaches, TimeWindow, Window, reach_us
 
@@ -50,15 +49,15 @@ ALIGNED = System("aligned", "aligned tuple routing", "segments", at_once=True)
 COORDINATED = System("coordinated", "coordinated tuple routing", "segments")
 
 
-def tree_plan(plan: AnyPlan) -> AnyPlan:
+def tree_plan(plan: Plan) -> Plan:
     """The same query as joins of two; a plan that is one stays as it is."""
     return plan.as_tree if isinstance(plan, Cascade) and plan.as_tree is not None else plan
 
 
-def rounds_refusal(plan: AnyPlan, system: System = RING) -> str | None:
+def rounds_refusal(plan: Plan, system: System = RING) -> str | None:
     """Why an operator cannot run a plan in rounds; None where it can."""
     subject = system.subject
-    if isinstance(plan, SharedPlan):
+    if plan.shared is not None:
         return f"{subject} runs one query a job; run each of these as a job of its own, with query:"
     if asof_stages(plan):
         return f"{subject} gives every match, and ASOF JOIN gives each row one partner at most; leave operator.name out"
@@ -66,9 +65,9 @@ def rounds_refusal(plan: AnyPlan, system: System = RING) -> str | None:
         return f"results of {subject} leave in no order; leave operator.ordering out"
     if plan.main is not None:
         return f"each round of {subject} has a main condition of its own; leave operator.main out"
-    if isinstance(plan, Cascade) and plan.relations:
+    if plan.relations:
         return f"{subject} is of streams alone; leave operator.name out for a query with relations"
-    for stage in stages_of(tree_plan(plan)):
+    for stage in tree_plan(plan).stages:
         if (kind := stage.plan.queries[0].kind) is not JoinKind.INNER:
             return (
                 f"{subject} joins all streams at once and has no {kind} JOIN; choose biclique, matrix or splitjoin, "
@@ -89,7 +88,7 @@ def rounds_refusal(plan: AnyPlan, system: System = RING) -> str | None:
     return None
 
 
-def in_rounds(plan: AnyPlan, system: System = RING, orders: NamedOrders | None = None) -> Cascade:
+def in_rounds(plan: Plan, system: System = RING, orders: NamedOrders | None = None) -> Cascade:
     """A plan of joins as rounds, and its groups behind them.
 
     Args:
@@ -101,9 +100,9 @@ def in_rounds(plan: AnyPlan, system: System = RING, orders: NamedOrders | None =
     plan = tree_plan(plan)
     if reason := rounds_refusal(plan, system):
         raise UnsupportedError(reason, field="operator.name")
-    assert not isinstance(plan, SharedPlan)
+    assert isinstance(plan, JoinPlan | Cascade)
     names = plan.names
-    groups = plan.groups if isinstance(plan, Cascade) else None
+    groups = plan.groups
     keyed = groups is None and plan.queries[0].keyed
     conditions = _conditions(plan)
     reaches = _reaches(plan.window, names)
@@ -225,7 +224,7 @@ def _left_deep(order: Sequence[int]) -> Tree:
     return tree
 
 
-def _conditions(plan: AnyPlan) -> tuple[Expression, ...]:
+def _conditions(plan: Plan) -> tuple[Expression, ...]:
     if isinstance(plan, Cascade):
         if plan.where:
             return plan.where
@@ -236,7 +235,7 @@ def _conditions(plan: AnyPlan) -> tuple[Expression, ...]:
     return tuple(part for whole in parts if whole != TRUE for part in conjuncts(whole))
 
 
-def _select(plan: AnyPlan) -> tuple[tuple[str, Expression], ...]:
+def _select(plan: Plan) -> tuple[tuple[str, Expression], ...]:
     if isinstance(plan, Cascade):
         return plan.select
     (query,) = plan.queries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.ordering import NEWER, OLDER, Ordering
 from streamjoin.plan.predicate import JoinPredicate, Range, equality_keys
 from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.stage import OneStage
 from streamjoin.plan.types import column_type
 from streamjoin.plan.window import CountWindow, FullHistory, R, TimeWindow, Window
 
@@ -44,8 +45,8 @@ class ResultKey:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinPlan:
-    """A bound SELECT ONLINE over two streams.
+class JoinPlan(OneStage):
+    """A bound SELECT ONLINE over two streams: what a stage does, and all that a job runs of one such query.
 
     Args:
         streams: (R, S), in the order of FROM.
@@ -94,12 +95,31 @@ class JoinPlan:
         return (self,)
 
     @property
+    def names_of_queries(self) -> tuple[str, ...]:
+        """One query alone needs no name."""
+        return ("",)
+
+    @property
+    def last_join(self) -> JoinPlan:
+        """The only one."""
+        return self
+
+    @property
+    def shared(self) -> None:
+        """One query shares its tuples with no other."""
+
+    def asking(self, queries: Sequence[JoinPlan]) -> JoinPlan:
+        """The same with another query in place of each."""
+        (query,) = queries
+        return query
+
+    @property
     def bits(self) -> int:
         """How many bits a tuple carries to say which queries it is for; one query needs none said."""
         return 1
 
     def before_bit(self, query: int) -> None:
-        """See `SharedPlan`; one query alone is there from the start."""
+        """See `SharedJoin`; one query alone is there from the start."""
 
     def equality_keys(self, side: int) -> tuple[Expression, ...]:
         """What equal keys are routed by."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Self
 
 from streamjoin.plan.kinds import JoinKind
-from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.ordering import InNoOrder
 
 
-class Lone:
+class Lone(InNoOrder):
     """A stage for one query that decides on no row of its input, and whose results leave in no order."""
 
     @property
     def queries(self) -> tuple[Self, ...]:
         """The queries of a job that runs this plan: this one."""
         return (self,)
+
+    @property
+    def asof(self) -> None:
+        """It is no join of two."""
 
     @property
     def bits(self) -> int:
@@ -25,16 +29,6 @@ class Lone:
     def kind(self) -> JoinKind:
         """No row is decided on."""
         return JoinKind.INNER
-
-    @property
-    def ordering(self) -> Ordering:
-        """Results leave as they are found."""
-        return Ordering.NONE
-
-    @property
-    def gathered(self) -> bool:
-        """See `JoinPlan`."""
-        return False
 
     @property
     def counts_tuples(self) -> bool:

@@ -30,3 +30,19 @@ class Ordering(StrEnum):
     OUTER = "outer"
     INNER = "inner"
     TOTAL = "total"
+
+
+class InNoOrder:
+    """What promises nothing of the order of its results."""
+
+    __slots__ = ()
+
+    @property
+    def ordering(self) -> Ordering:
+        """Results leave as they are found."""
+        return Ordering.NONE
+
+    @property
+    def gathered(self) -> bool:
+        """See `JoinPlan`."""
+        return False

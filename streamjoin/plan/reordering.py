@@ -13,9 +13,10 @@ from functools import partial
 
 from streamjoin.plan.join import JoinPlan, ResultKey
 from streamjoin.plan.kinds import JoinKind, Tree
+from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.parted import in_order, streams_first
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import Cascade, Flow, Stage
+from streamjoin.plan.stages import Cascade, Flow, Plan, Stage
 from streamjoin.plan.tree import cascade
 from streamjoin.plan.window import CountWindow
 
@@ -28,15 +29,18 @@ def is_free(tree: Tree) -> bool:
     return own and is_free(tree.left) and is_free(tree.right)
 
 
-def reordered(plan: Cascade, tree: Tree) -> Cascade:
+def reordered(plan: Plan, tree: Tree) -> Plan:
     """The same query as another tree of joins; all joins of `plan` have to be inner ones."""
-    assert plan.tree is not None and is_free(plan.tree)
+    assert isinstance(plan, Cascade) and plan.tree is not None and is_free(plan.tree)
     found = _built(plan, tree, None)
     return keyed(found) if plan.answering.keyed else found
 
 
-def keyed(plan: Cascade) -> Cascade:
-    """The same, with results that leave with their time and key: that of the order in which the query is written."""
+def keyed(plan: Plan) -> Plan:
+    """One query with results that leave with their time and key: that of the order in which it is written."""
+    if isinstance(plan, JoinPlan):
+        return replace(plan, keyed=True)
+    assert isinstance(plan, Cascade)
     if plan.groups is None and plan.tree is not None and is_free(plan.tree):
         written = _written(plan)
         if plan.tree != written:
@@ -44,10 +48,17 @@ def keyed(plan: Cascade) -> Cascade:
     return plan.keyed()
 
 
-def written_key(plan: JoinPlan | Cascade) -> ResultKey | None:
+def ordered(plan: Plan, ordering: Ordering) -> Plan:
+    """A join of two streams whose results leave in this order; those of any other plan have none."""
+    assert isinstance(plan, JoinPlan)
+    return replace(plan, ordering=ordering)
+
+
+def written_key(plan: Plan) -> ResultKey | None:
     """What results are looked up by, whatever is joined first; in the names of the query."""
     if isinstance(plan, JoinPlan):
         return ResultKey(plan.result_key, plan.has_equal_keys, plan.key_name)
+    assert isinstance(plan, Cascade)
     return _built(plan, _written(plan), None).key
 
 

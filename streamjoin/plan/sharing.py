@@ -7,7 +7,7 @@ Source: ESJ, "Join engine" (a task is a query; instances in a worker share its t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -19,6 +19,7 @@ from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.predicate import Equality, JoinPredicate
 from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.stage import OneStage
 from streamjoin.plan.window import CountWindow, FullHistory, TimeWindow, Window
 
 QUERIES_MAX = 64
@@ -39,7 +40,7 @@ class Lasting:
 
 
 @dataclass(frozen=True)
-class SharedPlan:
+class SharedJoin(OneStage):
     """The plans of several queries; what they share is said as a `JoinPlan` says it.
 
     Args:
@@ -101,6 +102,24 @@ class SharedPlan:
             return self.queries[0].names
         r, s = self.lasting.names
         return r, s
+
+    @property
+    def select(self) -> tuple[tuple[str, Expression], ...]:
+        """Each query has its own."""
+        return ()
+
+    @property
+    def shared(self) -> SharedJoin:
+        """Itself."""
+        return self
+
+    def asking(self, queries: Sequence[JoinPlan]) -> SharedJoin:
+        """The same with another query in place of each."""
+        return SharedJoin(self.names_of_queries, tuple(queries))
+
+    def anew(self) -> SharedJoin:
+        """The same queries in a job that has not run before."""
+        return SharedJoin(self.names_of_queries, self.queries)
 
     @property
     def _started(self) -> list[str]:
@@ -220,5 +239,5 @@ def renamed(expression: Expression, called: Mapping[str, str]) -> Expression:
     return expression
 
 
-Plan = JoinPlan | SharedPlan
-"""What a job runs."""
+Pairs = JoinPlan | SharedJoin
+"""What joins two streams in one stage, for one query or for several."""

@@ -89,6 +89,13 @@ def reach_us(window: TimeWindow | Reaches, number: int) -> int:
     return window.spans_us[number] if isinstance(window, Reaches) else window.keeps_us(min(number, S))
 
 
+def between(window: Window | Reaches, one: int, other: int) -> TimeWindow | None:
+    """How near rows of two streams, by their numbers, must be in time; None where time says nothing of them."""
+    if isinstance(window, Reaches):
+        return window.between(one, other)
+    return window if isinstance(window, TimeWindow) else None
+
+
 _UNITS_US = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
 
 

@@ -51,6 +51,8 @@ KEYWORDS = {
     TokenType.PIVOT: _TABLES,
     TokenType.UNPIVOT: _TABLES,
 }
+_RESERVED = frozenset((TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.JOIN, TokenType.ON, TokenType.WITH))
+_AFTER_A_STREAM = (None, TokenType.COMMA, TokenType.WHERE, TokenType.JOIN, TokenType.ON, TokenType.ALIAS)
 _MANY_GROUPINGS = (TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS)
 SYMBOLS = frozenset(("(", ")", ",", ".", "=", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "::"))
 _INSTEAD = {
@@ -83,6 +85,9 @@ def check_words(words: Words) -> None:
         QueryError: anything else.
     """
     for place in range(1, len(words.tokens)):
+        _check_reserved(words, place)
+        if words.kind(place) == TokenType.COMMA:  # of which _check_list would say that an item is missing
+            _check_reserved(words, place + 1)
         _check_symbol(words, place)
         _check_list(words, place)
         _check_touching(words, place)
@@ -101,6 +106,19 @@ def check_words(words: Words) -> None:
             _check_using(words, place)
         if words.is_word(place, "EXTRACT") and words.kind(place + 1) == TokenType.L_PAREN:
             _check_extract(words, place)
+
+
+def _check_reserved(words: Words, place: int) -> None:
+    """A stream whose name is a word of the language."""
+    kind, before, after = (words.kind(place + step) for step in (0, -1, 1))
+    if kind not in _RESERVED or before == TokenType.DOT:
+        return
+    stands_for_a_stream = before in (TokenType.FROM, TokenType.JOIN, TokenType.COMMA) and after in _AFTER_A_STREAM
+    if after == TokenType.DOT or stands_for_a_stream:
+        word = words.text(words.tokens[place])
+        raise words.source.wrong(
+            f'{word} is a reserved word; where it is the name of a stream, quote it: "{word}"', words.range(place)
+        )
 
 
 def _check_groups(words: Words, place: int) -> None:

@@ -27,6 +27,9 @@ from streamjoin.flow.periods import Ended
 from streamjoin.plan.decimals import to_text
 from streamjoin.plan.functions.times import to_text as time_texts
 
+JOURNAL = "journal.json"
+"""Where a batch begins in a file of JSON lines."""
+
 
 class Part(Protocol):
     """One slot's results of one batch."""
@@ -178,7 +181,7 @@ class ParquetSink(_Ready):
 
     def begin(self, origin: str) -> PartWriter:
         """See `Sink`."""
-        _make_lasting(self.folder)
+        make_lasting(self.folder)
         return self
 
     def part(self, batch: int, slot: int, schema: pa.Schema) -> Part:
@@ -202,7 +205,7 @@ class ParquetSink(_Ready):
         _remove_staged(self.staging, number)
 
 
-def _make_lasting(folder: Path, file: Path | None = None) -> None:
+def make_lasting(folder: Path, file: Path | None = None) -> None:
     """Make a folder for results, and a file in it.
 
     Raises:
@@ -257,9 +260,9 @@ class JsonLinesSink(_Ready):
 
     def begin(self, origin: str) -> PartWriter:
         """See `Sink`."""
-        _make_lasting(self.staging)
+        make_lasting(self.staging)
         if self.target != "-":
-            _make_lasting(Path(self.target).parent, Path(self.target))
+            make_lasting(Path(self.target).parent, Path(self.target))
         return self
 
     def part(self, batch: int, slot: int, schema: pa.Schema) -> Part:
@@ -299,7 +302,7 @@ class JsonLinesSink(_Ready):
 
     def _begin(self, batch: int, target: Path) -> int:
         """Where the batch begins in the file, remembered before anything of it is written."""
-        journal = self.staging / "journal.json"
+        journal = self.staging / JOURNAL
         if journal.exists() and (known := json.loads(journal.read_text()))["batch"] == batch:
             return int(known["begun"])
         begun = target.stat().st_size

@@ -54,6 +54,13 @@ def first_schema(format: str, path: Path, csv: Dialect | None = None) -> pa.Sche
     return carried
 
 
+def holds_rows(path: Path, csv: Dialect) -> bool:
+    """Whether a look at CSV files finds anything but headers, from which no column has a type."""
+    files = list_files(path)
+    looked = {len(files) * place // GUESSED_FROM for place in range(GUESSED_FROM)}
+    return not csv.header or any(b"\n" in _head(files[number]).strip() for number in looked if number < len(files))
+
+
 def _is_empty(format: str, file: Path) -> bool:
     return format not in ("parquet", "arrow") and not _head(file).strip()
 

@@ -12,6 +12,8 @@ from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Setting
 from streamjoin.sources.kind import Columns, Resolve, SourceKind
 
+_RATE_MAX = 1e9
+
 
 class KafkaSettings(Settings):
     """One topic, and how its records are written."""
@@ -24,6 +26,13 @@ class KafkaSettings(Settings):
         setting("for avro: the writer's schema, as JSON, as a mapping, or the path of a file", unset="none"),
     ] = None
     starting: Annotated[Literal["earliest", "latest"], setting("where the first batch ever begins")] = "earliest"
+    rows_per_s: Annotated[
+        Annotated[float, Field(gt=0, le=_RATE_MAX, strict=True)] | None,
+        setting(
+            "about how many records come in a second, by which the order of joins is chosen and costs are predicted",
+            unset="as the topic's newest records tell", keeps_state=True,
+        ),
+    ] = None  # fmt: skip
     client: Annotated[
         dict[str, Setting],
         setting("settings of the Kafka client, such as {security.protocol: SSL}", unset="none", keeps_state=True),

@@ -1,24 +1,66 @@
-"""The newest records of a Kafka topic, for a look before anything runs; jobs read topics through Spark."""
+"""The newest records of a Kafka topic, and how fast they came, for a look before anything runs.
+
+Jobs read topics through Spark. A rate is that of the records' own timestamps: how many offsets there are behind the one
+that the broker names for a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from streamjoin.errors import InputError
 
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, TopicPartition
+
 WAIT_S = 5.0
+RATE_S = 3.0
+"""How long the questions about the rate may take, all together."""
+SPANS_S = (300, 60, 10, 1)
+"""Over how many seconds up to the newest record a rate is, the longest first that the topic is older than."""
+_EARLIEST_MS = 315_532_800_000
+"""1980: an earlier time is none, or one in seconds that was written as milliseconds."""
+_AHEAD_S = 300.0
+"""Clocks of producers may differ by so much; a newer record has no time that tells anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest records of a topic.
+
+    Args:
+        values: as binary; a record without a value is null.
+        rate_per_s: records a second; None where that was not asked for or cannot be told.
+        unknown: why not.
+    """
+
+    values: pa.Array
+    rate_per_s: float | None = None
+    unknown: str = ""
 
 
 def newest_values(servers: str, topic: str, client: Mapping[str, Any], rows: int) -> pa.Array:
-    """The values of the newest `rows` records of each partition, as binary; a record without a value is null.
+    """The values of the newest `rows` records of each partition; see `newest`."""
+    return newest(servers, topic, client, rows).values
 
+
+def newest(
+    servers: str, topic: str, client: Mapping[str, Any], rows: int, *, rate: bool = False, wait_s: float = WAIT_S
+) -> Newest:
+    """The newest `rows` records of each partition.
+
+    Args:
+        rate: also say how many come in a second.
     Raises:
         InputError: the broker does not answer, has no such topic, or the client does not understand its settings;
             `field` is the stream's.
-    Cost: `WAIT_S` seconds at most for each question to the broker, and half of it for the records.
+    Cost: `wait_s` seconds at most for what partitions there are, as much for where they end, half of it for the
+        records, and `RATE_S` for the rate.
     """
     try:
         from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -36,24 +78,70 @@ def newest_values(servers: str, topic: str, client: Mapping[str, Any], rows: int
         named = ", ".join(client)
         raise InputError(f"Kafka's client does not understand one of {named}, or its value", field="client") from None
     try:
-        found = consumer.list_topics(topic, timeout=WAIT_S).topics[topic]
+        found = consumer.list_topics(topic, timeout=wait_s).topics[topic]
         if found.error is not None:
             raise InputError(f"the broker has no topic {topic}: {found.error.str()}", field="topic")
-        wanted = []
+        ends = []
+        ended_s = time.monotonic() + wait_s
         for partition in found.partitions:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=WAIT_S)
+            if (left_s := ended_s - time.monotonic()) <= 0:
+                raise InputError(
+                    f"{servers} did not say within {wait_s:g} s where {len(found.partitions)} partitions end",
+                    field="servers",
+                )
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=left_s)
             if high > low:
-                wanted.append(TopicPartition(topic, partition, max(low, high - rows)))
+                ends.append((TopicPartition(topic, partition, max(low, high - rows)), low, high))
         values: list[bytes | None] = []
-        if wanted:
-            consumer.assign(wanted)
-            values = [
-                message.value()
-                for message in consumer.consume(rows * len(wanted), timeout=WAIT_S / 2)
-                if message.error() is None
-            ]
+        newest_ms = -1
+        if ends:
+            consumer.assign([start for start, _, _ in ends])
+            for message in consumer.consume(rows * len(ends), timeout=wait_s / 2):
+                if message.error() is None:
+                    values.append(message.value())
+                    newest_ms = max(newest_ms, message.timestamp()[1])
+        known = _rate(consumer, topic, ends, newest_ms) if rate else (None, "")
     except KafkaException as failure:
         raise InputError(f"{servers} does not answer: {failure.args[0].str()}", field="servers") from None
     finally:
         consumer.close()
-    return pa.array(values, pa.binary())
+    return Newest(pa.array(values, pa.binary()), *known)
+
+
+Ends = Sequence[tuple["TopicPartition", int, int]]
+"""By partition that has records: it, the offset of its first record, and the one after its last."""
+
+
+def _rate(consumer: Consumer, topic: str, ends: Ends, newest_ms: int) -> tuple[float | None, str]:
+    """Records a second up to the newest one, or why that cannot be told."""
+    from confluent_kafka import KafkaException, TopicPartition
+
+    if not ends:
+        return None, f"topic {topic} is empty"
+    if newest_ms < _EARLIEST_MS:
+        return None, f"the records of topic {topic} have no timestamps, or some of before 1980"
+    ahead_s = newest_ms / 1e3 - time.time()
+    if ahead_s > _AHEAD_S:
+        return None, f"the newest record of topic {topic} has a timestamp that is {ahead_s:,.0f} s in the future"
+    ended_s = time.monotonic() + RATE_S
+    for span_s in SPANS_S:
+        since_ms = newest_ms - span_s * 1000
+        asked = [TopicPartition(topic, start.partition, since_ms) for start, _, _ in ends]
+        left_s = ended_s - time.monotonic()
+        if left_s <= 0:
+            break
+        try:
+            found = {one.partition: one for one in consumer.offsets_for_times(asked, timeout=left_s)}
+        except KafkaException:
+            break
+        if any(one.error is not None for one in found.values()):
+            break
+        # Where no record is as new, the broker names no offset.
+        begins = [found[start.partition].offset for start, _, _ in ends]
+        begins = [high if begin < 0 else begin for begin, (_, _, high) in zip(begins, ends, strict=True)]
+        if any(begin > low for begin, (_, low, _) in zip(begins, ends, strict=True)):
+            count = sum(high - begin for begin, (_, _, high) in zip(begins, ends, strict=True))
+            return count / span_s, ""
+    else:
+        return None, f"all records of topic {topic} are of the same second"
+    return None, f"the broker did not say within {RATE_S:g} s which records of topic {topic} are how old"

@@ -16,7 +16,8 @@ class Adapting:
     """Changes of a run.
 
     Args:
-        units: how many units of each stream store and drain, from which batch on, where that changed.
+        units: how many units of each stream, or nodes of a ring, store and drain, from which batch on, where that
+            changed.
         decisions: those that were made, with their numbers.
     """
 

@@ -1,4 +1,8 @@
-"""The operator `spark`: Spark's own stream-stream join over the same streams, as the baseline everybody knows."""
+"""Spark's own joins over the same streams and relations, as the baselines everybody knows.
+
+`spark` joins two streams. `spark-broadcast` and `spark-shuffled` join a stream with a static DataFrame, whose files
+Spark reads again in each batch.
+"""
 
 from __future__ import annotations
 
@@ -17,53 +21,32 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 from pyspark.sql.types import TimestampType
 
 from streamjoin.errors import UnsupportedError
+from streamjoin.intake.dialect import Dialect
 from streamjoin.operators import registry
+from streamjoin.operators.sparks import BROADCAST
 from streamjoin.plan.expression import Call, Expression, Literal, conjunction
 from streamjoin.plan.expression import Column as StreamColumn
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import JoinKind
-from streamjoin.plan.schema import ARRIVAL
+from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.plan.window import R, S, TimeWindow
-from streamjoin.sources.file_kinds import CsvSettings, FileSettings
-from streamjoin.sources.filelog import root_of
+from streamjoin.sources.file_kinds import FileSettings
+from streamjoin.sources.filelog import is_pattern, root_of
 from streamjoin.sources.files import BATCH_BYTES
+from streamjoin.sources.guess import first_schema
 from streamjoin.sources.kafka_kind import KafkaSettings
 from streamjoin.spark.batchreport import BatchTimes
 from streamjoin.spark.driver import POLL_S
-from streamjoin.spark.failures import first_cause
+from streamjoin.spark.failures import first_cause, too_large
 from streamjoin.spark.figures import quantiles, weighted
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.spark.session import open_session
 from streamjoin.spec.joinfile import JoinFile
+from streamjoin.spec.owners import SPARKS, owned_by_spark
 from streamjoin.spec.prepare import Bound
+from streamjoin.spec.sparks import FORMATS, entry_of, refusal
 
 _TIME = "__time"
-
-
-def refusal(bound: Bound) -> str | None:
-    """Why Spark's join cannot run this join file, or None if it can."""
-    if reason := registry.REGISTRY[registry.SPARK].refuses(bound.plan):
-        return reason
-    for name, stream in bound.file.streams.items():
-        if stream.source in ("generator", "arrow"):
-            return f"Spark has no source for stream {name}: it is {stream.source}; write it to Parquet first"
-        if isinstance(stream, KafkaSettings) and stream.format != "json":
-            return f"Spark's side of the comparison reads JSON from Kafka, and stream {name} is {stream.format}"
-        if isinstance(stream, CsvSettings) and (not stream.csv.header or stream.csv.names is not None):
-            return (
-                f"Spark's side of the comparison reads CSV with a line of column names, and stream {name} has csv.names"
-            )
-        if isinstance(stream, FileSettings) and "**" in stream.path:
-            return f"Spark's patterns have no **, and the path of stream {name} has; name its folders with *"
-        if nested := [
-            one for schema in bound.plan.streams if schema.name == name for one in schema.columns.names if "." in one
-        ]:
-            return f'Spark\'s side of the comparison reads no fields of structs, and stream {name} has "{nested[0]}"'
-        if any(len(set(map(str.lower, one.columns.names))) < len(one.columns.names) for one in bound.plan.streams):
-            return "Spark does not tell columns apart whose names differ by case only"
-        if stream.time == ARRIVAL:
-            return f"stream {name} is stamped on arrival, so two systems would not see the same times"
-    return None
 
 
 def run_baseline(
@@ -77,6 +60,8 @@ def run_baseline(
 ) -> dict[str, Any]:
     """Run the join with Spark's own operator; same report, without what only our units know.
 
+    Args:
+        bound: its operator is one of Spark's own.
     Raises:
         UnsupportedError: Spark cannot run this query; the message says why.
     """
@@ -84,11 +69,12 @@ def run_baseline(
         raise UnsupportedError(reason, field="operator.name")
     begun = time.monotonic()
     own = session is None
-    with MemorySampler() as memory:
+    checkpoint = checkpoint or bound.file.checkpoint
+    with owned_by_spark(bound, checkpoint), MemorySampler() as memory:
         session = session or open_session(bound.file)
         try:
-            query = _write(bound, join(session, bound), checkpoint or bound.file.checkpoint, until_end)
-            batches = _batches(query, stop, show)
+            query = _write(bound, join(session, bound), checkpoint, until_end)
+            batches = _batches(bound, query, stop, show)
             query.stop()
         finally:
             if own:
@@ -97,13 +83,16 @@ def run_baseline(
     return _report(bound, worked, time.monotonic() - begun, memory.peak_bytes)
 
 
-def _batches(query: Any, stop: threading.Event | None, show: Callable[[str], None] | None) -> list[dict[str, Any]]:
+def _batches(
+    bound: Bound, query: Any, stop: threading.Event | None, show: Callable[[str], None] | None
+) -> list[dict[str, Any]]:
     """What Spark tells of the batches of a query, when it has ended or is to end."""
     while not (stop and stop.is_set()):
         try:
             ended = query.awaitTermination(POLL_S)
         except Exception as failure:
-            raise first_cause(failure) from None
+            is_broadcast = bound.operator == BROADCAST
+            raise (too_large(failure) if is_broadcast else None) or first_cause(failure) from None
         if show and query.lastProgress is not None:
             show(f"batch {query.lastProgress.batchId}  Spark's own join")
         if ended:
@@ -117,11 +106,11 @@ def _report(bound: Bound, batches: list[dict[str, Any]], seconds_total: float, p
     Args:
         batches: those that joined something.
     """
-    names = bound.joined.names
+    names = bound.plan.names
     arrived = _arrived(bound, batches)
     seconds = sum(batch["batchDuration"] for batch in batches) / 1000
     return {
-        "operator": registry.SPARK,
+        "operator": bound.operator,
         "batches": len(batches),
         "tuples_in": dict(zip(names, arrived, strict=True)),
         # Spark counts the rows it drops for being late over both streams.
@@ -150,8 +139,9 @@ def _most(batches: list[dict[str, Any]], what: str) -> int:
 
 
 def _arrived(bound: Bound, batches: list[dict[str, Any]]) -> list[int]:
-    # Spark lists a batch's sources in the order of the plan: R's, then S's.
-    return [sum(batch["sources"][side]["numInputRows"] for batch in batches) for side in (R, S)]
+    # Spark lists a batch's sources in the order of the plan: R's, then S's if that is a stream, too.
+    sides = range(len(bound.plan.names))
+    return [sum(batch["sources"][side]["numInputRows"] for batch in batches) for side in sides]
 
 
 def _results(batch: dict[str, Any]) -> int:
@@ -172,7 +162,7 @@ def _dropped(batch: dict[str, Any]) -> int:
 def _write(bound: Bound, frame: DataFrame, checkpoint: Path, until_end: bool) -> Any:
     results = bound.file.results
     counted = frame.observe("results", F.count(F.lit(1)).alias("rows"))
-    writer = counted.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint / "spark"))
+    writer = counted.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint / SPARKS))
     if results.parquet is not None:
         writer = writer.format("parquet").option("path", str(bound.file.resolve(results.parquet)))
     elif results.jsonl is not None and results.jsonl != "-":
@@ -185,16 +175,16 @@ def _write(bound: Bound, frame: DataFrame, checkpoint: Path, until_end: bool) ->
 def join(session: SparkSession, bound: Bound) -> DataFrame:
     """The join in Spark's terms: equality, time bounds, everything else as a condition, watermarks for the delays.
 
-    At the end of input Spark keeps back the rows of outer joins that its watermark has not reached.
+    At the end of input Spark keeps back the rows of outer joins of streams that its watermark has not reached.
     """
-    plan = bound.joined
-    sides = [_side(session, bound, side) for side in (R, S)]
+    plan, hint = bound.joined, registry.entry(bound.operator).hint
+    r, s = (_side(session, bound, side) for side in (R, S))
     condition = spark_column(conjunction([plan.predicate.whole, *plan.predicate.eligible]), plan)
     if isinstance(plan.window, TimeWindow):
         gap = F.col(f"{plan.names[S]}.{_TIME}"), F.col(f"{plan.names[R]}.{_TIME}")
         condition &= gap[0] >= gap[1] - _interval(plan.window.before_us)
         condition &= gap[0] <= gap[1] + _interval(plan.window.after_us)
-    joined = sides[R].join(sides[S], condition, _HOW[plan.kind])
+    joined = r.join(s.hint(hint) if hint else s, condition, _HOW[plan.kind])
     if not isinstance(plan.filter, Literal):
         joined = joined.where(spark_column(plan.filter, plan))
     return joined.select(*[spark_column(expression, plan).alias(name) for name, expression in plan.select])
@@ -206,6 +196,7 @@ _HOW = {
     JoinKind.RIGHT: "right_outer",
     JoinKind.FULL: "full_outer",
     JoinKind.SEMI: "left_semi",
+    JoinKind.ANTI: "left_anti",
 }
 
 
@@ -216,37 +207,61 @@ def _interval(us: int) -> Column:
 def _side(session: SparkSession, bound: Bound, side: int) -> DataFrame:
     plan = bound.joined
     schema = plan.streams[side]
-    stream = bound.file.streams[schema.name]
-    spark_schema = from_arrow_schema(schema.columns, prefer_timestamp_ntz=False)
-    reader = session.readStream
-    if isinstance(stream, KafkaSettings):
-        frame = (
-            reader.format("kafka")
-            .option("kafka.bootstrap.servers", stream.servers)
-            .option("subscribe", stream.topic)
-            .option("startingOffsets", stream.starting)
-            .option("maxOffsetsPerTrigger", bound.file.run.offsets_per_batch)
-            .load()
-            .select(F.from_json(F.col("value").cast("string"), spark_schema).alias("row"))
-            .select("row.*")
-        )
-    else:
-        assert isinstance(stream, FileSettings)
-        path, csv = bound.file.resolve(stream.path), stream.dialect
-        frame = (
-            reader.format({"jsonl": "json"}.get(stream.source, stream.source))
-            .schema(spark_schema)
-            .options(header=True, sep=csv.delimiter, quote=csv.quote, nullValue=csv.null)
-            .options(**files_a_batch(bound.file))
-            .options(**_below(path))
-            .load(str(path.parent if path.is_file() else path))
-        )
-    frame = frame.withColumn(
-        _TIME, _event_time(schema.columns.field(schema.time).type, schema.time, schema.time_unit_us)
-    )
-    frame = frame.withWatermark(_TIME, f"{schema.delay_us} microseconds").alias(plan.names[side])
+    frame = _rows(session, bound, schema)
+    if not schema.is_relation and schema.time != ARRIVAL:
+        kind = schema.columns.field(schema.time).type
+        frame = frame.withColumn(_TIME, _event_time(kind, schema.time, schema.time_unit_us))
+        if plan.streams[S].is_relation:  # no watermark, as no row is late; without a time it is not joined here either
+            frame = frame.where(F.col(_TIME).isNotNull())
+        else:
+            frame = frame.withWatermark(_TIME, f"{schema.delay_us} microseconds")
+    frame = frame.alias(plan.names[side])
     selection = plan.predicate.selections[side]
     return frame if isinstance(selection, Literal) else frame.where(spark_column(selection, plan))
+
+
+def _rows(session: SparkSession, bound: Bound, schema: StreamSchema) -> DataFrame:
+    """A stream as a streaming DataFrame, a relation as a static one."""
+    entry = entry_of(bound, schema)
+    if isinstance(entry, KafkaSettings):
+        columns = from_arrow_schema(schema.columns, prefer_timestamp_ntz=False)
+        return (
+            session.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", entry.servers)
+            .option("subscribe", entry.topic)
+            .option("startingOffsets", entry.starting)
+            .option("maxOffsetsPerTrigger", bound.file.run.offsets_per_batch)
+            .load()
+            .select(F.from_json(F.col("value").cast("string"), columns).alias("row"))
+            .select("row.*")
+        )
+    assert isinstance(entry, FileSettings)
+    path, csv = bound.file.resolve(entry.path), entry.dialect
+    columns = from_arrow_schema(_written(entry.source, path, csv, schema.columns), prefer_timestamp_ntz=False)
+    text = {
+        "header": True, "sep": csv.delimiter, "quote": csv.quote, "nullValue": csv.null,
+        "enforceSchema": False,  # a file with its columns in another order is an error, not other values
+        "mode": "DROPMALFORMED",  # as here, where such a record is put aside
+    }  # fmt: skip
+    if schema.is_relation:
+        # A pattern alone would hide from Spark that folders below it are columns.
+        below = {"basePath": str(root_of(path))} if is_pattern(path) and not path.exists() else {}
+        return session.read.format(FORMATS[entry.source]).schema(columns).options(**text, **below).load(str(path))
+    return (
+        session.readStream.format(FORMATS[entry.source])
+        .schema(columns)
+        .options(**text, **files_a_batch(bound.file), **_below(path))
+        .load(str(path.parent if path.is_file() else path))
+    )
+
+
+def _written(source: str, path: Path, csv: Dialect, columns: pa.Schema) -> pa.Schema:
+    """Columns as Spark is to be told of them: it reads those of CSV by their place, all others by name."""
+    if source != "csv":
+        return columns
+    carried = first_schema(source, path, csv).names
+    others = [pa.field(name, pa.string()) for name in carried]
+    return pa.schema([columns.field(one.name) if one.name in columns.names else one for one in others])
 
 
 def _below(path: Path) -> dict[str, str]:

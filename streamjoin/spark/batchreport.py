@@ -47,16 +47,25 @@ class BatchTimes:
     seconds: Mapping[str, float]
 
 
-def batch_done(batch: int, slots: Sequence[dict[str, Any]]) -> BatchDone:
-    """What sinks are told with the parts of a batch."""
+def batch_done(
+    batch: int, slots: Sequence[dict[str, Any]], stage: int | None = None, streams: Sequence[int] | None = None
+) -> BatchDone:
+    """What a sink is told with the parts of a batch.
+
+    Args:
+        stage: which one answers its query; None for the last one.
+        streams: which ones its query reads; None for all.
+    """
     units = [unit for slot in slots for unit in slot["units"]]
-    last = max((slot["stage"] for slot in slots), default=0)
+    last = max((slot["stage"] for slot in slots), default=0) if stage is None else stage
     shed = sum(item["shed"] for slot in slots for item in slot["intake"])
     clock_us = max((slot["clock_us"] for slot in slots), default=0)
     output_mark_us = lowest_mark_us(unit["output_mark_us"] for unit in units if unit.get("stage", 0) == last)
     marks_us = marks_of(units)
     told = [Punctuation.from_json(item) for slot in slots for item in slot["intake"]]
     ended = tuple(ended_by(item for item in told if item.side == stream) for stream in range(len(marks_us)))
+    if streams is not None and units:
+        marks_us, ended = tuple(marks_us[stream] for stream in streams), tuple(ended[stream] for stream in streams)
     return BatchDone(batch, clock_us, marks_us, shed, output_mark_us, ended)
 
 

@@ -2,43 +2,42 @@
 
 job.json       what the checkpoint belongs to
 lock           held by the running driver
+starting/      while queries start, what is stored for them so far
 offsets/       Spark's offsets and commits
 state/         the units' state           sources/       file logs
 dead-letters/  rows that cannot be joined
 shedding.json  the rules of load shedding, where there ever were any
 runs.json      which batches begin a run
+measured.json  what steps of a ring take, as far as that was measured
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from streamjoin.durable import make_folder
-from streamjoin.engine.coverage import all_stored, check_starts
 from streamjoin.engine.operator import Operator, RoutesBy
-from streamjoin.engine.requery import Requery
 from streamjoin.engine.state import UnitState
 from streamjoin.errors import InputError, StateError
 from streamjoin.index.keys import WideSpace, key_space
 from streamjoin.lockfile import locked
-from streamjoin.plan.sharing import Lasting, SharedPlan, key_text
-from streamjoin.plan.stages import Query
-from streamjoin.spark.identity import identity, retyped
+from streamjoin.plan.sharing import Lasting, key_text
+from streamjoin.plan.stages import Query, is_divided
+from streamjoin.spark.identity import ANEW, check_same, known_identity, recorded_identity
 from streamjoin.spark.started import lasting_version, settle, version_of, write_json
-from streamjoin.spec.job import IDENTITY_FILE, RELATION_COLUMNS, Job, Recorded, queries_of, recorded
+from streamjoin.spec.job import IDENTITY_FILE, RELATION_COLUMNS, Job, Recorded, order_of, queries_of, recorded
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.state import rewrite
 from streamjoin.state.generation import Generation
-from streamjoin.state.manifest import FORMAT, WAY_OUT
 from streamjoin.state.objectstore import ObjectStates
 from streamjoin.state.places import AnyStates, open_states
 from streamjoin.state.restored import checked_local, restore
@@ -55,11 +54,11 @@ class Held:
 
     Args:
         id: its own, by which stores tell the results of one from another's.
-        units: of which number of units the state of each stage is.
+        units: how many units each stage's state is spread over; 0 for a stage that rests.
         resizes: how often that has changed.
-        queries: of which queries its state is.
+        queries: the queries that its state is for.
         requeries: how often these have changed.
-        generation: what it is at a place of objects, where its state is at one.
+        generation: this process's turn as the owner, where the state is in a store of objects; None in a folder.
     """
 
     id: str
@@ -71,17 +70,17 @@ class Held:
 
     def resizes_for(self, job: Job) -> bool:
         """Whether the state is of another number of units than the job's operator has."""
-        return self.units != _units(job.operators)
+        return any(units != wanted and wanted for units, wanted in zip(self.units, units_of(job), strict=False))
 
     def requeries_for(self, job: Job) -> bool:
         """Whether the state is of other queries than the job has."""
         return self.queries.queries != queries_of(job.plan)
 
     def operators(self, job: Job) -> tuple[Operator, ...]:
-        """The job's operators, with as many units as the state is of."""
+        """The operators of the stages that have state, each with as many units as that is spread over."""
         return tuple(
-            operator if len(operator.units) == units else operator.with_units(units)
-            for operator, units in zip(job.operators, self.units, strict=True)
+            operator if units in (0, len(operator.units)) else operator.with_units(units)
+            for operator, units in zip(job.operators, self.units, strict=False)
         )
 
     def resize(self, job: Job) -> None:
@@ -90,56 +89,32 @@ class Held:
         Raises:
             StateError: the state is not all there.
         """
-        version, wanted = version_of(job), _units(job.operators)
+        version, wanted = version_of(job), units_of(job)
         for stage, operator in enumerate(job.operators):
-            if self.units[stage] == wanted[stage]:
+            if wanted[stage] in (0, self.units[stage]):
                 continue
             store = open_states(self.place(job), stage)
             after = rewrite.resized(store, version, self.units[stage], operator)
             units = [*self.units[:stage], wanted[stage], *self.units[stage + 1 :]]
-            self._change(job, stage, operator, after, {"units": units, "resizes": self.resizes + 1})
+            self.change(job, stage, operator, after, {"units": units, "resizes": self.resizes + 1})
 
-    def requery(self, job: Job, on_unit: Callable[[int, int], None] | None = None) -> None:
-        """Give the state the job's queries; there must be no pending batch.
-
-        Args:
-            on_unit: told how many units are done, of how many.
-        Raises:
-            UnsupportedError: what is stored is not all that a query asks for.
-            StateError: the state is not all there.
-        """
-        assert job.earlier is not None and isinstance(job.plan, SharedPlan)
-        version, (operator,) = version_of(job), self.operators(job)
-        store: AnyStates
-        if self.generation is not None:
-            store = ObjectStates(self.generation.begun({0: version}))
-        else:
-            store = open_states(job.state)
-        known = open_states(self.place(job))
-        operator = operator.in_batch(partial(known.load, version=version))
-        # Those that begin with the next batch have nothing stored.
-        units = [unit.number for unit in operator.units if not unit.begins_at(version)]
-        before = {unit: known.load(unit, version) for unit in units}
-        check_starts(job.plan, job.earlier, operator, all_stored(self.queries.kept, before[0].clocks))
-        change = Requery(operator, job.earlier, job.plan)
-        after: dict[int, UnitState] = {}
-        for unit, state in rewrite.requeried(store, version, self.requeries, change, before):
-            after[unit] = state
-            if on_unit:
-                on_unit(len(after), len(units))
-        now = _recorded_of(job)
-        ended = {query.name: query for query in (*self.queries.ended, *queries_of(job.earlier))}
-        for query in now.queries:
-            ended.pop(query.name, None)
-        now = replace(now, kept=_kept(self.queries.kept, before, after), ended=tuple(ended.values()))
-        noted = {"queries": now.to_json(), "requeries": self.requeries + 1}
-        self._change(job, 0, operator, after, noted, store)
+    def let_go(self, job: Job) -> None:
+        """Remove what stages that rest have in the folder; in a store of objects a generation sweeps it."""
+        for stage, units in enumerate(self.units):
+            if not units and isinstance(job.state, Path):
+                shutil.rmtree(StateStore(job.state, stage).directory(0).parent, ignore_errors=True)
 
     def place(self, job: Job) -> Root:
         """Where a job's states are, as who holds it knows it."""
         return self.generation.root if self.generation else job.state
 
-    def _change(
+    def begun(self, job: Job, changed: Collection[int]) -> Root:
+        """Where the states of these stages are written anew, before anything knows of them."""
+        if self.generation is None:
+            return job.state
+        return self.generation.begun(self._firsts(version_of(job), changed))
+
+    def change(
         self,
         job: Job,
         stage: int,
@@ -148,6 +123,11 @@ class Held:
         noted: Mapping[str, Any],
         written: AnyStates | None = None,
     ) -> None:
+        """Put these states of one stage's units in place of those that there are, and note something with them.
+
+        Args:
+            written: their segments, where `begun` said, if they were written anew.
+        """
         version = lasting_version(job)
         if self.generation is None:
             assert isinstance(job.state, Path)
@@ -156,13 +136,28 @@ class Held:
             self.complete(job)
             local.sweep()
             return
-        # One generation more: its states take the place of those of before in one step, as it becomes the owner.
-        firsts = {number: version + (number != stage) for number in range(len(job.operators))}
-        store = written if isinstance(written, ObjectStates) else ObjectStates(self.generation.begun(firsts), stage)
+        store = written or open_states(self.begun(job, [stage]), stage)
+        assert isinstance(store, ObjectStates)
         rewrite.put(store, version, operator.units, after)
-        identity_ = {**json.loads((job.checkpoint / IDENTITY_FILE).read_text()), **noted}
-        self.generation.become(firsts, version, store.root, {IDENTITY_FILE: json.dumps(identity_, indent=1)})
+        self.note(job, noted, store.root, [stage])
+
+    def note(self, job: Job, noted: Mapping[str, Any], root: Root, changed: Collection[int]) -> None:
+        """Note something, and with it, in one step, that the states of `changed` stages are those written at `root`."""
+        known = _known_with(job, noted)
+        if self.generation is None:
+            write_json(job.checkpoint / IDENTITY_FILE, known)
+        else:
+            # One generation more: its states take the place of those of before as it becomes the owner.
+            assert isinstance(root, ObjectRoot)
+            version = lasting_version(job)
+            files = {IDENTITY_FILE: json.dumps(known, indent=1)}
+            self.generation.become(self._firsts(version, changed), version, root, files)
         self._noted(job, noted)
+
+    def _firsts(self, version: int, changed: Collection[int]) -> dict[int, int]:
+        """From which version on a next generation writes the states of each stage."""
+        assert self.generation is not None
+        return {number: version + (number not in changed) for number in range(len(self.generation.root.lines))}
 
     def _noted(self, job: Job, noted: Mapping[str, Any]) -> None:
         self.units = _recorded_units(noted.get("units", self.units))
@@ -176,10 +171,14 @@ class Held:
             return
         store = StateStore(job.state)
         if (noted := rewrite.complete(store)) is not None:
-            path = job.checkpoint / IDENTITY_FILE
-            write_json(path, {**json.loads(path.read_text()), **noted})
+            write_json(job.checkpoint / IDENTITY_FILE, _known_with(job, noted))
             rewrite.forget(store)
             self._noted(job, noted)
+
+
+def _known_with(job: Job, noted: Mapping[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says it belongs to, with what is noted now."""
+    return {**json.loads((job.checkpoint / IDENTITY_FILE).read_text()), **noted}
 
 
 def _locked(checkpoint: Path) -> AbstractContextManager[None]:
@@ -209,6 +208,7 @@ def opened(job: Job) -> Iterator[Held]:
             held.generation = Generation(job.state, job.checkpoint, len(job.operators), version_of(job))
             held.generation.sweep(held.units, version_of(job))
         else:
+            held.let_go(job)
             for stage in range(len(job.operators)):
                 StateStore(job.state, stage).sweep()
         yield held
@@ -237,57 +237,38 @@ def _staying(file: JoinFile) -> str | None:
 
 def _check_identity(job: Job) -> Held:
     path = job.checkpoint / IDENTITY_FILE
-    mine = json.loads(json.dumps(identity(job)))
+    mine = known_identity(job)
     if path.exists():
-        try:
-            theirs = json.loads(path.read_text())
-        except ValueError:
-            raise StateError(
-                f"{path} is damaged; restore the checkpoint from a copy or start with another one"
-            ) from None
-        if (format_ := theirs.get("format")) != FORMAT:
-            raise InputError(
-                f"checkpoint {job.checkpoint} has format {format_} and this version of StreamJoin reads format "
-                f"{FORMAT}; {WAY_OUT}",
-                field="run.checkpoint",
-            )
-        kinds = mine.pop(RELATION_COLUMNS, {})
-        if said := retyped(theirs.get(RELATION_COLUMNS, {}), kinds):
-            raise InputError(
-                f"checkpoint {job.checkpoint}: {said}, and what is stored was compared as it was; give it that type "
-                "again, or use another run.checkpoint to start anew",
-                field="run.checkpoint",
-            )
-        if changed := [name for name in mine if theirs.get(name) != mine[name]]:
-            was = f" ({theirs.get('operator')} and not {mine['operator']})" if "operator" in changed else ""
-            raise InputError(
-                f"checkpoint {job.checkpoint} belongs to another join, with other {' and '.join(changed)}{was}; use "
-                "another run.checkpoint, or remove that one to start anew",
-                field="run.checkpoint",
-            )
+        theirs = recorded_identity(path)
+        kinds = mine.get(RELATION_COLUMNS, {})
+        check_same(job.checkpoint, theirs, mine)
         if theirs.get("keys", 1) != KEYS and any(map(_keys_changed, job.plan.queries)):
             raise InputError(
                 f"checkpoint {job.checkpoint} is from an earlier version of StreamJoin, which had other keys for the "
-                "decimals or fractions in this query's condition; use another run.checkpoint to start anew",
+                "decimals or fractions in this query's condition; use another run.checkpoint and place for results to "
+                "start anew",
                 field="run.checkpoint",
             )
         if kinds and RELATION_COLUMNS not in theirs:  # it is from before they were recorded
             theirs[RELATION_COLUMNS] = kinds
             write_json(path, theirs)
-        units = _recorded_units(theirs.get("units", _units(job.operators)))
+        units = _recorded_units(theirs.get("units", units_of(job)))
         queries = _recorded_in(job.checkpoint) if "query" not in theirs else _recorded_before(job, theirs)
         return Held(str(theirs["id"]), units, queries, theirs.get("resizes", 0), theirs.get("requeries", 0))
     if job.offsets.exists() or (isinstance(job.state, Path) and job.state.exists()):
         raise StateError(f"{path} is missing, so nobody can tell which join this checkpoint belongs to")
-    held = Held(uuid.uuid4().hex, _units(job.operators), _recorded_of(job))
+    held = Held(uuid.uuid4().hex, units_of(job), recorded_of(job))
     own = {name: value for name, value in asdict(held).items() if name != "generation"}
     order = None if job.order is None else job.order.to_json()
     write_json(path, {**mine, "keys": KEYS, "slots": job.slots, "order": order, **own})
     return held
 
 
-def _units(operators: Sequence[Operator]) -> tuple[int, ...]:
-    return tuple(len(operator.units) for operator in operators)
+def units_of(job: Job) -> tuple[int, ...]:
+    """How many units the state of each stage is to be spread over."""
+    return tuple(
+        0 if number in job.plan.resting else len(operator.units) for number, operator in enumerate(job.operators)
+    )
 
 
 def _recorded_units(found: int | Sequence[int]) -> tuple[int, ...]:
@@ -309,7 +290,7 @@ def _check_queries(job: Job, held: Held) -> None:
     """A job was bound to the queries of its checkpoint before it was held."""
     if not held.requeries_for(job):
         return
-    if not isinstance(job.plan, SharedPlan):
+    if job.plan.shared is None and not is_divided(job.plan):
         raise _another_query(job)
     if job.earlier is None or held.queries.called(job.earlier.names_of_queries[0]).queries != queries_of(job.earlier):
         raise InputError(
@@ -320,15 +301,14 @@ def _check_queries(job: Job, held: Held) -> None:
 
 def _another_query(job: Job) -> InputError:
     return InputError(
-        f"checkpoint {job.checkpoint} belongs to another join, with other query; use another run.checkpoint, or "
-        "remove that one to start anew",
+        f"checkpoint {job.checkpoint} belongs to another join, with other query; {ANEW}",
         field="run.checkpoint",
     )
 
 
 def _recorded_before(job: Job, theirs: Mapping[str, Any]) -> Recorded:
     """Of a checkpoint from before queries could be started and stopped: its only one has to be the job's."""
-    mine = _recorded_of(job)
+    mine = recorded_of(job)
     (only, *more) = mine.queries
     if more or only.name or (theirs["query"], theirs.get("keyed results")) != (only.text, only.keyed):
         raise _another_query(job)
@@ -343,21 +323,10 @@ def _recorded_in(checkpoint: Path) -> Recorded:
     return found
 
 
-def _recorded_of(job: Job) -> Recorded:
+def recorded_of(job: Job) -> Recorded:
     """What the checkpoint says once its state is of the job's queries."""
     plan = job.plan
     routes_by = job.operator.capabilities.routes_by
     equalities = tuple(map(key_text, plan.predicate.equalities)) if routes_by is RoutesBy.EQUALITY else ()
-    known = plan.lasting if isinstance(plan, SharedPlan) else None
-    return Recorded(job.operator.name, known or Lasting(plan.names, equalities), queries_of(plan))
-
-
-def _kept(
-    kept: tuple[bool, bool], before: Mapping[int, UnitState], after: Mapping[int, UnitState]
-) -> tuple[bool, bool]:
-    r, s = (was and _rows(before, side) == _rows(after, side) for side, was in enumerate(kept))
-    return r, s
-
-
-def _rows(states: Mapping[int, UnitState], side: int) -> int:
-    return sum(info.rows for state in states.values() for info in state.tuples(side))
+    known = plan.shared.lasting if plan.shared else None
+    return Recorded(job.operator.name, known or Lasting(plan.names, equalities), queries_of(plan), order=order_of(plan))

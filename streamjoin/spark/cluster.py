@@ -14,14 +14,15 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import streamjoin
 from streamjoin.errors import InputError, RunError
+from streamjoin.loopback import is_loopback
 from streamjoin.spark.failures import driver_spark, first_cause, other_spark
+from streamjoin.spark.staying import LOCALITY_SETTINGS
 from streamjoin.spec.cluster import Cluster
 
 CONNECT_S = 5.0
@@ -52,7 +53,7 @@ def cluster_settings(cluster: Cluster, slots: int, folder: Path, given: Mapping[
     check_host(host)
     archives = ",".join(filter(None, [given.get("spark.archives"), f"{packed(folder).as_uri()}#{PACKAGE}"]))
     path = os.pathsep.join(filter(None, [f"./{PACKAGE}", given.get("spark.executorEnv.PYTHONPATH")]))
-    found = {"spark.driver.host": host, "spark.driver.bindAddress": bindable(host)}
+    found = {"spark.driver.host": host, "spark.driver.bindAddress": bindable(host), **LOCALITY_SETTINGS}
     if (python := given.get("spark.pyspark.python")) is not None:
         # For executors alone: the driver plans with its own, wherever theirs lies.
         found["spark.sql.execution.pyspark.python"] = python
@@ -151,7 +152,7 @@ def _check_answer(connection: socket.socket, address: str) -> None:
 def _own_name() -> str:
     name = socket.gethostname()
     with suppress(OSError):
-        if not ip_address(socket.gethostbyname(name)).is_loopback:
+        if not is_loopback(socket.gethostbyname(name)):
             return name
     raise InputError(
         f"executors could not call back {name}, which is known on this machine alone; write the name or address by "

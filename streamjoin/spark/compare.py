@@ -17,7 +17,7 @@ from streamjoin.explain.compare.prediction import Sample, predicted
 from streamjoin.explain.sampling import look
 from streamjoin.operators import registry
 from streamjoin.operators.costs import UnitCosts
-from streamjoin.plan.stages import Cascade
+from streamjoin.plan.stages import is_divided, joins_nothing
 from streamjoin.spark.baseline import run_baseline
 from streamjoin.spark.memory import MemorySampler
 from streamjoin.spark.progress import Progress
@@ -27,7 +27,6 @@ from streamjoin.spec.changed import with_operator
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.prepare import Bound, bind
 from streamjoin.spec.sections import ResultsFile
-from streamjoin.spec.shed import SHEDS_NOTHING, shed_rules
 
 
 def compare_file(
@@ -37,7 +36,7 @@ def compare_file(
     stop: threading.Event | None = None,
     show: Callable[[str], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Reports of a join by each operator, each as soon as it is there.
+    """Reports of a join by each operator, each as soon as it is there; by `registry.compared` if none is named.
 
     Where an operator cannot run the query, or failed while running, there is `error` in place of figures, and `failed`
     tells the two apart. The one that `stop` cut short has `stopped`, and is the last.
@@ -48,8 +47,14 @@ def compare_file(
         InputError: the join file or an operator's name is wrong.
     """
     bound = bind(_discarding(file), anew=True)
-    if isinstance(bound.plan, Cascade) and bound.plan.last_join is None:
+    if joins_nothing(bound.plan):
         raise UnsupportedError("this query reads one stream and joins nothing, so there are no operators to compare")
+    if is_divided(bound.plan):
+        raise UnsupportedError(
+            "operators are compared by one query, or by queries of pairs over the same two streams; compare each of "
+            "these in a join file of its own"
+        )
+    operators = operators or registry.compared(bound.plan)
     for name in operators:
         registry.entry(name)
     stop = stop or threading.Event()
@@ -79,7 +84,7 @@ def _discarding(file: JoinFile) -> JoinFile:
 def _whole_windows(bound: Bound) -> Sample | None:
     """The streams' statistics; what is kept for ever has no full window."""
     found = look(bound).statistics()
-    if found is None or isinstance(bound.plan, Cascade):  # formulas are of one join of two streams
+    if found is None or bound.plan.pair is None:  # formulas are of one join of two streams
         return None
     if registry.keeps_everything(bound.plan):
         found = tuple(replace(stream, stored=float("inf")) for stream in found)
@@ -124,16 +129,13 @@ def _run(
         beside.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="streamjoin-compare-", dir=beside) as folder, MemorySampler() as memory:
         begun = time.monotonic()
-        if bound.operator == registry.SPARK:
-            registry.check(bound.operator, bound.plan)
-            if shed_rules(bound.file, bound.plan):
-                raise UnsupportedError(SHEDS_NOTHING)
+        if registry.is_sparks(bound.operator):
             return run_baseline(bound, until_end=True, stop=stop, show=show, session=session, checkpoint=Path(folder))
         job = bound.job(Path(folder), heartbeat=False)
         progress = run_job(session, bound, job, bound.sinks(), until_end=True, stop=stop, show=show)
         figures = report(bound, job, progress, time.monotonic() - begun, memory.peak_bytes)
         figures["dead_letter_folder"] = None  # it was temporary
-        if isinstance(bound.plan, Cascade):
+        if bound.plan.pair is None:
             return {**figures, "predicted": None}
         return {**figures, "predicted": predicted(job.operator, sample, figures, _unit_costs(progress))}
 

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 from py4j.protocol import Py4JJavaError
@@ -17,22 +17,27 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from streamjoin.errors import RunError, UnsupportedError
 from streamjoin.failpoints import failpoint
-from streamjoin.plan.sharing import SharedPlan
+from streamjoin.plan.stages import answering
 from streamjoin.results.parts import Sink
 from streamjoin.spark import checkpoint, started
 from streamjoin.spark.aside import take_aside
 from streamjoin.spark.batchreport import BatchReport, batch_done, batch_report, missing
 from streamjoin.spark.failures import NOT_CONNECTED, first_cause
-from streamjoin.spark.join import fed, gather, own_sources, routed_dataframe, units
+from streamjoin.spark.join import fed, gather, in_order, own_sources, routed_dataframe, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
+from streamjoin.spark.measuring import Measuring
 from streamjoin.spark.offsetlog import sync_log
 from streamjoin.spark.progress import Progress
-from streamjoin.spark.refresh import refreshing
+from streamjoin.spark.refresh import first_versions, refreshing
 from streamjoin.spark.relations import keep_versions, note_use, told
+from streamjoin.spark.requerying import requery
+from streamjoin.spark.staying import Staying, staying
 from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
 from streamjoin.spec.job import Job
-from streamjoin.spec.relations import OnRelation, read_relations
+from streamjoin.spec.owners import owned_places
+from streamjoin.spec.relations import OnRelation
 from streamjoin.state.generation import Generation
+from streamjoin.state.root import ObjectRoot
 
 _log = logging.getLogger("streamjoin.driver")
 POLL_S = 0.25
@@ -82,6 +87,8 @@ class Driver:
         self._begun: dict[int, float] = {}
         self._is_ending = False
         self._generation: Generation | None = None
+        self._staying: Staying | None = None
+        self._measuring: Measuring | None = None
 
     def run(self, *, until_end: bool, stop: threading.Event | None = None) -> Progress:
         """Join until the end of what is there, or until `stop`; holds the job's checkpoint meanwhile.
@@ -92,32 +99,43 @@ class Driver:
             RunError: a batch failed; the message is the first cause.
         """
         stop = stop or threading.Event()
-        with checkpoint.opened(self.job) as held:
+        with checkpoint.opened(self.job) as held, self._owning():
             self.job = replace(
                 self.job,
                 resizes=held.resizes,
                 shedding=started.shedding(self.job, self.job.shedding.rules),
-                topics={side: topic.topic for side, topic in self.topics.items()},
+                topics={number: self.topics[number].topic for number in in_order(self.job, self.topics)},
                 begins=started.begins(self.job),
                 states=held.place(self.job),
             )
             self._generation = held.generation
-            for name, version in read_relations(self.job, self.on_relation).items():
+            self._measuring = Measuring.of(self.job)
+            if (versions := first_versions(self.job, stop, self.on_relation)) is None:
+                return self.progress
+            for name, version in versions.items():
                 self.progress.relations[name] = told(version)
             if not held.requeries_for(self.job):
                 self.job = replace(self.job, earlier=None)
             resizes = held.resizes_for(self.job)
             self._check_end(until_end, replace(self.job, resizes=held.resizes + resizes))
-            if resizes or held.requeries_for(self.job):
-                if not self._done(held, stop):
-                    return self.progress
-                self._change(held)
-            with refreshing(self.job, self.progress.relations):
-                ended = self._join(held, stop, **({"availableNow": True} if until_end else {}))
+            with self._anchored():
+                if resizes or held.requeries_for(self.job):
+                    if not self._done(held, stop):
+                        return self.progress
+                    self._change(held)
+                with refreshing(self.job, self.progress.relations):
+                    ended = self._join(held, stop, **({"availableNow": True} if until_end else {}))
             if ended and until_end:
                 for sink in self.sinks:
                     sink.finish()
         return self.progress
+
+    def _owning(self) -> AbstractContextManager[None]:
+        """Hold the places of results."""
+        plans = [*([self.job.earlier] if self.job.earlier else []), self.job.plan]
+        sinks = {**self.ending, **dict(zip(self.job.plan.names_of_queries, self.sinks, strict=True))}
+        is_fenced = isinstance(self.job.state, ObjectRoot)  # whoever becomes the owner of its states
+        return owned_places(self.job.checkpoint, plans, sinks, is_fenced=is_fenced)
 
     def _check_end(self, until_end: bool, job: Job) -> None:
         if until_end and self.topics and job.meeting_batches:
@@ -136,12 +154,12 @@ class Driver:
             asked, sinks, earlier = self.job, self.sinks, self.job.earlier
             self.job = replace(asked, operators=held.operators(asked), plan=earlier or asked.plan)
             if earlier is not None:
-                by_name = {**self.ending, **dict(zip(_names(asked), sinks, strict=True))}
+                by_name = {**self.ending, **dict(zip(asked.plan.names_of_queries, sinks, strict=True))}
                 self.sinks = tuple(by_name[name] for name in earlier.names_of_queries)
             self._join(held, stop, once=True)
             self.job, self.sinks = asked, sinks
             if earlier is not None:
-                self.progress.rename(earlier.names_of_queries, _names(asked))
+                self.progress.rename(earlier.names_of_queries, asked.plan.names_of_queries)
         return not started.pending(self.job)
 
     def _change(self, held: checkpoint.Held) -> None:
@@ -150,7 +168,7 @@ class Driver:
             for sink in self.ending.values():
                 sink.begin(held.id)
                 sink.finish(for_good=True)
-            held.requery(self.job, self.on_unit)
+            requery(held, self.job, self.on_unit)
         if held.resizes_for(self.job):
             held.resize(self.job)
         self.job = replace(self.job, resizes=held.resizes, earlier=None, states=held.place(self.job))
@@ -192,8 +210,18 @@ class Driver:
         finally:
             self._is_ending = False
 
-    def _routed(self) -> DataFrame:
-        """What comes to the last stage."""
+    @contextmanager
+    def _anchored(self) -> Iterator[None]:
+        """On a cluster slots stay on the machines that have their segments."""
+        self._staying = staying(self.session, self.job.slots)
+        try:
+            yield
+        finally:
+            if self._staying is not None:
+                self._staying.close()
+
+    def _routed(self) -> tuple[list[DataFrame], dict[int, DataFrame]]:
+        """What `fed` takes: routed blocks of any streams, and by stream of those that Spark reads."""
         own = self.job.sources or self.job.heartbeat_us or self.job.relations
         frames = [own_sources(self.session, self.job)] if own else []
         topics = {}
@@ -202,23 +230,42 @@ class Driver:
             records = read_topic(self.session, topic, self.job.slots)
             decode = decode_records(stream.name, topic, stream.columns)
             topics[number] = routed_dataframe(self.job, number, records, decode)
-        return fed(self.job, frames, topics)
+        return frames, topics
 
     def _start(self, origin: str, **trigger: bool) -> StreamingQuery:
         stage, work = (gather, gathered_reports) if self.job.plan.gathered else (units, unit_reports)
-        run = functools.partial(work, self.job, [sink.begin(origin) for sink in self.sinks])
+        results = [sink.begin(origin) for sink in self.sinks]
+        run = functools.partial(work, self.job, results)
+
+        def reports(frames: list[DataFrame], topics: dict[int, DataFrame]) -> DataFrame:
+            fed_rows = fed(self.job, frames, topics, results, self._staying)
+            return stage(self.job, fed_rows, run, REPORT_SCHEMA, self._staying)
+
+        def anchored(frame: DataFrame, batch: int) -> None:
+            # Where slots are may change from batch to batch, and a query's plan may not.
+            self._commit(frame, batch, lambda blocks: reports([blocks], {}))
+
         try:
-            reports = stage(self.job, self._routed(), run, REPORT_SCHEMA)
-            writer = reports.writeStream.option("checkpointLocation", str(self.job.offsets)).foreachBatch(self._commit)
+            frames, topics = self._routed()
+            if self._staying is None:
+                writer = reports(frames, topics).writeStream.foreachBatch(self._commit)
+            else:
+                frames += [topics[number] for number in self.job.topics]
+                writer = functools.reduce(DataFrame.unionAll, frames).writeStream.foreachBatch(anchored)
+            writer = writer.option("checkpointLocation", str(self.job.offsets))
             return (writer.trigger(**trigger) if trigger else writer).start()
         except Py4JJavaError as failure:  # as where Python cannot start what plans the batches
             raise first_cause(failure) from None
 
-    def _commit(self, frame: DataFrame, batch: int) -> None:
+    def _commit(
+        self, frame: DataFrame, batch: int, reports_of: Callable[[DataFrame], DataFrame] = lambda frame: frame
+    ) -> None:
         try:
             self._plan_lasts(batch)
+            if self._staying is not None:
+                self._staying.look()
             # A slot tells of its units, and of its parts of the results unless gather partitions do.
-            reports = [json.loads(row.report) for row in frame.collect()]
+            reports = [json.loads(row.report) for row in reports_of(frame).collect()]
             met_s = time.time()
             slots = [report for report in reports if "slot" in report]
             parts = [report["parts"] for report in reports if "parts" in report]
@@ -227,16 +274,20 @@ class Driver:
                 self._generation.check()
             # A batch that some of the sinks have taken when the driver dies is repeated for all: they know it again.
             for query, sink in enumerate(self.sinks):
-                sink.commit(batch_done(batch, slots), [part[query] for part in parts])
+                mine = [part[query] for part in parts if part[query] is not None]
+                sink.commit(batch_done(batch, slots, *answering(self.job.plan, query)), mine)
             committed_s = time.time()
             failpoint("batch.after_commit")
             note_use(self.job, batch, self.progress.relations)
             keep_versions(self.job, batch)
             take_aside(self.job, batch, *missing(self.job, batch, slots))
             gather_s = [report["gather_s"] for report in reports if "gather_s" in report]
-            report = batch_report(batch, slots, sum(one["rows"] for part in parts for one in part), gather_s)
+            report = batch_report(batch, slots, sum(one["rows"] for part in parts for one in part if one), gather_s)
             begun_s = max((slot["clock_us"] for slot in slots), default=0) / 1e6
             report.seconds |= {"met": met_s - begun_s, "committed": committed_s - begun_s}
+            if self._measuring is not None:
+                self._measuring.add(slots)
+                self.progress.step_times = self._measuring.to_json()
             self.progress.add(report)
             if self.on_batch:
                 self.on_batch(self.progress, report)
@@ -248,6 +299,8 @@ class Driver:
 
     def _plan_lasts(self, batch: int) -> None:
         """Before a batch's job begins: what it reads outlasts a power cut, and is where another host finds it."""
+        if self._measuring is not None:
+            self._measuring.log(batch)
         if self.job.sync:
             sync_log(self.job.offsets, batch, first=batch in self.job.begins)
         if self._generation is not None:
@@ -301,11 +354,6 @@ def _callbacks_may_fail() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(drop)
-
-
-def _names(job: Job) -> tuple[str, ...]:
-    assert isinstance(job.plan, SharedPlan)
-    return job.plan.names_of_queries
 
 
 def _epoch_s(timestamp: str) -> float:

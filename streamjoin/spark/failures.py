@@ -24,6 +24,18 @@ NOT_CONNECTED = "to connect back"
 """Spark gives the process that keeps a source's offsets ten seconds from its start until it connects, after Python has
 loaded half of PySpark. No setting makes that longer, and a machine that has more to do than it can may need more."""
 
+_NOT_BROADCAST = (
+    (re.compile(r"Cannot broadcast the table that is larger than ([^:\n]+): ([^\n]+?)\.?(?=\s*$|\s*\n| SQLSTATE)"),
+     "it takes {1}, and Spark broadcasts {0} at most"),
+    (re.compile(r"Cannot broadcast the table over (\d+) rows: (\d+) rows"),
+     "it has {1} rows, and Spark broadcasts {0} at most"),
+    (re.compile(r"Total size of serialized results of \d+ tasks \((.+?)\) is bigger than \S+ \((.+?)\)"),
+     "it takes {0}, and Spark's driver accepts {1}; spark.driver.maxResultSize in run.spark says how much"),
+    (re.compile(r"Not enough memory to build and broadcast"),
+     "Java's heap has no room for it; run.driver_memory says how much there is"),
+)  # fmt: skip
+"""What Spark says -> why it does not broadcast a relation. A full heap alone may as well be a stream's batch."""
+
 
 def first_cause(failure: BaseException) -> StreamJoinError:
     """A failure of Spark's as one of ours: the first cause in one sentence, without stacks."""
@@ -51,6 +63,15 @@ def first_cause(failure: BaseException) -> StreamJoinError:
             return RunError(line.strip().removeprefix("Caused by:").strip()[:500])
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(failure).__name__)
     return RunError(_OF_SPARK.sub("", first)[:500])
+
+
+def too_large(failure: BaseException) -> RunError | None:
+    """That a relation is too large for Spark to broadcast, in one sentence; None where something else failed."""
+    text = str(failure)
+    for pattern, why in _NOT_BROADCAST:
+        if found := pattern.search(text):
+            return RunError(f"the relation is too large to be broadcast: {why.format(*found.groups())}")
+    return None
 
 
 def other_spark(said: str, drivers: str) -> str:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
+from streamjoin.errors import InputError, StateError
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
+from streamjoin.plan.stages import Plan, is_divided
 from streamjoin.plan.window import S
-from streamjoin.spec.job import RELATION_COLUMNS, Job
+from streamjoin.spec.job import IDENTITY_FILE, RELATION_COLUMNS, Job
 from streamjoin.spec.relations import columns_read
-from streamjoin.state.manifest import FORMAT
+from streamjoin.state.manifest import FORMAT, WAY_OUT
+
+ANEW = "use another run.checkpoint and place for results, or remove that checkpoint and its results, to start anew"
+"""The way out where a checkpoint is not the join's."""
+_FIELD = re.compile(r"(\w+)=(<[^>]*>|[^,()]+)")
+_UNITS = re.compile(r"(\d+) (nodes|units)\b")
+_ADAPTIVE = ", adaptive"
 
 
 def identity(job: Job) -> dict[str, Any]:
@@ -20,10 +32,10 @@ def identity(job: Job) -> dict[str, Any]:
     Slots may, units of an operator that resizes, and queries where the job says what becomes of them.
     """
     plan = job.plan
-    joins = [stage.plan for stage in stages_of(plan) if isinstance(stage.plan, JoinPlan)]
+    joins = [stage.plan for stage in plan.stages if isinstance(stage.plan, JoinPlan)]
     ending = {join.names[S] for join in joins if join.asof is not None and join.asof.values}
     return {
-        **({"tree": plan.shape} if isinstance(plan, Cascade) else {}),
+        **({"tree": plan.shape} if plan.pair is None else {}),
         **({"relations": _relations(plan), RELATION_COLUMNS: _relation_columns(job)} if job.relations else {}),
         "format": FORMAT,
         "streams": {
@@ -44,9 +56,8 @@ def identity(job: Job) -> dict[str, Any]:
     }
 
 
-def _relations(plan: AnyPlan) -> dict[str, str]:
+def _relations(plan: Plan) -> dict[str, str]:
     """By the names of the query, which relations are joined; a later version may have other columns beside these."""
-    assert isinstance(plan, Cascade)
     return dict(zip(plan.relation_names, (relation.name for relation in plan.relations), strict=True))
 
 
@@ -62,3 +73,116 @@ def retyped(was: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str,
             if (before := was.get(relation, {}).get(name, kind)) != kind:
                 return f'column "{name}" of relation {relation} was {before} and is {kind} now'
     return None
+
+
+def recorded_identity(path: Path) -> dict[str, Any]:
+    """What a checkpoint says it belongs to.
+
+    Raises:
+        StateError: it is damaged.
+    """
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+    except ValueError:
+        raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one") from None
+    return found
+
+
+def known_identity(job: Job) -> dict[str, Any]:
+    """The identity that the job's checkpoint has if it is the job's, as JSON gives it back.
+
+    Where queries with stages of their own start or end, it is that of the queries before.
+    """
+    if job.earlier is not None and is_divided(job.earlier):
+        job = replace(job, plan=job.earlier, operators=job.operators[: len(job.earlier.stages)])
+    found: dict[str, Any] = json.loads(json.dumps(identity(job)))
+    return found
+
+
+def check_continues(job: Job) -> None:
+    """Refuse a job that cannot go on with what its checkpoint has, where there is one; changes nothing.
+
+    Raises:
+        InputError: it belongs to another join.
+        StateError: it is damaged.
+    """
+    if (path := job.checkpoint / IDENTITY_FILE).exists():
+        check_same(job.checkpoint, recorded_identity(path), known_identity(job))
+
+
+def check_same(checkpoint: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint of another join.
+
+    Args:
+        theirs: the identity that the checkpoint began with.
+        mine: that of the join that is to go on with it.
+    Raises:
+        InputError: they differ.
+    """
+    if (format_ := theirs.get("format")) != FORMAT:
+        raise InputError(
+            f"checkpoint {checkpoint} has format {format_} and this version of StreamJoin reads format {FORMAT}; "
+            f"{WAY_OUT}",
+            field="run.checkpoint",
+        )
+    if said := retyped(theirs.get(RELATION_COLUMNS, {}), mine.get(RELATION_COLUMNS, {})):
+        raise InputError(
+            f"checkpoint {checkpoint}: {said}, and what is stored was compared as it was; give it that type again, or "
+            "use another run.checkpoint and place for results to start anew",
+            field="run.checkpoint",
+        )
+    if changed := [name for name in mine if name != RELATION_COLUMNS and theirs.get(name) != mine[name]]:
+        was = ""
+        if "operator" in changed:
+            was = f" ({operators_differ(str(theirs.get('operator')), mine['operator'])})"
+        raise InputError(
+            f"checkpoint {checkpoint} belongs to another join, with other {' and '.join(changed)}{was}; {ANEW}",
+            field="run.checkpoint",
+        )
+
+
+def operators_differ(was: str, now: str) -> str:
+    """How the operators of a checkpoint differ from those of a join, in words.
+
+    Args:
+        was, now: what lasts of each stage's operator, as `identity` puts it together.
+    """
+    said = (words for pair in zip_longest(was.split(" | "), now.split(" | ")) for words in _differences(*pair))
+    return "; ".join(dict.fromkeys(said))
+
+
+def _differences(was: str | None, now: str | None) -> Iterator[str]:
+    if was == now:
+        return
+    if was is None or now is None:
+        yield f"the checkpoint began with {'fewer' if was is None else 'more'} stages than this has"
+    elif _kind(was) != _kind(now):
+        yield f"the checkpoint began with {_kind(was)}, and this says {_kind(now)}"
+    elif found := list(_knobs_differ(was, now)):
+        yield from found
+    else:
+        yield f"the checkpoint began with {was}, and this says {now}"
+
+
+def _knobs_differ(was: str, now: str) -> Iterator[str]:
+    if (_ADAPTIVE in was) != (_ADAPTIVE in now):
+        words = ("units that come and go (adaptive)", "a fixed number of units")
+        first, then = words if _ADAPTIVE in was else words[::-1]  # a ring's nodes are its units
+        yield f"the checkpoint began with {first}, and this says {then}"
+        return
+    before, after = _knobs(was), _knobs(now)
+    for name in dict.fromkeys([*before, *after]):
+        if (one := before.get(name)) != (other := after.get(name)):
+            is_counted = name in ("nodes", "units")
+            begun = f"{one} {name}" if is_counted else f"{name} {one}"
+            yield f"the checkpoint began with {begun}, and this says {other}"
+
+
+def _kind(operator: str) -> str:
+    return operator.replace("(", " ").replace(",", " ").split()[0].lower()
+
+
+def _knobs(operator: str) -> dict[str, str]:
+    """By name, what is said of an operator: `r_units=2` of a biclique, `2 nodes at first` of a ring."""
+    found = {name: re.sub(r"<\w+\.\w+: '(.*)'>", r"\1", value) for name, value in _FIELD.findall(operator)}
+    return found | {name: count for count, name in _UNITS.findall(operator)}

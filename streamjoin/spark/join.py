@@ -9,8 +9,8 @@ runs the units.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,16 @@ from streamjoin.operators import registry
 from streamjoin.operators.aggregate import Aggregate
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.hearing import hearing
-from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
+from streamjoin.plan.reordering import ordered
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import AnyPlan, Cascade, Stage, entry_of, stages_of
+from streamjoin.plan.stages import Plan, Stage, entries_of
 from streamjoin.query import RegisteredPredicate, plan_query
+from streamjoin.results.parts import PartWriter
 from streamjoin.sources.columns import conform, stream_schema
 from streamjoin.sources.relation import AnyRelation
 from streamjoin.spark.source import NAME, StreamJoinSource, pack
+from streamjoin.spark.staying import Staying, without_key
 from streamjoin.spark.tasks import Decode, SourceRows, feeding_rows, gathered_rows, intake_rows, unit_rows, unit_runs
 from streamjoin.spark.wire import ROUTED_SCHEMA
 from streamjoin.spec.inputs import open_relation
@@ -108,9 +110,9 @@ def stream_join(
     tables = _opened(relations or {}, streams)
     schemas = {name: _schema(name, stream) for name, stream in streams.items()}
     schemas |= {name: StreamSchema.of_relation(name, table.columns) for name, table in tables.items()}
-    plan = plan_query(query, schemas, predicates=predicates or {})
-    if isinstance(plan, JoinPlan):
-        plan = replace(plan, ordering=ordering)
+    plan: Plan = plan_query(query, schemas, predicates=predicates or {})
+    if plan.pair is not None:
+        plan = ordered(plan, ordering)
     elif ordering is not Ordering.NONE:
         what = "groups" if plan.groups else f"results of {len(plan.streams)} streams"
         raise UnsupportedError(f"{what} leave in no order; leave ordering out")
@@ -144,7 +146,7 @@ def _opened(relations: Mapping[str, Mapping[str, Any]], streams: Mapping[str, St
 
 
 def _job(
-    plan: AnyPlan,
+    plan: Plan,
     operator: Operator,
     slots: int,
     checkpoint: Path,
@@ -153,7 +155,7 @@ def _job(
 ) -> Job:
     rules = {number: streams[stream.name].shed for number, stream in enumerate(plan.streams)}
     shedding = Shedding({number: rule for number, rule in rules.items() if rule is not None})
-    joined = {one.name: tables[one.name] for one in plan.relations} if isinstance(plan, Cascade) else {}
+    joined = {one.name: tables[one.name] for one in plan.relations}
     operators = stage_operators(operator, plan, state_folder(checkpoint))
     return Job(plan, operators, slots, checkpoint, shedding=shedding, relations=joined, notes_versions=True)
 
@@ -163,12 +165,12 @@ def _schema(name: str, stream: Stream) -> StreamSchema:
     return StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay_us, stream.idle_us, key=key)
 
 
-def stage_operators(operator: Operator, plan: AnyPlan, state: Path) -> tuple[Operator, ...]:
+def stage_operators(operator: Operator, plan: Plan, state: Path) -> tuple[Operator, ...]:
     """The operator of each stage; one that is not the caller's has as many units, as these stay and slots may not.
 
     A checkpoint from before that was so has as many as there were slots, and goes on with these.
     """
-    own = {stage.number: operator.at(stage.plan) for stage in stages_of(plan) if _is_own(stage, operator)}
+    own = {stage.number: operator.at(stage.plan) for stage in plan.stages if _is_own(stage, operator)}
     units = len(next(iter(own.values()), operator).units)
 
     def other(stage: Stage, units: int) -> Operator:
@@ -183,7 +185,7 @@ def stage_operators(operator: Operator, plan: AnyPlan, state: Path) -> tuple[Ope
         found = (other(stage, count) for count in (units, *range(1, there + 1)))
         return next((one for one in found if len(one.units) == there), other(stage, units))
 
-    return tuple(map(of, stages_of(plan)))
+    return tuple(map(of, plan.stages))
 
 
 def _is_own(stage: Stage, operator: Operator) -> bool:
@@ -221,38 +223,76 @@ def routed_dataframe(job: Job, side: int, rows: DataFrame, decode: Decode) -> Da
     return stamped.mapInArrow(_iterate(functools.partial(intake_rows, job, side, decode)), ROUTED_SCHEMA)
 
 
-def units(job: Job, routed: DataFrame, run: Any, schema: StructType | str) -> DataFrame:
+def units(job: Job, routed: DataFrame, run: Any, schema: StructType | str, staying: Staying | None = None) -> DataFrame:
     """The unit stage behind routed blocks: one partition a slot."""
-    return routed.repartitionById(job.slots, F.col("slot")).mapInArrow(_iterate(run), schema)
+    if staying is None:
+        return routed.repartitionById(job.slots, F.col("slot")).mapInArrow(_iterate(run), schema)
+    return staying.partitioned(routed).mapInArrow(_iterate(lambda batches: run(without_key(batches))), schema)
 
 
-def fed(job: Job, frames: Sequence[DataFrame], of_streams: Mapping[int, DataFrame]) -> DataFrame:
-    """What comes to the last stage: routed blocks of streams, and of what the stages before have found.
+def fed(
+    job: Job,
+    frames: Sequence[DataFrame],
+    of_streams: Mapping[int, DataFrame],
+    results: Sequence[PartWriter] = (),
+    staying: Staying | None = None,
+) -> DataFrame:
+    """What comes to the last floor of stages: routed blocks of streams, and of what the floors before have found.
 
     Args:
         frames: routed blocks of any streams. Those for a later stage pass the ones before as they are.
-        of_streams: by the number of the stream, routed blocks of that one, which enter at its stage.
+        of_streams: by the number of the stream, routed blocks of that one, which enter at its first stage.
+        results: where the results of each query go, of those that are answered before the last floor.
     """
+    entered = _entered(job, of_streams)
     coming = list(frames)
-    # A stage that must hear of streams which enter later comes before they would, so they pass it as well.
-    early = [
-        number
-        for number in sorted(of_streams)
-        if any(stage < entry_of(job.plan, number)[0].number for stage in hearing(job.plan, number))
-    ]
-    coming += [of_streams[number] for number in early]
-    for stage in stages_of(job.plan):
-        if stage.number:
-            run = functools.partial(feeding_rows, job, stage.number - 1)
-            coming = [units(job, functools.reduce(DataFrame.unionAll, coming), run, ROUTED_SCHEMA)]
-        own = [read for read in stage.inputs if isinstance(read, int) and read not in early]
-        coming += [of_streams[read] for read in own if read in of_streams]
+    for floor in range(len(job.plan.floors)):
+        if floor:
+            run = functools.partial(feeding_rows, job, floor - 1, results)
+            coming = [units(job, functools.reduce(DataFrame.unionAll, coming), run, ROUTED_SCHEMA, staying)]
+        coming += [of_streams[number] for number, enters in entered.items() if enters == floor]
     return functools.reduce(DataFrame.unionAll, coming)
 
 
-def gather(job: Job, routed: DataFrame, run: Any, schema: StructType | str) -> DataFrame:
+def in_order(job: Job, numbers: Iterable[int]) -> list[int]:
+    """Streams that Spark reads in the order in which `fed` takes them: Spark logs their offsets without a name."""
+    return list(_entered(job, numbers))
+
+
+def _entered(job: Job, numbers: Iterable[int]) -> dict[int, int]:
+    """By stream, the floor before which its blocks come, in the order in which they do.
+
+    The order is that of the floors at which they entered when the job began, whatever queries have come and gone since.
+    A stream that has to come before one that is ahead of it takes that one along; it passes the stages between.
+    """
+    begun, numbers = job.plan.begun, list(numbers)
+    entered: dict[int, int] = {}
+    last = len(job.plan.floors) - 1
+    for number in sorted(numbers, key=lambda number: _entry(begun, number), reverse=True):
+        floor, *_ = _entry(job.plan, number) if entries_of(job.plan, number) else (last,)
+        entered[number] = last = min(floor, last)
+    return dict(reversed(entered.items()))
+
+
+def _entry(plan: Plan, number: int) -> tuple[int, int, int, int]:
+    """Before which floor a stream's blocks come, and its place among those that do.
+
+    That is the floor of the stage that takes them first. Whoever else must hear of the stream is told by the blocks'
+    task, so where somebody must before that stage, they come before the first floor and pass all stages between.
+    """
+    floor_of = {stage.number: floor for floor, stages in enumerate(plan.floors) for stage in stages}
+    stage, side = min(entries_of(plan, number), key=lambda entry: (floor_of[entry[0].number], entry[0].number))
+    floor = floor_of[stage.number]
+    if any(floor_of[heard] < floor for heard in hearing(plan, number)):
+        return 0, 0, number, number
+    return floor, 1 + stage.number, side, number
+
+
+def gather(
+    job: Job, routed: DataFrame, run: Any, schema: StructType | str, staying: Staying | None = None
+) -> DataFrame:
     """The unit stage and the gather stage, where results are to leave in order: as many partitions as slots."""
-    runs = units(job, routed, functools.partial(unit_runs, job), ROUTED_SCHEMA)
+    runs = units(job, routed, functools.partial(unit_runs, job), ROUTED_SCHEMA, staying)
     return runs.repartitionById(job.slots, F.col("slot")).mapInArrow(_iterate(run), schema)
 
 

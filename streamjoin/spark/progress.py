@@ -27,9 +27,11 @@ class Progress:
     Lists are by stream; `stored_rows` are the tuples that units store, and `flow_rows` what they store of other stages.
     `open_rows` wait now until it is known whether they are matched; see `UnitReport`.
     `relations` has what is known of the version that each relation was joined in last.
-    `readers` are the units that join relations, and `predicted` is what was predicted of them before the start.
+    `readers` are the units that have joined relations, by number: in a batch without rows for them they tell nothing.
+    `predicted` is what was predicted of them before the start.
     `imbalances` has the sum over batches, the largest and the newest IF of each stream, see `imbalance`.
     `traffic` is with the store of its state, and empty where that is in a folder.
+    `step_times` are those of a ring's nodes: set, measured or assumed.
     `reconnects` counts how often its query was started again because a Python worker did not connect to Spark in time.
     """
 
@@ -45,7 +47,7 @@ class Progress:
     folded: dict[str, int] = field(default_factory=dict)
     reading: dict[str, int] = field(default_factory=dict)
     holding: dict[str, int] = field(default_factory=dict)
-    readers: int = 0
+    readers: set[int] = field(default_factory=set)
     predicted: dict[str, Any] | None = None
     late: list[int] = field(default_factory=list)
     imbalances: list[tuple[float, float, float]] = field(default_factory=list)
@@ -71,6 +73,7 @@ class Progress:
     first_begun_s: float | None = None
     last_done_s: float | None = None
     rates: Rates = field(default_factory=Rates)
+    step_times: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.tuples_in, self.late = [0] * self.streams, [0] * self.streams
@@ -85,7 +88,7 @@ class Progress:
         for side, counts in report.intake.items():
             self.tuples_in[side] += counts.get("rows", 0)
             add_counts(self.counts[side], counts)
-        stored, waiting, self.holding, self.readers = [0] * self.streams, 0, {}, 0
+        stored, waiting, self.holding = [0] * self.streams, 0, {}
         self.state_bytes = self.segments = self.flow_rows = self.open_rows = 0
         for unit in report.units:
             self.comparisons += unit["comparisons"]
@@ -104,8 +107,9 @@ class Progress:
             add_counts(self.received_bytes, unit["received_bytes"])
             for name in _COUNTED:
                 add_counts(getattr(self, name), unit.get(name, {}))
-            add_counts(self.reading, counted(unit))
-            self.readers += "reading" in unit and bool(unit["reading"])
+            if joined := counted(unit):
+                add_counts(self.reading, joined)
+                self.readers.add(unit["unit"])
             self._add_unit(unit)
             self._add_queries(unit["queries"])
         self._add_imbalances(report.units)

@@ -1,4 +1,4 @@
-"""Relations that are read anew while their job runs, in a thread of the driver's process.
+"""Relations that are read when their job starts and anew while it runs, in a thread of the driver's process.
 
 Nothing is handed to anybody: a version that is whole has a number, and the next batch that is planned joins the highest
 there is. So batches wait for no read, and however a read ends, they go on with what they have.
@@ -15,9 +15,10 @@ from typing import Any
 
 from streamjoin.errors import StreamJoinError
 from streamjoin.relations.history import History
+from streamjoin.relations.versions import Version
 from streamjoin.spark.relations import told
 from streamjoin.spec.job import Job
-from streamjoin.spec.relations import refreshed
+from streamjoin.spec.relations import OnRelation, read_relations, refreshed
 
 _log = logging.getLogger("streamjoin.relations")
 POLL_S = 0.5
@@ -26,6 +27,43 @@ _STOP_S = 60.0
 
 class _StoppedError(Exception):
     """The job stops, and a version that it reads is given up."""
+
+
+def first_versions(job: Job, stop: threading.Event, on_relation: OnRelation | None = None) -> dict[str, Version] | None:
+    """The newest version of each relation of a job that starts; None once `stop` is set, within a block of a version.
+
+    A thread reads: in the main one the drivers of databases would answer Ctrl-C themselves, with a failure of the read.
+
+    Raises:
+        InputError, RunError: a relation cannot be read.
+    Cost: as `read_relations`.
+    """
+    if not job.relations:
+        return {}
+    found: list[dict[str, Version] | BaseException] = []
+
+    def tell(name: str, rows: int) -> None:
+        if stop.is_set():
+            raise _StoppedError
+        if on_relation:
+            on_relation(name, rows)
+
+    def read() -> None:
+        try:
+            found.append(read_relations(job, tell))
+        except BaseException as failure:
+            found.append(failure)
+
+    thread = threading.Thread(target=read, name="relations", daemon=True)
+    thread.start()
+    while thread.is_alive() and not stop.is_set():
+        thread.join(POLL_S)
+    thread.join(_STOP_S)
+    if not found or isinstance(found[0], _StoppedError):
+        return None
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
 
 
 class Refreshing:

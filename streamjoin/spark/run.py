@@ -32,6 +32,7 @@ from streamjoin.spark.progress import Progress
 from streamjoin.spark.session import open_session
 from streamjoin.spec.job import Job
 from streamjoin.spec.joinfile import JoinFile
+from streamjoin.spec.owners import check_owners
 from streamjoin.spec.prepare import Bound, bind
 from streamjoin.state.places import newest_states
 
@@ -51,7 +52,8 @@ def run_file(
     begun = time.monotonic()
     checkpoint.brought(file)
     bound = ordered(bind(file))
-    if bound.operator == registry.SPARK:
+    check_owners(bound)
+    if registry.is_sparks(bound.operator):
         from streamjoin.spark.baseline import run_baseline
 
         return run_baseline(bound, until_end=until_end, stop=stop, show=show)
@@ -113,9 +115,13 @@ def run_job(
 def foretold(bound: Bound) -> dict[str, Any] | None:
     """What is predicted of a job that joins a relation, for its reports; warns of what a start should not surprise."""
     reading = predicted(bound)
-    if reading is not None and reading.problem:
+    if reading is None:
+        return None
+    if isinstance(reading, str):
+        return {"text": reading}
+    if reading.problem:
         _log.warning("%s", reading.problem)
-    return None if reading is None else reading.to_json()
+    return reading.to_json()
 
 
 def change_text(show: Show) -> Callable[[int, int], None]:
@@ -218,6 +224,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "peak_rss_bytes": peak_bytes,
         "shed": counted("shed"),
         "approximate": was_shed(job),
+        "sent_bytes": counted("sent_bytes"),
         "bytes_by_role": progress.received_bytes,
         "forwarded": progress.forwarded,
         **_imbalance(bound, job, progress),
@@ -231,6 +238,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         **({"relations": progress.relations} if progress.relations else {}),
         **_by_query(bound, progress),
         **progress.adapting.to_json(),
+        **({"step_times": progress.step_times} if progress.step_times else {}),
         **_order(bound, progress),
         "units": [progress.units[number] for number in sorted(progress.units)],
     }
@@ -251,7 +259,7 @@ def _imbalance(bound: Bound, job: Job, progress: Progress) -> dict[str, Any]:
 
 def _groups(bound: Bound, progress: Progress) -> dict[str, Any]:
     """What travelled in place of tuples, where a query has groups, and how many came too late for a window."""
-    if bound.single or not isinstance(bound.query, AggregatePlan):
+    if not any(isinstance(query, AggregatePlan) for query in bound.plan.queries):
         return {}
     return {"groups": {name: progress.folded.get(name, 0) for name in (*FOLDED, LATE)}}
 
@@ -260,13 +268,13 @@ def _reading(bound: Bound, progress: Progress) -> dict[str, Any]:
     """How relations were joined, beside what was predicted of it."""
     if not progress.reading:
         return {}
-    found = measured(progress.reading, min(progress.readers, bound.file.slots))
+    found = measured(progress.reading, min(len(progress.readers), bound.file.slots))
     return {"reading": {**progress.reading, **progress.holding, **found, "predicted": progress.predicted}}
 
 
 def _decided(bound: Bound, progress: Progress) -> dict[str, Any]:
     """What became of the rows that a query decides on, at all stages."""
-    if bound.single or not decided_stages(bound.plan):
+    if not decided_stages(bound.plan):
         return {}
     return {
         "open_rows": progress.open_rows,

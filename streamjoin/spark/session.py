@@ -11,15 +11,19 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from streamjoin.errors import InputError, RunError, StreamJoinError
 from streamjoin.spark.cluster import Show, bounded, check_spark, cluster_settings, wait_for_executors
 from streamjoin.spark.home import spark_home
 from streamjoin.spark.java import LITTLE_OPTIONS, find_java
+from streamjoin.spark.sockets import socket_settings
 from streamjoin.spec.cluster import Cluster
 from streamjoin.spec.joinfile import JoinFile
 
@@ -30,6 +34,9 @@ BYTES_A_RECORD_BATCH = 64 << 20
 SETTINGS = {
     # Same plan, same partitions, every time: adaptive execution would merge the slots.
     "spark.sql.adaptive.enabled": "false",
+    # A stage whose output was lost sends the same tuples when it is repeated, and reports with other seconds: Spark
+    # would take those for other results, and end the query once a task of the next stage is done.
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_A_RECORD_BATCH),
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_A_RECORD_BATCH),
     "spark.sql.session.timeZone": "UTC",
@@ -55,12 +62,19 @@ LOCAL_SETTINGS = {
     # A driver has open ports on loopback, though nobody else is to come. A local Spark makes a secret, without which
     # other users of this machine get no further than the port; on a cluster all would have to share one.
     "spark.authenticate": "true",
+    # Where output of a stage was lost and made again, Spark has struck this process off its own list, cannot put it
+    # back without a cluster's scheduler, and would end it after 60 heartbeats that say so: ten minutes of exact work.
+    "spark.executor.heartbeat.maxFailures": str(2**31 - 1),
 }
 """Of a session whose tasks run in the driver's own Java."""
 LITTLE_MEMORY_MIB = 768
 """Whoever gives Java a smaller heap than this wants little memory used, and pays with speed: about a fifth."""
 LITTLE_MEMORY = {"spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20)}
 TASK_ATTEMPTS = 4
+_NO_GATEWAY = "JAVA_GATEWAY_EXITED"
+_HEARD_BYTES = 64 << 10
+_COMPLAINT = re.compile(r"[Ee]xception|[Ee]rror|[Ii]nvalid|[Uu]nrecognized")
+_PREFIX = re.compile(r'^(Exception in thread "[^"]*" |Error: )')
 
 
 def create_session(
@@ -108,7 +122,7 @@ def create_session(
         "spark.hadoop.fs.permissions.umask-mode": _umask(),
     }  # fmt: skip
     if cluster is None:
-        own |= LOCAL_SETTINGS
+        own |= {**LOCAL_SETTINGS, **socket_settings()}
     else:
         folder = log.parent if log is not None else Path(tempfile.mkdtemp(prefix="streamjoin-"))
         given = cluster_settings(cluster, slots, folder, given)
@@ -121,8 +135,25 @@ def create_session(
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
     with _properties(hidden) as properties:
         os.environ["PYSPARK_SUBMIT_ARGS"] = _submit_arguments(log, options, cluster, properties)
-        with _java_speaks_to(log), _interrupts_stay_ours(), bounded(cluster) if cluster else nullcontext():
+        with _starting(log, settings or {}), bounded(cluster) if cluster else nullcontext():
             return builder.getOrCreate()
+
+
+@contextmanager
+def _starting(log: Path | None, settings: Mapping[str, str]) -> Iterator[None]:
+    """Java may be started in it, and what that says where it does not is told.
+
+    Raises:
+        InputError: it did not start, with these settings.
+    """
+    heard = _Heard()
+    try:
+        with _java_speaks_to(log, heard), _interrupts_stay_ours():
+            yield
+    except PySparkRuntimeError as failure:
+        if failure.getCondition() != _NO_GATEWAY:
+            raise
+        raise _not_started(heard.text, settings) from None
 
 
 def _taken(settings: dict[str, str], names: Iterable[str]) -> dict[str, str]:
@@ -229,19 +260,39 @@ def _nothing(batches: Iterator[Any]) -> Iterator[Any]:
     yield from batches
 
 
+@dataclass(slots=True)
+class _Heard:
+    """What Java said on standard error until it had started, or had not."""
+
+    text: str = ""
+
+
 @contextmanager
-def _java_speaks_to(log: Path | None) -> Iterator[None]:
+def _java_speaks_to(log: Path | None, heard: _Heard) -> Iterator[None]:
     """Java takes over our standard error when it starts; what it says there belongs into its log."""
     sys.stderr.flush()
-    kept = os.dup(2)
-    target = os.open(log or os.devnull, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.dup2(target, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(target)
+    with tempfile.TemporaryFile() if log is None else open(log, "ab+") as target:
+        kept, begin = os.dup(2), os.fstat(target.fileno()).st_size
+        try:
+            os.dup2(target.fileno(), 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            target.seek(begin)
+            heard.text = target.read(_HEARD_BYTES).decode(errors="replace")
+
+
+def _not_started(said: str, settings: Mapping[str, str]) -> StreamJoinError:
+    """Why there is no Java, by the first line in which it complains."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    found = next((line for line in lines if _COMPLAINT.search(line)), lines[-1] if lines else "nothing")
+    words = f"it said: {_PREFIX.sub('', found)}"
+    if settings:
+        return InputError(
+            f"Java did not start with these settings ({', '.join(sorted(settings))}); {words}", field="run.spark"
+        )
+    return RunError(f"Java did not start; {words}")
 
 
 def _submit_arguments(

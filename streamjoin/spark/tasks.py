@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamjoin.engine.entering import Entering
 from streamjoin.engine.feeding import Feeding
-from streamjoin.engine.router import Router, Sending, announced
+from streamjoin.engine.operator import Operator
+from streamjoin.engine.router import Sending
 from streamjoin.engine.slot import SlotStep
 from streamjoin.flow.punctuation import HEARTBEAT, Punctuation, drain_punctuation
 from streamjoin.intake.deadletter import DeadLetter
-from streamjoin.intake.intake import Intake, Piece
+from streamjoin.intake.intake import Piece
 from streamjoin.plan.hearing import hearing
-from streamjoin.plan.stages import Flow, entry_of, stages_of
+from streamjoin.plan.stages import Flow, Stage, answered_by, entries_of, entry_of, running
 from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
 from streamjoin.plan.window import R
 from streamjoin.relations.noted import Noted
@@ -31,6 +33,7 @@ from streamjoin.results.parts import PartWriter
 from streamjoin.sources import Read
 from streamjoin.spark.aside import put_aside
 from streamjoin.spark.gather import Gathering, run_rows
+from streamjoin.spark.measuring import measured_before
 from streamjoin.spark.offsetlog import Logged, carried_offsets, logged_in, partitions_read, versions_joined
 from streamjoin.spark.slotreport import slot_report
 from streamjoin.spark.wire import punctuation_row, receive, report_row, routed_row
@@ -40,35 +43,41 @@ from streamjoin.state.root import ObjectRoot, Root
 from streamjoin.state.store import KEPT_VERSIONS
 
 REPORT_SCHEMA = "report string"
+STORES_MAX = 64
+"""Stages of whose units a worker keeps segments mapped."""
 
 
 def read_piece(job: Job, stream: int, read: Read, now_us: int) -> Iterator[pa.RecordBatch]:
-    """Intake of one read of a source of ours, as rows of routed blocks; its punctuations come last."""
+    """Intake of one read of a source of ours, as rows of routed blocks; its punctuations come last.
+
+    Of a stream that no query reads any more nothing is read.
+    """
+    if not entries_of(job.plan, stream):
+        return
     letters: list[DeadLetter] = []
-    router, stage = _router(job, stream, letters)
+    entering = _entering(job, stream, letters)
     piece = Piece(f"{stream}-{read.name}", read.router, read.identity, read.position, now_us, read.place, read.file)
     for rows, bad in read.rows(job.read_columns(stream)):
-        router.intake.bad_records(list(bad))
-        for routed in router.take(rows, piece):
+        entering.intake.bad_records(list(bad))
+        for stage, routed in entering.take(rows, piece):
             yield routed_row(routed, stage)
     _keep_dead_letters(job, piece, read.located(letters))
-    yield from _punctuated(job, stream, router, piece)
+    yield from _punctuated(entering, piece)
 
 
 def without_tuples(job: Job, now_us: int, *, drains: bool) -> Iterator[pa.RecordBatch]:
     """A punctuation for every slot: time passes though nothing arrives, and where the batch drains, tuples move on."""
     told = drain_punctuation(now_us) if drains else Punctuation(R, HEARTBEAT, HEARTBEAT, 0, None, now_us)
-    for stage in stages_of(job.plan):
+    for stage in running(job.plan):
         for slot in range(job.slots):
             yield punctuation_row(slot, 0, told, stage.number)
 
 
-def _router(job: Job, stream: int, letters: list[DeadLetter]) -> tuple[Router, int]:
-    """A stream's router, and the stage that it sends to."""
-    stage, side = entry_of(job.plan, stream)
+def _entering(job: Job, stream: int, letters: list[DeadLetter]) -> Entering:
+    """A stream's routers, to every stage where it enters."""
     job = _in_batch(job)
-    intake = Intake(stage.plan, side, letters.extend, job.strict, _shed_factor(job, stream, stage.number))
-    return Router(intake, job.operators[stage.number], job.slots), stage.number
+    shed = _shed_factor(job, stream, entry_of(job.plan, stream)[0].number)
+    return Entering(job.plan, stream, job.operators, job.slots, letters.extend, strict=job.strict, shed_factor=shed)
 
 
 def _shed_factor(job: Job, stream: int, stage: int) -> float:
@@ -88,13 +97,13 @@ def _in_batch(job: Job) -> Job:
     if not any(operator.capabilities.looks for operator in job.operators):
         return job
     batch = _batch()
-    looks = [
-        functools.partial(_store(job.state, stage.keeper, job.sync).load, version=batch)
-        for stage in stages_of(job.plan)
-    ]
-    return replace(
-        job, operators=tuple(operator.in_batch(look) for operator, look in zip(job.operators, looks, strict=True))
-    )
+
+    def looking(stage: Stage, operator: Operator) -> Operator:
+        if stage.number in job.plan.resting:
+            return operator
+        return operator.in_batch(functools.partial(_store(job.state, stage.keeper, job.sync).load, version=batch))
+
+    return replace(job, operators=tuple(map(looking, job.plan.stages, job.operators)))
 
 
 def _batch() -> int:
@@ -138,41 +147,43 @@ Decode = Callable[[pa.RecordBatch], Iterator[SourceRows]]
 
 
 def intake_rows(job: Job, stream: int, decode: Decode, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Intake of a partition of a Spark DataFrame."""
-    routers: dict[str, tuple[Router, Piece, list[DeadLetter]]] = {}
-    stage = entry_of(job.plan, stream)[0].number
+    """Intake of a partition of a Spark DataFrame; see `read_piece`."""
+    is_read = bool(entries_of(job.plan, stream))
+    pieces: dict[str, tuple[Entering, Piece, list[DeadLetter]]] = {}
     for batch in batches:
-        if batch.num_rows == 0:
+        if batch.num_rows == 0 or not is_read:
             continue
         now_us = int(batch.column(batch.num_columns - 1).view(pa.int64())[0].as_py())
         for part in decode(batch):
-            if part.piece not in routers:
+            if part.piece not in pieces:
                 letters: list[DeadLetter] = []
-                router, _ = _router(job, stream, letters)
                 piece = Piece(f"{stream}-{part.piece}", part.router, part.identity, 0, now_us, part.place)
-                routers[part.piece] = router, piece, letters
-            router, piece, _ = routers[part.piece]
-            router.intake.bad_records(part.bad)
-            for routed in router.take(part.rows, piece, part.positions):
+                pieces[part.piece] = _entering(job, stream, letters), piece, letters
+            entering, piece, _ = pieces[part.piece]
+            entering.intake.bad_records(part.bad)
+            for stage, routed in entering.take(part.rows, piece, part.positions):
                 yield routed_row(routed, stage)
-    for router, piece, letters in routers.values():
+    for entering, piece, letters in pieces.values():
         _keep_dead_letters(job, piece, letters)
-        yield from _punctuated(job, stream, router, piece)
+        yield from _punctuated(entering, piece)
 
 
-def _punctuated(job: Job, stream: int, router: Router, piece: Piece) -> Iterator[pa.RecordBatch]:
+def _punctuated(entering: Entering, piece: Piece) -> Iterator[pa.RecordBatch]:
     """What of a piece of a stream has not been sent, and that it is complete, to every stage that must hear it."""
-    own = entry_of(job.plan, stream)[0].number
-    for routed in router.rest(piece):
-        yield routed_row(routed, own)
-    for stage, slot, sent, told in announced(router.punctuate(piece), stream, own, hearing(job.plan, stream)):
+    for stage, routed in entering.rest(piece):
+        yield routed_row(routed, stage)
+    for stage, slot, sent, told in entering.punctuate(piece):
         yield punctuation_row(slot, sent, told, stage)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=STORES_MAX)
 def _store(root: Root, stage: int, sync: bool) -> AnyStates:
     # One a worker and stage: mapped segments stay mapped from batch to batch.
     return open_states(root, stage, sync=sync)
+
+
+def _stage_store(root: Root, sync: bool, stage: int) -> AnyStates:
+    return _store(root, stage, sync)
 
 
 @functools.lru_cache(maxsize=2)
@@ -187,7 +198,9 @@ def _step(job: Job, stage: int) -> SlotStep:
     context = TaskContext.get()
     assert context is not None
     store = _store(job.state, stage, job.sync)
-    step = SlotStep(job.stage(stage), context.partitionId(), _batch(), store)
+    stores = functools.partial(_stage_store, job.state, job.sync)
+    step = SlotStep(job.stage(stage), context.partitionId(), _batch(), store, stores=stores)
+    step.measured = functools.partial(measured_before, job, step.version)
     if step.job.keeps is not None:
         step.kept = _store(job.state, step.job.keeps, job.sync)
     logged = _logged(job)
@@ -195,10 +208,10 @@ def _step(job: Job, stage: int) -> SlotStep:
         step.tables, step.versions = _tables(job.tables), _versions(job, step.version, logged)
     for punctuation in partitions_read(logged, step.version, job.topics):
         stream = punctuation.side
-        entered, side = entry_of(job.plan, stream)
-        if entered.number == stage:
-            step.punctuate(replace(punctuation, side=side), 0)
-        elif stage in hearing(job.plan, stream):
+        for entered, side in entries_of(job.plan, stream):
+            if entered.number == stage:
+                step.punctuate(replace(punctuation, side=side), 0)
+        if stage in hearing(job.plan, stream):
             step.punctuate(replace(punctuation, elsewhere=stream), 0)
     return step
 
@@ -217,31 +230,72 @@ def _logged(job: Job) -> Logged:
     return logged_in(job.offsets)
 
 
-def feeding_rows(job: Job, stage: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A slot's units of a stage that another one joins further; gives the rows of that one, and the slot's report."""
+def _steps(job: Job, floor: int) -> dict[int, SlotStep]:
+    """By stage, a slot's steps on a floor, which have yet to receive their rows."""
+    return {stage.number: _step(job, stage.number) for stage in job.plan.floors[floor]}
+
+
+def feeding_rows(
+    job: Job, floor: int, results: Sequence[PartWriter], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """A slot's units of a floor that is not the last; gives the rows of later floors, and the slot's reports.
+
+    Args:
+        results: where the results of each query go, of those that the floor answers; none where it answers none.
+    """
     begun = time.perf_counter()
     job = _in_batch(job)
-    step = _step(job, stage)
-    yield from receive(batches, step, stage)
-    received_s = time.perf_counter() - begun
-    after, side = entry_of(job.plan, Flow(stage))
-    feeding = Feeding(Sending(after.plan, side, job.operators[after.number], job.slots), step.version)
+    steps = _steps(job, floor)
+    yield from receive(batches, steps)
+    received_s, received_at_s = time.perf_counter() - begun, time.time()
+    for stage, step in steps.items():
+        parts = {}
+        if answered_by(job.plan, stage):
+            parts = {"parts": _written(job, stage, step, results)}
+        else:
+            yield from _fed(job, stage, step)
+        seconds = {"receive": received_s, "all": time.perf_counter() - begun}
+        yield report_row(step.slot, {**slot_report(job, stage, step, seconds, received_at_s), **parts})
+
+
+def _fed(job: Job, stage: int, step: SlotStep) -> Iterator[pa.RecordBatch]:
+    """What a slot's units of a stage find, as rows of the stages that join it further."""
+    feedings = {
+        after.number: Feeding(Sending(after.plan, side, job.operators[after.number], job.slots), step.version)
+        for after, side in entries_of(job.plan, Flow(stage))
+    }
     for rows in step.results():
-        for routed in feeding.take(rows, step.unit, step.query):
-            yield routed_row(routed, after.number)
-    for routed in feeding.rest(step.slot):
-        yield routed_row(routed, after.number)
-    for slot, sent, punctuation in feeding.punctuate(step.reports, step.now_us):
-        yield punctuation_row(slot, sent, punctuation, after.number)
-    seconds = {"receive": received_s, "all": time.perf_counter() - begun}
-    yield report_row(step.slot, slot_report(job, stage, step, seconds))
+        for after, feeding in feedings.items():
+            for routed in feeding.take(rows, step.unit, step.query):
+                yield routed_row(routed, after)
+    for after, feeding in feedings.items():
+        for routed in feeding.rest(step.slot):
+            yield routed_row(routed, after)
+        for slot, sent, punctuation in feeding.punctuate(step.reports, step.now_us):
+            yield punctuation_row(slot, sent, punctuation, after)
+
+
+def _written(job: Job, stage: int, step: SlotStep, results: Sequence[PartWriter]) -> list[dict[str, Any] | None]:
+    """Write what a slot's units of a stage find to parts of sinks; by query, None for those of other stages."""
+    answered = answered_by(job.plan, stage)
+    with ExitStack() as open_parts:
+        parts = [
+            open_parts.enter_context(results[query].part(step.version, step.slot, job.plan.queries[query].emitted))
+            for query in answered
+        ]
+        for rows in step.results():
+            parts[step.query].write(rows, step.unit)
+    summaries: list[dict[str, Any] | None] = [None] * len(job.plan.queries)
+    for query, part in zip(answered, parts, strict=True):
+        summaries[query] = part.summary()
+    return summaries
 
 
 def unit_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A slot's units of the last stage; gives result rows, typed."""
     last = len(job.operators) - 1
     step = _step(_in_batch(job), last)
-    for _ in receive(batches, step, last):
+    for _ in receive(batches, {last: step}):
         pass  # the reports are for sinks of ours
     yield from map(_for_spark, step.results())
 
@@ -258,22 +312,17 @@ def _for_spark(rows: pa.RecordBatch) -> pa.RecordBatch:
 def unit_reports(
     job: Job, results: Sequence[PartWriter], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """A slot's units of the last stage; writes result rows to a part of their query's sink, and gives reports."""
+    """A slot's units of the last floor; writes result rows to a part of their query's sink, and gives reports."""
     begun = time.perf_counter()
-    job, last = _in_batch(job), len(job.operators) - 1
-    step = _step(job, last)
-    for told in receive(batches, step, last):
+    job = _in_batch(job)
+    steps = _steps(job, len(job.plan.floors) - 1)
+    for told in receive(batches, steps):
         yield _report_row(json.loads(told.column("meta")[0].as_py())["report"])
-    received_s = time.perf_counter() - begun
-    with ExitStack() as open_parts:
-        parts = [
-            open_parts.enter_context(writer.part(step.version, step.slot, query.emitted))
-            for writer, query in zip(results, job.plan.queries, strict=True)
-        ]
-        for rows in step.results():
-            parts[step.query].write(rows, step.unit)
-    seconds = {"receive": received_s, "all": time.perf_counter() - begun}
-    yield _report_row({**slot_report(job, last, step, seconds), "parts": [part.summary() for part in parts]})
+    received_s, received_at_s = time.perf_counter() - begun, time.time()
+    for stage, step in steps.items():
+        parts = _written(job, stage, step, results)
+        seconds = {"receive": received_s, "all": time.perf_counter() - begun}
+        yield _report_row({**slot_report(job, stage, step, seconds, received_at_s), "parts": parts})
 
 
 def unit_runs(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -281,7 +330,7 @@ def unit_runs(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     begun = time.perf_counter()
     job = _in_batch(job)
     step = _step(job, 0)
-    yield from receive(batches, step)
+    yield from receive(batches, {0: step})
     received_s = time.perf_counter() - begun
     for rows in step.results():
         yield from run_rows(rows, step.query, step.span, job.slots)

@@ -61,13 +61,13 @@ def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any],
             yield json.loads(text), blocks[place].as_buffer()
 
 
-def receive(batches: Iterator[pa.RecordBatch], step: SlotStep, stage: int = 0) -> Iterator[pa.RecordBatch]:
-    """Give a step every row of its slot that is for its stage; gives the others as they are, among them reports."""
+def receive(batches: Iterator[pa.RecordBatch], steps: Mapping[int, SlotStep]) -> Iterator[pa.RecordBatch]:
+    """Give the steps, by stage, every row of theirs; gives those of other stages as they are, among them reports."""
     for batch in batches:
         blocks = batch.column("block")
         for place, text in enumerate(batch.column("meta").to_pylist()):
             meta = json.loads(text)
-            if "report" in meta or meta.get("stage", 0) != stage:
+            if "report" in meta or (step := steps.get(meta.get("stage", 0))) is None:
                 yield batch.slice(place, 1)
             elif (buffer := blocks[place].as_buffer()) is None:
                 step.punctuate(Punctuation.from_json(meta["punctuation"]), meta["sent"])

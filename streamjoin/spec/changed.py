@@ -7,7 +7,6 @@ from typing import Any
 
 from streamjoin.operators import registry
 from streamjoin.plan.in_rounds import tree_plan
-from streamjoin.plan.sharing import SharedPlan
 from streamjoin.spec.order import Order
 from streamjoin.spec.prepare import Bound, ready
 
@@ -18,9 +17,7 @@ def in_order(bound: Bound, order: Order) -> Bound:
     Raises:
         InputError: a knob of the join file is not for it.
     """
-    plan = tree_plan(bound.plan)
-    assert not isinstance(plan, SharedPlan)
-    return ready(bound.file, plan, order, anew=True)
+    return ready(bound.file, tree_plan(bound.plan), order, anew=True)
 
 
 def with_operator(bound: Bound, name: str) -> Bound:
@@ -38,8 +35,8 @@ def with_operator(bound: Bound, name: str) -> Bound:
             tree=operator.tree,
         )
     plan = bound.plan
-    if isinstance(plan, SharedPlan) and name != bound.operator:
-        plan = replace(plan, lasting=None, started=frozenset())  # what lasts of a job is for its own operator
+    if name != bound.operator and plan.shared is not None:
+        plan = plan.shared.anew()  # what lasts of a job is for its own operator
     elif name != bound.operator:
         plan = registry.planned(name, changed.knobs, plan, bound.file.slots)
     return replace(

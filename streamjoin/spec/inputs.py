@@ -14,7 +14,7 @@ from streamjoin.plan.schema import StreamSchema, check_schema, listed, type_name
 from streamjoin.settings.values import shown
 from streamjoin.sources.file_kinds import FileSettings
 from streamjoin.sources.filelog import list_files, root_of
-from streamjoin.sources.guess import first_schema
+from streamjoin.sources.guess import first_schema, holds_rows
 from streamjoin.sources.kind import Columns, Limits
 from streamjoin.sources.registry import INPUTS, SOURCES
 from streamjoin.sources.relation import AnyRelation, Relation
@@ -52,8 +52,23 @@ def open_schema(file: JoinFile, name: str, stream: StreamFile) -> StreamSchema:
     with _at(f"streams.{name}"):
         columns = SOURCES[stream.source].look(stream, stream.arrow_schema(), file.resolve)
         check_schema(columns)
-    schema = StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay, stream.idle)
+    try:
+        schema = StreamSchema(name, columns, stream.time, stream.time_unit, stream.delay, stream.idle)
+    except InputError as wrong:
+        if wrong.field == f"streams.{name}.time" and stream.time in columns.names and _has_headers_only(file, stream):
+            raise InputError(
+                f'column "{stream.time}" has no type yet: the file has a header and no rows; give a schema, such as '
+                f"{{{stream.time}: timestamp}} with all columns, or start once there is a row",
+                field=wrong.field,
+            ) from None
+        raise
     return replace(schema, ending=_ending(name, columns, stream.punctuate), key=tuple(stream.key or ()))
+
+
+def _has_headers_only(file: JoinFile, stream: StreamFile) -> bool:
+    if stream.source != "csv" or not isinstance(stream, FileSettings) or stream.arrow_schema() is not None:
+        return False
+    return not holds_rows(file.resolve(stream.path), stream.dialect)
 
 
 def _ending(name: str, columns: pa.Schema, punctuate: PunctuateFile | None) -> Ending | None:

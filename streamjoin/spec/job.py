@@ -21,8 +21,8 @@ from streamjoin.plan.expression import columns_of
 from streamjoin.plan.hearing import elsewhere
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import SIMPLE_TYPES
-from streamjoin.plan.sharing import Lasting, SharedPlan
-from streamjoin.plan.stages import AnyPlan, Query, StagePlan, decided_stages, entry_of, stages_of
+from streamjoin.plan.sharing import Lasting
+from streamjoin.plan.stages import Part, Plan, Query, StagePlan, decided_stages, entries_of, is_divided
 from streamjoin.plan.window import S
 from streamjoin.sources import Source
 from streamjoin.sources.relation import AnyRelation
@@ -60,7 +60,7 @@ class Job:
             logs what they read.
     """
 
-    plan: AnyPlan
+    plan: Plan
     operators: tuple[Operator, ...]
     slots: int
     checkpoint: Path
@@ -70,7 +70,7 @@ class Job:
     sync: bool = True
     shedding: Shedding = field(default_factory=Shedding)
     resizes: int = 0
-    earlier: SharedPlan | None = None
+    earlier: Plan | None = None
     topics: Mapping[int, str] = field(default_factory=dict)
     relations: Mapping[str, AnyRelation] = field(default_factory=dict)
     begins: frozenset[int] = frozenset()
@@ -94,10 +94,14 @@ class Job:
         A chain of one worker needs none by itself, but it may have been several. Rows of an outer join that wait are
         decided in the first one, and what they become may wait in the next stage.
         """
+        return max(map(self._meeting_batches, self.plan.parts))  # parts drain side by side
+
+    def _meeting_batches(self, part: Part) -> int:
+        operators = [self.operators[stage] for stage in part.numbers]
         return sum(
             max(operator.drain_batches, 1 if self.resizes and operator.capabilities.hands_on else 0)
-            for operator in self.operators
-        ) + decided_stages(self.plan)
+            for operator in operators
+        ) + decided_stages(part.plan)
 
     @property
     def operator(self) -> Operator:
@@ -106,7 +110,7 @@ class Job:
 
     def stage(self, number: int) -> StageJob:
         """A stage as its slots know it."""
-        stage = stages_of(self.plan)[number]
+        stage = self.plan.stages[number]
         fed_by = sum(len(self.operators[before].units) for before in stage.fed_by)
         others = elsewhere(self.plan, number)
         return StageJob(
@@ -150,8 +154,8 @@ class Job:
 
     def read_columns(self, number: int) -> tuple[str, ...]:
         """See `read_columns`."""
-        stage, side = entry_of(self.plan, number)
-        return read_columns(stage.plan, side)
+        wanted = {name for stage, side in entries_of(self.plan, number) for name in read_columns(stage.plan, side)}
+        return tuple(name for name in self.plan.streams[number].columns.names if name in wanted)
 
 
 def read_columns(plan: StagePlan, side: int) -> tuple[str, ...]:
@@ -211,6 +215,11 @@ def is_used(checkpoint: Path) -> bool:
     return bool(_recorded(checkpoint))
 
 
+def is_of_parts(checkpoint: Path) -> bool:
+    """Whether a checkpoint is of several queries that have stages of their own."""
+    return "tree" in _recorded(checkpoint) and bool((found := recorded(checkpoint)) and found.queries[0].name)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedQuery:
     """A query that a checkpoint's state is of.
@@ -220,12 +229,14 @@ class RecordedQuery:
         text: as written, but for white space.
         keyed: its results go into a store.
         started: it was started over stored tuples.
+        since: with which start it came, where it has stages of its own; 0 for the job's first one.
     """
 
     name: str
     text: str
     keyed: bool
     started: bool = False
+    since: int = 0
 
     def is_same(self, other: RecordedQuery) -> bool:
         """Whether the two ask the same, whatever they are called."""
@@ -242,6 +253,7 @@ class Recorded:
         queries: those that its state is of, in the order of their numbers.
         kept: of R and of S, whether no stored tuple was let go as its last query was stopped.
         ended: those that were stopped; their names are theirs, as their results are.
+        order: the names of all, in which their stages are numbered; empty where queries have no stages of their own.
     """
 
     operator: str
@@ -249,6 +261,7 @@ class Recorded:
     queries: tuple[RecordedQuery, ...]
     kept: tuple[bool, bool] = (True, True)
     ended: tuple[RecordedQuery, ...] = ()
+    order: tuple[str, ...] = ()
 
     @property
     def started(self) -> frozenset[str]:
@@ -264,20 +277,23 @@ class Recorded:
         return replace(self, queries=tuple(replace(query, name=query.name or name) for query in self.queries))
 
 
-def recorded_query(name: str, query: Query, *, started: bool = False) -> RecordedQuery:
+def recorded_query(name: str, query: Query, *, started: bool = False, since: int = 0) -> RecordedQuery:
     """A query as a checkpoint names it."""
-    return RecordedQuery(name, " ".join(query.text.split()), query.keyed, started)
+    return RecordedQuery(name, " ".join(query.text.split()), query.keyed, started, since)
 
 
-def queries_of(plan: AnyPlan) -> tuple[RecordedQuery, ...]:
+def queries_of(plan: Plan) -> tuple[RecordedQuery, ...]:
     """The queries of a plan as a checkpoint names them."""
-    if not isinstance(plan, SharedPlan):
-        (only,) = plan.queries
-        return (recorded_query("", only),)
+    started = plan.shared.started if plan.shared else frozenset()
     return tuple(
-        recorded_query(name, query, started=name in plan.started)
+        recorded_query(name, query, started=name in started, since=plan.since_of(name))
         for name, query in zip(plan.names_of_queries, plan.queries, strict=True)
     )
+
+
+def order_of(plan: Plan) -> tuple[str, ...]:
+    """The names of all queries that a plan has or had, as their stages are numbered; none where they share one."""
+    return tuple(name for part in plan.all_parts for name in part.names) if is_divided(plan) else ()
 
 
 def recorded(checkpoint: Path) -> Recorded | None:
@@ -287,7 +303,8 @@ def recorded(checkpoint: Path) -> Recorded | None:
         names, equalities = found["lasting"]["names"], found["lasting"]["equalities"]
         queries, ended = (tuple(RecordedQuery(**query) for query in found[which]) for which in ("queries", "ended"))
         lasting, kept = Lasting(tuple(names), tuple(equalities)), found["kept"]
-        return Recorded(found["operator"], lasting, queries, (kept[0], kept[1]), ended) if queries else None
+        order = tuple(found.get("order", ()))
+        return Recorded(found["operator"], lasting, queries, (kept[0], kept[1]), ended, order) if queries else None
     except (KeyError, TypeError, IndexError):
         return None  # whoever opens the checkpoint looks closer
 

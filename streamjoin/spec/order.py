@@ -12,10 +12,9 @@ from typing import Any
 
 from streamjoin.operators.registry import AUTO
 from streamjoin.plan.in_rounds import tree_plan
-from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import Join, Tree
 from streamjoin.plan.reordering import is_free, reordered
-from streamjoin.plan.stages import AnyPlan, Cascade
+from streamjoin.plan.stages import Plan
 from streamjoin.settings.trees import NamedTree
 from streamjoin.spec.joinfile import JoinFile
 
@@ -65,9 +64,9 @@ class Order:
         operator = file.operator.model_copy(update={"name": self.operator, **knobs})
         return file.model_copy(update={"operator": operator})
 
-    def in_plan(self, plan: JoinPlan | Cascade) -> JoinPlan | Cascade:
+    def in_plan(self, plan: Plan) -> Plan:
         """The plan as a tree in this order; a ring is made of any tree."""
-        if self.tree is None or not isinstance(plan, Cascade):
+        if self.tree is None or plan.tree is None:
             return plan
         return reordered(plan, numbered(self.tree, plan.names))
 
@@ -77,16 +76,10 @@ def is_left_open(file: JoinFile) -> bool:
     return file.queries is None and file.operator.name == AUTO and file.operator.tree is None
 
 
-def fits(plan: AnyPlan) -> bool:
+def fits(plan: Plan) -> bool:
     """Whether the streams of a plan can be joined in any order."""
     plan = tree_plan(plan)
-    return (
-        isinstance(plan, Cascade)
-        and len(plan.streams) > 2
-        and not plan.relations
-        and plan.tree is not None
-        and is_free(plan.tree)
-    )
+    return len(plan.streams) > 2 and not plan.relations and plan.tree is not None and is_free(plan.tree)
 
 
 def _nested(found: Any) -> NamedTree:

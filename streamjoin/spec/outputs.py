@@ -11,7 +11,7 @@ from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.changing import EMIT_TIME, OPERATION
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.stages import AnyPlan
+from streamjoin.plan.stages import Plan
 from streamjoin.results.block import key_code
 from streamjoin.results.description import Description
 from streamjoin.results.parts import Discard, JsonLinesSink, ParquetSink, Sink
@@ -47,7 +47,7 @@ def store_job(file: JoinFile) -> str:
     return name if name[0].isalnum() else f"join{name}"[:100]
 
 
-def open_sink(file: JoinFile, plan: AnyPlan, staged: Path) -> Sink:
+def open_sink(file: JoinFile, plan: Plan, staged: Path) -> Sink:
     """Where the results of a query go.
 
     Args:
@@ -63,7 +63,7 @@ def open_sink(file: JoinFile, plan: AnyPlan, staged: Path) -> Sink:
     return Discard()
 
 
-def store_sink(file: JoinFile, plan: AnyPlan) -> StoreSink:
+def store_sink(file: JoinFile, plan: Plan) -> StoreSink:
     """The sink into the store that a join file names.
 
     Args:
@@ -129,7 +129,7 @@ def _check_identity(results: ResultsFile, identity: tuple[str, ...]) -> None:
         )
 
 
-def snapshot_policy(file: JoinFile, plan: AnyPlan) -> Policy:
+def snapshot_policy(file: JoinFile, plan: Plan) -> Policy:
     """When snapshots close, as `results.snapshot` says."""
     wanted = file.results.snapshot
     ordered = plan.ordering is not Ordering.NONE
@@ -156,7 +156,7 @@ def snapshot_policy(file: JoinFile, plan: AnyPlan) -> Policy:
     )
 
 
-def _by_punctuation(file: JoinFile, plan: AnyPlan) -> Policy:
+def _by_punctuation(file: JoinFile, plan: Plan) -> Policy:
     """By the periods that `punctuate` says of the streams which the query reads."""
     spans: list[int | None] = []
     for name in (stream.name for stream in plan.streams):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from streamjoin.engine.operator import Operator
-from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.errors import InputError
 from streamjoin.results.stores.registry import STORES
 from streamjoin.sources.filelog import would_read
 from streamjoin.sources.registry import INPUTS
 from streamjoin.spec.job import state_folder
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.sections import RelationFile, StreamFile
-from streamjoin.state.root import ObjectRoot
+
+_SQLITE = b"SQLite format 3\0"
 
 
 def check_places(file: JoinFile) -> None:
@@ -22,6 +22,11 @@ def check_places(file: JoinFile) -> None:
     results = file.results
     if results.parquet is not None:
         folder = file.resolve(results.parquet)
+        if _same(folder, file.checkpoint):
+            raise InputError(
+                f"{folder} is the checkpoint too, whose files are no results; give each a folder of its own",
+                field="results.parquet",
+            )
         _check_folder(folder, "results.parquet", "Parquet results are a folder of files")
         for what, path in _inputs(file):
             if _same(folder, path) or would_read(path, folder / "batch-0-0.parquet"):
@@ -47,6 +52,8 @@ def check_places(file: JoinFile) -> None:
             if _is(target.is_dir):
                 raise InputError(f"{target} is a folder; the store is one file", field=f"results.{field}")
             _check_folder(target.parent, f"results.{field}", "a file lies in a folder")
+            if results.store == "sqlite":
+                _check_database(target, f"results.{field}")
     _check_folder(file.checkpoint, "run.checkpoint", "a checkpoint is a folder")
     if isinstance(state := file.states, Path):
         _check_state(file, state)
@@ -73,20 +80,6 @@ def _check_state(file: JoinFile, state: Path) -> None:
             raise InputError(f"{state} is where {what}; name a folder of its own", field="run.state")
 
 
-def check_units_stay(file: JoinFile, operators: Iterable[Operator]) -> None:
-    """Refuse units that come and go where state is in a store: what is swept there goes by how many units there are.
-
-    Raises:
-        UnsupportedError: the setting, and the ways out.
-    """
-    if isinstance(state := file.states, ObjectRoot) and any(one.capabilities.adapts for one in operators):
-        raise UnsupportedError(
-            f"units that come and go keep their state in a folder, and that of this job is in {state.place}; write "
-            "adaptive: false, or keep state in a folder: without run.state, on a platform without STREAMJOIN_STATE",
-            field="operator.adaptive",
-        )
-
-
 def _inputs(file: JoinFile) -> Iterator[tuple[str, Path]]:
     """What is read from files, and where it is."""
     entries: Mapping[str, StreamFile | RelationFile]
@@ -103,6 +96,19 @@ def _check_folder(folder: Path, field: str, rule: str) -> None:
         raise InputError(f"{there} is a file; {rule}", field=field)
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(f"{there} cannot be written to", field=field)
+
+
+def _check_database(path: Path, field: str) -> None:
+    """`path` is a database of SQLite, or is not there or empty, of which SQLite makes one."""
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(len(_SQLITE))
+    except FileNotFoundError:
+        return
+    except OSError as cause:
+        raise InputError(f"{path} cannot be read: {cause.strerror}", field=field) from None
+    if begin and begin != _SQLITE:
+        raise InputError(f"{path} is not a SQLite database; name another file", field=field)
 
 
 def _is(question: Callable[[], bool]) -> bool:

@@ -16,16 +16,22 @@ from streamjoin.index.layout import check_index
 from streamjoin.intake.shedding import Shedding
 from streamjoin.operators import registry
 from streamjoin.operators.aggregate import Aggregate
-from streamjoin.operators.kind import OperatorKind
+from streamjoin.operators.kind import Joins
 from streamjoin.plan.in_rounds import tree_plan
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.reordering import keyed
+from streamjoin.plan.reordering import keyed, ordered
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.sharing import SharedPlan
-from streamjoin.plan.stages import AnyPlan, Cascade, Query, stages_of
+from streamjoin.plan.stages import Plan, Query, joins_nothing, together
 from streamjoin.results.parts import Sink
 from streamjoin.sources.relation import AnyRelation
+from streamjoin.spec.bundling import (
+    Named,
+    laid_out,
+    name_is_taken,
+    needs_parts,
+    stage_operators,
+)
 from streamjoin.spec.checks import check_joins_nothing
 from streamjoin.spec.inputs import is_bounded, is_sparks, open_inputs, open_relation, source_spec
 from streamjoin.spec.job import (
@@ -41,10 +47,11 @@ from streamjoin.spec.job import (
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.order import Order, fits, is_left_open
 from streamjoin.spec.outputs import open_sink, store_sink
-from streamjoin.spec.places import check_places, check_units_stay
+from streamjoin.spec.places import check_places
 from streamjoin.spec.reach import check_reach
 from streamjoin.spec.room import given
-from streamjoin.spec.shed import SHEDS_NOTHING, check_sheds, shed_rules
+from streamjoin.spec.shed import check_sheds, shed_rules
+from streamjoin.spec.without_units import check_without_units
 from streamjoin.state.places import newest_states
 
 if TYPE_CHECKING:
@@ -63,17 +70,24 @@ class Bound:
         earlier: the queries that the checkpoint's state is of, where those of the file are others.
         reason: why `auto` stands for the operator, where it does.
         order: in which three streams and more are joined, where `auto` chose that.
+        operators: of each part of a bundle, the operator's name.
     """
 
     file: JoinFile
-    plan: AnyPlan
+    plan: Plan
     operator: str
     single: tuple[Bound, ...] = ()
     name: str = ""
     stopped: tuple[Bound, ...] = ()
-    earlier: SharedPlan | None = None
+    earlier: Plan | None = None
     reason: str = ""
     order: Order | None = None
+    operators: tuple[str, ...] = ()
+
+    @property
+    def as_named(self) -> Named:
+        """One query of several, by its name."""
+        return Named(self.name, self.plan, self.operator)
 
     @property
     def query(self) -> Query:
@@ -102,9 +116,10 @@ class Bound:
         file = self.file
         checkpoint = checkpoint or file.checkpoint
         first_slots = _first_slots(file, checkpoint)
+        operators = stage_operators(file, self.plan, self.operators or (self.operator,), first_slots)
         return Job(
             self.plan,
-            registry.build_all(self.operator, file.operator.knobs, self.plan, first_slots),
+            operators,
             file.slots,
             checkpoint,
             {
@@ -124,9 +139,11 @@ class Bound:
     @property
     def relations(self) -> dict[str, AnyRelation]:
         """The relations that are joined, by name."""
-        read = self.plan.relations if isinstance(self.plan, Cascade) else ()
         # A guess may have other types than those that the query was bound to.
-        return {one.name: replace(open_relation(self.file, one.name), columns=one.own_columns) for one in read}
+        return {
+            one.name: replace(open_relation(self.file, one.name), columns=one.own_columns)
+            for one in self.plan.relations
+        }
 
     def ending(self) -> dict[str, Sink]:
         """Where the results of queries go that are being stopped, by name."""
@@ -160,63 +177,65 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     if file.queries is None:
         return _bind_one(file, schemas, predicates, anew=anew)
     every = tuple(_bind_named(file, name, schemas, predicates, anew=anew) for name in file.queries)
-    for one in every:
-        if isinstance(one.plan, Cascade) and one.plan.groups:
-            raise UnsupportedError(
-                "this has GROUP BY or DISTINCT, and the queries of one job give pairs; run it alone, with query:",
-                field=f"queries.{one.name}.query",
-            )
-        if isinstance(one.plan, Cascade):
-            raise UnsupportedError(
-                f"this joins {_joined_words(one.plan)}, and the queries of one job join two streams; run it as a job "
-                "of its own, with query:",
-                field=f"queries.{one.name}.query",
-            )
-        if one.joined.asof is not None:
-            raise UnsupportedError(
-                f"{one.joined.asof} gives each row one partner, and the queries of one job share pairs; run it as a "
-                "job of its own, with query:",
-                field=f"queries.{one.name}.query",
-            )
     single = tuple(one for one in every if not file.queries[one.name].stopped)
-    plan = SharedPlan(tuple(one.name for one in single), tuple(one.joined for one in single))
+    if needs_parts(file, [one.as_named for one in every], anew=anew):
+        return _bundled(file, every, anew=anew)
+    plan: Plan = together({one.name: one.plan for one in single})
     name, earlier, slots = file.operator.name, None, _first_slots(file, None if anew else file.checkpoint)
     if (found := None if anew else recorded(file.checkpoint)) is not None:
-        single, plan, earlier = _continued(single, {one.name: one.joined for one in every}, found)
+        pairs = {one.name: one.plan for one in every if one.plan.pair is not None}
+        single, plan, earlier = _continued(single, pairs, found)
         name = found.operator if name == registry.AUTO else name
     name = registry.choose(plan) if name == registry.AUTO else name
-    if earlier is not None and found is not None:
+    if found is not None and earlier is not None and earlier.shared and plan.shared:
         # The operator stays, so it is that of the queries so far: what does not fit it is the new query's.
-        operator = registry.build(name, file.operator.knobs, earlier, slots)
+        (operator,) = registry.build_all(name, file.operator.knobs, earlier, slots)
         clocks = next(
             (state.clocks for _, state in newest_states(file.states or state_folder(file.checkpoint), 0)), None
         )
-        check_starts(plan, earlier, operator, all_stored(found.kept, clocks))
-    check_units_stay(file, [registry.build(name, file.operator.knobs, plan, slots)])
+        check_starts(plan.shared, earlier.shared, operator, all_stored(found.kept, clocks))
     stopped = tuple(one for one in every if file.queries[one.name].stopped)
+    registry.build_all(name, file.operator.knobs, plan, slots)  # what it cannot do is said now
     return Bound(file, plan, registry.entry(name).name, single, stopped=stopped, earlier=earlier)
 
 
+def _bundled(file: JoinFile, every: tuple[Bound, ...], *, anew: bool) -> Bound:
+    """Queries of which some share no stored tuples: each part of them has stages of its own."""
+    stopped = {name for name, query in (file.queries or {}).items() if query.stopped}
+    found = None if anew else recorded(file.checkpoint)
+    slots = _first_slots(file, file.checkpoint)
+    plan, operators, earlier = laid_out(file, [one.as_named for one in every], stopped, found, slots)
+    by_name = {one.name: one for one in every}
+    # It is called by what joins streams, if any does.
+    of_streams = (one for one in operators if one in registry.REGISTRY and registry.entry(one).joins is Joins.STREAMS)
+    name = next(of_streams, operators[0])
+    return Bound(
+        file,
+        plan,
+        name,
+        tuple(by_name[name] for name in plan.names_of_queries),
+        stopped=tuple(one for one in every if one.name in stopped),
+        earlier=earlier,
+        operators=operators,
+    )
+
+
 def _continued(
-    single: tuple[Bound, ...], queries: Mapping[str, JoinPlan], found: Recorded
-) -> tuple[tuple[Bound, ...], SharedPlan, SharedPlan | None]:
+    single: tuple[Bound, ...], queries: Mapping[str, Plan], found: Recorded
+) -> tuple[tuple[Bound, ...], Plan, Plan | None]:
     """The queries of a job that has run before, in its order; their plan, and its state's if that is of other queries.
 
     Args:
         single: those that are not stopped.
         queries: all of the join file.
     """
-    recorded_now = {name: recorded_query(name, query) for name, query in queries.items()}
+    recorded_now = {name: recorded_query(name, plan.queries[0]) for name, plan in queries.items()}
     if not found.queries[0].name:
         found = _adopted(recorded_now.values(), found)
     known = {query.name: query for query in found.queries}
     for name, query in recorded_now.items():
         if any(other.name == name and not query.is_same(other) for other in (*found.queries, *found.ended)):
-            raise InputError(
-                f"{name} is the name of another query in this checkpoint; give the new one another name, and results "
-                "in another place",
-                field=f"queries.{name}.query",
-            )
+            raise InputError(name_is_taken(name), field=f"queries.{name}.query")
     if missing := [name for name in known if name not in queries]:
         raise InputError(
             f"the checkpoint's state is of {' and '.join(missing)} too; keep the query here with stopped: true, which "
@@ -227,10 +246,10 @@ def _continued(
     single = tuple(sorted(single, key=lambda one: list(known).index(one.name) if one.name in known else len(known)))
     names = tuple(one.name for one in single)
     started = (frozenset(names) - known.keys()) | found.started
-    plan = SharedPlan(names, tuple(one.joined for one in single), found.lasting, started & frozenset(names))
+    plan = together({one.name: one.plan for one in single}, found.lasting, started & frozenset(names))
     if names == tuple(known):
         return single, plan, None
-    return single, plan, SharedPlan(tuple(known), tuple(queries[name] for name in known), found.lasting, found.started)
+    return single, plan, together({name: queries[name] for name in known}, found.lasting, found.started)
 
 
 def _adopted(queries: Iterable[RecordedQuery], found: Recorded) -> Recorded:
@@ -264,6 +283,8 @@ def _bind_named(
     except InputError as wrong:
         if wrong.field and wrong.field.split(".")[0] in ("query", "results"):
             wrong.field = f"{place}.{wrong.field}"
+        elif isinstance(wrong, UnsupportedError) and wrong.field and wrong.field.startswith("operator."):
+            wrong.message = f"{wrong.message} (query {name})"
         raise
 
 
@@ -278,7 +299,7 @@ def _bind_one(
     assert file.query is not None
     from streamjoin.query import plan_query
 
-    plan = plan_query(
+    plan: Plan = plan_query(
         file.query,
         schemas,
         predicates=predicates or {},
@@ -291,14 +312,14 @@ def _bind_one(
     (query,) = plan.queries
     if query.keyed:
         store_sink(file, plan)  # so that what is wrong with it shows before anything starts
-    if isinstance(plan, Cascade) and plan.last_join is None:
+    if joins_nothing(plan):
         check_joins_nothing(file.operator)
         return Bound(file, plan, Aggregate.name)
     order = recorded_order(file.checkpoint, file.query) if is_left_open(file) and fits(plan) and not anew else None
     return ready(file, plan, order, anew=anew)
 
 
-def ready(file: JoinFile, plan: JoinPlan | Cascade, order: Order | None, *, anew: bool) -> Bound:
+def ready(file: JoinFile, plan: Plan, order: Order | None, *, anew: bool) -> Bound:
     """A plan as the operator runs it that the join file names, or `auto` stands for.
 
     Args:
@@ -313,7 +334,7 @@ def ready(file: JoinFile, plan: JoinPlan | Cascade, order: Order | None, *, anew
     chosen = registry.chosen(plan, given(file, plan, anew=anew)) if file.operator.name == registry.AUTO else None
     name = chosen.operator if chosen else file.operator.name
     found = registry.entry(name)
-    if found.build is not None:  # so that wrong knobs show before anything starts
+    if not found.is_sparks:  # so that wrong knobs show before anything starts
         if found.plans is not None and file.operator.tree is not None:
             raise InputError(
                 f"{name} joins all streams at once, in an order for each of them; write orders, or leave it out",
@@ -323,55 +344,42 @@ def ready(file: JoinFile, plan: JoinPlan | Cascade, order: Order | None, *, anew
         runs = registry.planned(name, file.operator.knobs, plan, slots)
         operators = registry.build_all(name, file.operator.knobs, runs, slots)
         check_sheds(file, runs, operators)
-        check_units_stay(file, operators)
     else:
         runs = plan
-        _check_without_units(found, file, plan)
-    for stage in stages_of(runs):
+        check_without_units(found, file, plan)
+    for stage in runs.stages:
         check_index(stage.plan.queries[0])
     return Bound(file, runs, found.name, reason=chosen.reason if chosen else "", order=order)
 
 
-def _delivering(plan: JoinPlan | Cascade, file: JoinFile) -> JoinPlan | Cascade:
+def _delivering(plan: Plan, file: JoinFile) -> Plan:
     """The plan whose results leave as the join file asks for."""
-    ordering, is_keyed = Ordering(file.operator.ordering), file.results.store is not None
-    if isinstance(plan, JoinPlan):
-        if ordering is not Ordering.NONE and (plan.kind.decided or plan.asof is not None):
-            what = plan.asof or f"{plan.kind} JOIN"
-            raise UnsupportedError(
-                f"results of {what} leave when it is known what became of a row, in no order; leave "
-                "operator.ordering out",
-                field="operator.ordering",
-            )
-        return replace(plan, ordering=ordering, keyed=is_keyed)
+    ordering = Ordering(file.operator.ordering)
     if ordering is not Ordering.NONE:
-        what = f"results of a join of {_joined_words(plan)} leave in no order"
-        what = "groups leave window by window, in no order within one" if plan.groups else what
-        raise UnsupportedError(f"{what}; leave operator.ordering out", field="operator.ordering")
-    return keyed(plan) if is_keyed else plan
+        if reason := _unordered(plan):
+            raise UnsupportedError(f"{reason}; leave operator.ordering out", field="operator.ordering")
+        plan = ordered(plan, ordering)
+    return keyed(plan) if file.results.store is not None else plan
 
 
-def _joined_words(plan: Cascade) -> str:
+def _unordered(plan: Plan) -> str | None:
+    """Why results of a query leave in no order; None where they can be put in one."""
+    if plan.groups:
+        return "groups leave window by window, in no order within one"
+    if plan.pair is None:
+        return f"results of a join of {_joined_words(plan)} leave in no order"
+    (query,) = plan.pair.queries
+    if query.kind.decided or query.asof is not None:
+        what = query.asof or f"{query.kind} JOIN"
+        return f"results of {what} leave when it is known what became of a row, in no order"
+    return None
+
+
+def _joined_words(plan: Plan) -> str:
     """What a plan of stages joins that those of two streams do not."""
     if plan.relations:
         return f"relation{'' if len(plan.relations) == 1 else 's'} {' and '.join(plan.relation_names)}"
     return f"{len(plan.streams)} streams"
-
-
-WAITS_FOR_EVER = (
-    "Spark's own join waits for the watermarks of both streams, however long one is silent; leave idle out, or choose "
-    "another operator"
-)
-
-
-def _check_without_units(found: OperatorKind, file: JoinFile, plan: AnyPlan) -> None:
-    registry.settings_of(found, file.operator.knobs)
-    registry.check(found.name, plan)
-    for side in shed_rules(file, plan):
-        raise UnsupportedError(SHEDS_NOTHING, field=f"streams.{plan.streams[side].name}.shed")
-    for stream in plan.streams:
-        if stream.idle_us is not None:
-            raise UnsupportedError(WAITS_FOR_EVER, field=f"streams.{stream.name}.idle")
 
 
 def bounded_names(bound: Bound) -> tuple[str, ...]:

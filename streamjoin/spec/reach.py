@@ -122,6 +122,6 @@ def check_reach(file: JoinFile) -> None:
             raise InputError(
                 f"{place.what} would lie in {place.where}, a folder of this machine alone, and executors of "
                 f"{file.run.master} could not reach it; mount the folder at the same path on all its machines and set "
-                "run.shared: true, or set run.master: local",
+                "run.shared: true (on a platform STREAMJOIN_SPARK_SHARED=true), or set run.master: local",
                 field=place.field,
             )

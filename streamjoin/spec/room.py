@@ -10,7 +10,7 @@ from streamjoin.operators.choosing import Given
 from streamjoin.operators.registry import OF_RELATIONS
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import VERSION
-from streamjoin.plan.stages import AnyPlan, joins_relation, stages_of
+from streamjoin.plan.stages import Plan, joins_relation
 from streamjoin.plan.window import S
 from streamjoin.sources.relation import Relation
 from streamjoin.spec.inputs import open_relation
@@ -22,14 +22,14 @@ INDEX_BYTES = 16
 """Of each row that is kept, beside its columns."""
 
 
-def given(file: JoinFile, plan: AnyPlan, *, anew: bool = False) -> Given:
+def given(file: JoinFile, plan: Plan, *, anew: bool = False) -> Given:
     """What is known of the relations of a plan.
 
     Args:
         anew: whatever the join file's checkpoint has been used for.
     Cost: opens a relation's files for their number of rows, and reads its first rows.
     """
-    joins = [stage.plan for stage in stages_of(plan) if joins_relation(stage)]
+    joins = [stage.plan for stage in plan.stages if joins_relation(stage)]
     if not joins:
         return Given(file.operator.knobs)
     before = () if anew else recorded_operators(file.checkpoint)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
 from streamjoin.intake.shedding import Rules
-from streamjoin.plan.stages import AnyPlan, asof_stages, entry_of, joins_relation, stages_of
+from streamjoin.plan.stages import Plan, asof_stages, entry_of, joins_relation
 from streamjoin.plan.window import S
 from streamjoin.spec.joinfile import JoinFile
 
 SHEDS_NOTHING = "Spark's own join drops no tuples under overload; leave shed out, or choose another operator"
 
 
-def shed_rules(file: JoinFile, plan: AnyPlan) -> Rules:
+def shed_rules(file: JoinFile, plan: Plan) -> Rules:
     """What the streams of a join shed by; a stream that says nothing sheds nothing."""
     given = {number: file.streams[stream.name].shed for number, stream in enumerate(plan.streams)}
     for stage in asof_stages(plan):
@@ -25,7 +25,7 @@ def shed_rules(file: JoinFile, plan: AnyPlan) -> Rules:
                 field=f"streams.{stage.plan.streams[S].name}.shed",
             )
     rules = {number: shed.rule() for number, shed in given.items() if shed is not None}
-    kinds = [query.kind for stage in stages_of(plan) for query in stage.plan.queries]
+    kinds = [query.kind for stage in plan.stages for query in stage.plan.queries]
     if rules and (kind := next((kind for kind in kinds if kind.preserved), None)):
         raise UnsupportedError(
             f"with shed, a row of {kind} JOIN could leave as unmatched because its partner was dropped; leave shed out",
@@ -34,7 +34,7 @@ def shed_rules(file: JoinFile, plan: AnyPlan) -> Rules:
     return rules
 
 
-def check_sheds(file: JoinFile, plan: AnyPlan, operators: Sequence[Operator]) -> None:
+def check_sheds(file: JoinFile, plan: Plan, operators: Sequence[Operator]) -> None:
     """Refuse a rule that would never shed: load is the stored tuples, and some operators store none.
 
     Args:

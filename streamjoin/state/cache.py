@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from streamjoin.errors import InputError, StateError
+from streamjoin.private import is_private, own_temporary
 
 CACHE_BYTES = 20 << 30
 _MAKING_S = 3600
@@ -23,12 +22,11 @@ _MAKING_S = 3600
 _ROOM = 16
 """A cache is looked through whenever a process has added so great a part of it, and then that part is left free."""
 _TRIES = 5
-_DEFAULT = "streamjoin-cache-"
 
 
 def default_folder() -> Path:
     """Where a machine keeps what it has of stores, unless a join file says otherwise."""
-    return Path(tempfile.gettempdir()) / f"{_DEFAULT}{os.getuid()}"
+    return own_temporary("cache")
 
 
 def check_private(folder: Path) -> None:
@@ -38,15 +36,13 @@ def check_private(folder: Path) -> None:
         InputError: it is another user's, or others may write to it.
         StateError: it cannot be made.
     """
-    if not folder.name.startswith(_DEFAULT):
+    if not folder.name.startswith("streamjoin-cache-"):
         return
     try:
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o700, parents=True)
-        found = folder.lstat()
+        is_ours = is_private(folder)
     except OSError as failure:
         raise StateError(f"{folder} cannot be made ({failure.strerror or failure}); give run.cache a path") from None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if not is_ours:
         raise InputError(
             f"{folder} is not a folder that this user alone can write to, and what it has would be taken for states; "
             "remove it, or give run.cache a path",

@@ -76,7 +76,7 @@ class Head:
         if found["format"] != FORMAT:
             raise InputError(
                 f"the state at {place} has format {found['format']} and this version of StreamJoin reads format "
-                f"{FORMAT}; use another run.state and run.checkpoint to start anew",
+                f"{FORMAT}; use another run.state, run.checkpoint and place for results to start anew",
                 field="run.state",
             )
         lines = tuple(tuple((name, first) for name, first in line) for line in found["lines"])
@@ -139,7 +139,8 @@ class Generation:
         self._logs: dict[str, list[tuple[str, int]]] = {}
         self._sweeping: threading.Thread | None = None
         before = asked(lambda: owner(self.objects))
-        lines = before.lines if before else ((),) * stages
+        lines = before.lines if before else ()
+        lines = (*lines, *((),) * (stages - len(lines)))  # queries that start have stages more
         self.root = replace(root, lines=lines)
         self.head = before or Head("", 0)
         self.become(dict.fromkeys(range(stages), version + 1), version)
@@ -257,7 +258,7 @@ class Generation:
 
     def _files(self) -> Iterator[Path]:
         """Small files of the checkpoint that are needed to go on."""
-        for name in ("job.json", "shedding.json", "runs.json"):
+        for name in ("job.json", "shedding.json", "runs.json", "measured.json"):
             yield from self.checkpoint.glob(name)
         offsets = self.checkpoint / "offsets"
         yield from (path for path in offsets.glob("metadata") if path.is_file())

@@ -19,7 +19,10 @@ from streamjoin.index.segment import SegmentInfo
 
 FORMAT = 2
 """The layout of manifests and segments; any other one is refused. Before 2, a manifest had the fields of a chain."""
-WAY_OUT = "use another run.checkpoint to start anew, or go on with the version of StreamJoin that wrote this one"
+WAY_OUT = (
+    "use another run.checkpoint and place for results to start anew, or go on with the version of StreamJoin that "
+    "wrote this one"
+)
 """What to do with a checkpoint of another format."""
 
 
@@ -80,6 +83,7 @@ def load(text: bytes, name: str) -> UnitState:
             value["totals"],
             tuple(value["dropped"]),
             {int(number): StreamClock.from_json(clock) for number, clock in value.get("elsewhere", {}).items()},
+            value.get("label", ""),
         )
     except (ValueError, KeyError, TypeError, IndexError) as damage:
         raise StateError(

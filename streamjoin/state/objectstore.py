@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from streamjoin.engine.state import UnitState
+from streamjoin.engine.state import NUMBERS, UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
@@ -44,6 +44,7 @@ class ObjectStates:
         self._attached: dict[int, dict[str, pa.RecordBatch]] = {}
         self._states: dict[tuple[int, int], UnitState] = {}
         self._written: set[str] = set()
+        self._last: dict[int, int] = {}  # by unit, the newest version that it has written, where units come and go
         self._coming: dict[str, Future[Path]] = {}
         self._puts: dict[int, list[Future[None]]] = {}
         self._manifests: list[Future[None]] = []
@@ -114,6 +115,30 @@ class ObjectStates:
             self.objects.traffic.count(fetched_bytes=len(found))
             self.cache.add(name, partial(_write_bytes, sealed(found)))
         return found
+
+    def numbers(self, units: int, version: int) -> list[int]:
+        """The units that have a state of `version`, which is 1 or later, or had one before they left.
+
+        Args:
+            units: how many there were at first.
+        """
+        first = self.find(0, version)
+        if version == 1 or first is None or NUMBERS not in first.values:
+            return list(range(units))
+        # Who is in batch b writes version b + 1. Who left with the oldest version that is kept stores nothing.
+        before = self.find(0, version - 1) or first
+        return list(before.values[NUMBERS])
+
+    def staying(self, units: int, version: int) -> Iterator[tuple[int, UnitState]]:
+        """The state of each unit that the next batch goes on with; see `numbers`.
+
+        Raises:
+            StateError: one is missing or damaged.
+        """
+        for unit in self.numbers(units, version):
+            next_ = self.load(0, version).values.get(NUMBERS)
+            if next_ is None or unit in next_:
+                yield unit, self.load(unit, version)
 
     def check_units(self, units: int, version: int) -> None:
         """Nothing to do: a generation knows of how many units the states are before it begins."""
@@ -254,7 +279,16 @@ class ObjectStates:
             self.cache.path(gone).unlink(missing_ok=True)
 
     def collect_left(self, units: Collection[int], version: int) -> None:
-        """Nothing to do: units that come and go are refused where the state is in a store."""
+        """The same for units that left: of those that lately were, all but these."""
+        if not self._last:
+            lately = range(max(version - KEPT_VERSIONS, 1), version)
+            found = {number: first for number in lately if (first := self.find(0, number)) is not None}
+            self._last = {unit: number + 1 for number in found for unit in found[number].values.get(NUMBERS, ())}
+        self._last |= dict.fromkeys(units, version)
+        for unit in self._last.keys() - units:
+            self.collect(unit, version)
+            if self._last[unit] <= version - KEPT_VERSIONS:
+                del self._last[unit]
 
     def collected(self) -> None:
         """Wait until what was let go so far is removed."""
@@ -276,15 +310,16 @@ class ObjectStates:
         A listing may miss some, which stay until another start. Only while no older generation's state is read.
 
         Args:
-            units, version: of how many units the states are, and the newest version.
+            units, version: of how many units the states are at first, and the newest version.
         Raises:
             StateError: a unit has none of that version, so nobody can tell what is litter.
         """
         kept: set[str] = set()
-        for unit in range(units):
-            for number in range(max(version - KEPT_VERSIONS, 0) + 1, version + 1):
+        for number in range(max(version - KEPT_VERSIONS, 0) + 1, version + 1):
+            there = dict(self.staying(units, number)) if number == version else {}
+            for unit in self.numbers(units, number):
                 name = self._manifest(unit, number)
-                state = self.load(unit, number) if number == version else self.find(unit, number)
+                state = there.get(unit) or self.find(unit, number)
                 if name is not None and state is not None:
                     files = (*(info.file for info in state.named()), *state.dropped)
                     kept |= {name, *(self._name(unit, file) for file in files)}

@@ -40,14 +40,15 @@ def newest_states(root: Root, stage: int | None = None) -> Iterator[tuple[int, U
 
 
 def _newest(store: ObjectStates, units: int, version: int) -> Iterator[tuple[int, UnitState]]:
+    before = dict(store.staying(units, version)) if version else {}
     # Heads are put before their batches: what the last one left is one version later.
-    after = store.find(units - 1, version + 1) is not None
-    for unit in range(units):
-        found = store.find(unit, version + 1) if after else None
+    if store.find(max(before, default=units - 1), version + 1) is None:
+        yield from before.items()
+        return
+    for unit in store.numbers(units, version + 1):
+        found = store.find(unit, version + 1) or before.get(unit)
         if found is not None:
             yield unit, found
-        elif version:
-            yield unit, store.load(unit, version)
 
 
 def stages_at(root: Root) -> list[int]:

@@ -29,7 +29,7 @@ def restore(root: ObjectRoot, checkpoint: Path, staying: str | None = None) -> b
     if here is not None and here["place"] != root.place:
         raise InputError(
             f"the states of checkpoint {checkpoint} are at {here['place']}, and not at {root.place}; write that, or "
-            "use another run.checkpoint to start anew",
+            "use another run.checkpoint and place for results to start anew",
             field="run.state",
         )
     head = asked(lambda: owner(objects))
@@ -39,7 +39,7 @@ def restore(root: ObjectRoot, checkpoint: Path, staying: str | None = None) -> b
             where = f"at {root.place}" if was_there else f"in {checkpoint}"
             raise InputError(
                 f"the states of checkpoint {checkpoint} were {where}, and there is nothing at {root.place}; use "
-                "another run.checkpoint to start anew",
+                "another run.checkpoint and place for results to start anew",
                 field="run.state",
             )
         return False
@@ -50,7 +50,8 @@ def restore(root: ObjectRoot, checkpoint: Path, staying: str | None = None) -> b
     if staying and not _is_own(checkpoint, here, head):
         raise InputError(
             f"the job at {root.place} last ran with another checkpoint or a newer copy of {checkpoint}, and {staying} "
-            "are in that one alone; copy it here, or use another run.checkpoint and run.state to start anew",
+            "are in that one alone; copy it here, or use another run.checkpoint, run.state and place for results to "
+            "start anew",
             field="run.checkpoint",
         )
     for path in (*head.files, *head.logs):
@@ -110,7 +111,7 @@ def checked_local(checkpoint: Path) -> None:
     if (here := _here(checkpoint)) is not None:
         raise InputError(
             f"the states of checkpoint {checkpoint} are at {here['place']}; write that, or use another run.checkpoint "
-            "to start anew",
+            "and place for results to start anew",
             field="run.state",
         )
 

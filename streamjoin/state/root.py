@@ -26,14 +26,14 @@ class ObjectRoot:
 
     Args:
         uri: any that PyArrow's file systems open; below it is one job's state and nothing else.
-        cache: this machine's folder of what it has of stores.
+        cache: each machine's folder of what it has of stores; None for one among its temporary files.
         cache_bytes: how large that may become.
         retry_s: how long the store may be down before the job fails.
         lines: by stage, which generation wrote a version; none before one has claimed the place.
     """
 
     uri: str = field(repr=False)  # a password may be in it
-    cache: Path = field(default_factory=default_folder)
+    cache: Path | None = None
     cache_bytes: int = CACHE_BYTES
     retry_s: float = RETRY_S
     lines: tuple[Line, ...] = ()
@@ -76,14 +76,12 @@ def root_of(state: str, resolve: Callable[[str], Path], cache: str | None, cache
         )
     if not is_uri or scheme == "file":
         return resolve(rest if is_uri else state)
-    return ObjectRoot(
-        state.rstrip("/"), resolve(cache) if cache else default_folder(), cache_bytes or CACHE_BYTES
-    )  # fmt: skip
+    return ObjectRoot(state.rstrip("/"), resolve(cache) if cache else None, cache_bytes or CACHE_BYTES)
 
 
 @functools.lru_cache(maxsize=4)
 def _opened(root: ObjectRoot) -> tuple[Objects, Cache]:
     filesystem, path = root.filesystem()
-    check_private(root.cache)
+    check_private(folder := root.cache or default_folder())
     name = hashlib.sha256(root.place.encode()).hexdigest()[:16]
-    return Objects(filesystem, path, root.place, root.retry_s), Cache(root.cache, name, root.cache_bytes)
+    return Objects(filesystem, path, root.place, root.retry_s), Cache(folder, name, root.cache_bytes)

@@ -155,11 +155,11 @@ class StateStore:
             path.unlink()
 
     def collect_left(self, units: Collection[int], version: int) -> None:
-        """The same for units that left: of all but these. What they stored was dropped before they did."""
+        """The same for units that left: of all but these. What they stored was dropped or handed over."""
         for unit in self.units():
             if unit not in units:
                 self.collect(unit, version)
-                with contextlib.suppress(OSError):  # as long as one of its versions is kept
+                with contextlib.suppress(OSError):  # as long as one of its versions is kept, or a file handed over
                     self.directory(unit).rmdir()
 
     def detach_except(self, unit: int, state: UnitState) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx2
 import pyarrow as pa
 import pytest
 from fastapi import FastAPI
@@ -20,6 +23,8 @@ from backend.results import frames
 from backend.results.holding import Holding
 from backend.results.limits import Limits
 from backend.settings import Settings
+from streamjoin.cli import commands as cli
+from streamjoin.client import Client
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import key_code
 from streamjoin.results.description import Description
@@ -27,6 +32,7 @@ from streamjoin.results.parts import BatchDone
 from streamjoin.results.policy import EpochPolicy
 from streamjoin.results.sink import StoreSink
 from tests.backend.results_job import add_job, make_app, settings_in
+from tests.client.serve import serve
 
 pytestmark = pytest.mark.slow
 
@@ -213,6 +219,46 @@ def test_who_is_too_slow_is_told_to_begin_anew_and_misses_no_group(api: TestClie
         while "rows" in (payload := client.get("next", "complete")):
             assert payload["dropped"] == 0
         assert payload == {"reason": "resync"}
+
+
+def test_the_client_the_command_line_and_an_event_stream_say_the_same(
+    settings: Settings, app: FastAPI, driver: Driver, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any
+) -> None:
+    def said(*arguments: str) -> list[dict[str, Any]]:
+        monkeypatch.setattr(sys, "argv", ["streamjoin", *arguments, "-o", "ndjson", "--quiet"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capfdbinary.readouterr()
+        assert not ended.value.code, err
+        return [json.loads(line) for line in out.splitlines()]
+
+    job, columns = driver.name, ["k", "n", "op"]
+    with serve(make_app(settings)) as server, Client(server.host) as client:
+        monkeypatch.setenv("STREAMJOIN_HOST", server.host)
+        tail = client.tail(job, after="oldest", select=columns)
+        followed = [sorted((tuple(row.values()) for row in news), key=str) for news in itertools.islice(tail, 3)]
+        tail.close()
+        with httpx2.stream("GET", f"{server.host}/api/v1/jobs/{job}/stream?from=oldest&select=k,n,op") as answer:
+            data = (json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: {"))
+            shown = [sorted(map(tuple, one["rows"]), key=str) for one in itertools.islice(filter(_has_rows, data), 3)]
+        assert shown == followed == [
+            [("art", 1, "upsert"), ("cars", 5, "upsert")], [("art", 2, "upsert")],
+            [("cars", None, "delete"), ("toys", 7, "upsert")],
+        ]  # fmt: skip
+        for more, wanted in (
+            ({}, LIVING),
+            ({"as_of": "2.0"}, [["art", 1, "upsert"], ["cars", 5, "upsert"]]),
+            ({"history": True}, [list(row) for rows in followed for row in rows]),
+        ):
+            options = ["--as-of", more["as_of"]] if "as_of" in more else ["--history"] if more else []
+            rows = [list(row.values()) for row in client.query(job, select=columns, **more).table.to_pylist()]
+            assert sorted(rows, key=str) == sorted(wanted, key=str)
+            lines = [list(row.values()) for row in said("ask", job, "--select", "k,n,op", *options)]
+            assert sorted(lines, key=str) == sorted(wanted, key=str)
+
+
+def _has_rows(data: dict[str, Any]) -> bool:
+    return bool(data.get("rows"))
 
 
 LIVING = [["art", 2, "upsert"], ["toys", 7, "upsert"]]

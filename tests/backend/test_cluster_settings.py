@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
@@ -15,12 +17,15 @@ from backend.jobs.inputs import Inputs
 from backend.jobs.joinfile import draft_file, join_file
 from backend.jobs.runs import run_of
 from backend.settings import Settings, read_settings, without_secrets
-from streamjoin.cli.platform.checks import check_cluster, check_store
+from backend.streams.entry import PUSH
 from streamjoin.cli.platform.masked import masked_settings
 from streamjoin.errors import InputError
+from streamjoin.spec.reach import places
 from tests.servers.process import free_ports
+from worker.checks import check_cluster, check_store
 
 Set = Callable[..., Settings]
+STORE = "s3://key:secret@bucket/states?region=x"
 
 
 @pytest.fixture
@@ -127,6 +132,61 @@ def test_a_job_may_not_choose_sqlite_where_a_cluster_would_write_it_and_there_is
     assert join_file(hbase, job, {}).results.store == "sqlite", "its earlier results can still be read"
 
 
+@pytest.fixture
+def without_a_shared_folder(given: Set, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A cluster that has nothing of the data folder; states are in a store, and results in a server."""
+    for name, value in {"STATE": STORE, "RESULT_STORE": "hbase", "HBASE_HOST": "127.0.0.1"}.items():
+        monkeypatch.setenv(f"STREAMJOIN_{name}", value)
+    return given(master="spark://there:7077")
+
+
+def test_a_store_of_states_takes_the_place_of_a_shared_folder(without_a_shared_folder: Settings) -> None:
+    settings = without_a_shared_folder
+    spec = JobSpec(query="SELECT ONLINE a.id AS a, b.id AS b FROM a, b WHERE a.k = b.k WITHIN 1 SECONDS")
+    inputs = Inputs(
+        {
+            "a": {"source": "generator", "kind": "uniform.r", "time": "ts"},
+            "b": {"source": "generator", "kind": "uniform.s", "time": "ts"},
+        },
+        {},
+    )
+    bound = service.bound_draft(settings, spec, inputs, {})
+    assert bound.file.run.state == "s3://key:secret@bucket/states/draft/0?region=x" and bound.file.cluster is not None
+    job = Job(id="job_1", spec=spec.with_store("hbase"), streams=inputs.streams, relations={}, incarnation=2)
+    file = service.bound_job(settings, job, {}).file
+    assert file.run.state == "s3://key:secret@bucket/states/job_1/2?region=x" and not file.run.shared
+    assert [place.what for place in places(file) if place.of_executors and place.is_local] == []
+    assert file.run.cache is None or file.run.cache.path is None, "each machine's own, which is not in our folder"
+    alone = settings.model_copy(update={"spark_master": None})
+    cache = service.bound_job(alone, job, {}).file.run.cache
+    assert cache is not None and cache.path == str(alone.data.absolute() / "cache")
+
+
+def test_what_executors_would_look_for_in_the_data_folder_is_refused_with_the_setting(
+    without_a_shared_folder: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("ts,x\n2026-01-01T00:00:00Z,1\n")
+    settings = without_a_shared_folder.model_copy(update={"allowed_paths": (tmp_path,), "data": tmp_path / "data"})
+    (settings.data / "uploads").mkdir(parents=True)
+    shutil.copy(tmp_path / "a.csv", settings.data / "uploads")
+    text = "SELECT ONLINE a.x FROM a, b WHERE a.x = b.x WITHIN 1 SECONDS"
+    entry = {"source": "csv", "path": str(tmp_path / "a.csv"), "time": "ts"}
+    pushed = {**entry, "source": "jsonl", PUSH: True}
+    uploaded = {**entry, "path": "upload:a.csv"}
+    for streams, relations, field, says in (
+        ({"a": entry, "b": pushed}, {}, "streams.b", "reads pushed rows, which executors of spark://there:7077"),
+        ({"a": uploaded, "b": entry}, {}, "streams.a", "reads upload:a.csv, which executors of spark://there:7077"),
+        ({"a": entry}, {"b": entry}, "relations.b", "reads a relation, which executors of spark://there:7077"),
+        ({"a": entry, "b": entry}, {}, "streams.a.path", "a folder of this machine alone"),
+    ):
+        with pytest.raises(InputError) as wrong:
+            service.bound_draft(settings, JobSpec(query=text), Inputs(streams, relations), {})
+        assert wrong.value.field == field and says in wrong.value.message
+        assert "STREAMJOIN_SPARK_SHARED=true" in wrong.value.message
+    shared = settings.model_copy(update={"spark_shared": True})
+    assert service.bound_draft(shared, JobSpec(query=text), Inputs({"a": entry, "b": entry}, {}), {}).file.run.state
+
+
 @pytest.mark.parametrize("master", [None, "", "local"])
 def test_jobs_run_on_this_machine_unless_a_cluster_is_set(given: Set, master: str | None) -> None:
     settings = given() if master is None else given(master=master)
@@ -142,7 +202,7 @@ def test_jobs_run_on_this_machine_unless_a_cluster_is_set(given: Set, master: st
             'STREAMJOIN_SPARK_MASTER: "spark://there" is not a master; write local, spark://',
         ),
         ({"master": "spark://me:hunter2@there:7077"}, "STREAMJOIN_SPARK_MASTER: has @ or ? in it"),
-        ({"master": "yarn"}, "set STREAMJOIN_SPARK_SHARED=true"),
+        ({"master": "yarn"}, "set STREAMJOIN_SPARK_SHARED=true, or keep states in an object store, which STREAMJOIN"),
         ({"executors": "{min: 2}"}, "STREAMJOIN_SPARK_EXECUTORS is for a cluster; set STREAMJOIN_SPARK_MASTER"),
         ({"driver_host": "me"}, "STREAMJOIN_SPARK_DRIVER_HOST is for a cluster"),
         ({"settings": "{spark.x: y}"}, "STREAMJOIN_SPARK_SETTINGS is for a cluster"),

@@ -24,6 +24,7 @@ from backend.catalog.migrate import migrate
 from backend.catalog.models import ApiKey
 from backend.metrics import COUNTERS, GAUGES, REFRESHED
 from backend.settings import Settings
+from streamjoin.state.objects import opened
 from tests.client.serve import serve
 from tests.servers.process import ServerProcess, comes_true, free_ports
 
@@ -38,6 +39,9 @@ PROFILES = {"postgres", "cassandra", "hbase", "kafka", "cluster", "monitoring", 
 BUILT = "streamjoin"
 SECRET_NAMES = re.compile(r"PASSWORD|SECRET|TOKEN|KEY(?!S?_|SPACE)")
 SETTINGS = {f"STREAMJOIN_{name.upper()}" for name in Settings.model_fields}
+
+CHECKSUMS = ("REQUEST_CHECKSUM_CALCULATION", "RESPONSE_CHECKSUM_VALIDATION")
+API: dict[str, str] = SERVICES["api"]["environment"]
 
 each_service = pytest.mark.parametrize("name", SERVICES)
 
@@ -123,9 +127,12 @@ def test_servers_are_reached_only_by_those_who_need_them() -> None:
         "frontend": {"api", "metrics-key", "prometheus", "grafana", "demo"},
         "backend": {"api", "worker", "reconciler", "redis"},
         "cluster": {"worker", "spark-master", "spark-worker"},
-        "data": {"api", "worker", "reconciler", "postgres", "cassandra", "cassandra-role", "hbase", "spark-worker"},
+        "data": {
+            "api", "worker", "reconciler", "postgres", "cassandra", "cassandra-role", "hbase", "objectstore",
+            "spark-worker",
+        },
         "streams": {"api", "worker", "kafka", "spark-worker"},
-    }
+    }  # fmt: skip
     for name, service in SERVICES.items():
         if "ports" in service:
             assert "frontend" in service["networks"], f"a port of {name} leads nowhere in an internal network"
@@ -141,6 +148,54 @@ def test_whoever_runs_programs_on_the_cluster_has_its_secret_and_the_folder_of_t
     assert SERVICES["spark-worker"]["deploy"]["replicas"] == 2
     assert SERVICES["spark-worker"]["volumes"] == SERVICES["worker"]["volumes"] == ["data:/data"]
     assert SERVICES["spark-worker"]["user"] == SERVICES["worker"]["user"], "who reads what the other one wrote"
+
+
+def test_states_go_to_the_store_of_the_profile_by_the_settings_that_docs_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SERVICES["objectstore"]
+    assert store["profiles"] == SERVICES["spark-worker"]["profiles"] == ["cluster"]
+    assert store["secrets"] == ["objectstore_password"] and "ports" not in store
+    assert set(store["networks"]) == {"data"} and COMPOSE["networks"]["data"] == {"internal": True}
+    # Executors and drivers write states, the reconciler removes them, and API and doctor look at the store.
+    checksums = {f"AWS_{name}": "when_required" for name in CHECKSUMS}
+    for name in ("api", "worker", "reconciler", "spark-worker"):
+        assert "data" in SERVICES[name]["networks"]
+        assert SERVICES[name]["environment"].items() >= checksums.items(), name
+    assert SERVICES["spark-worker"]["environment"]["TMPDIR"].startswith("/data/"), "/tmp is memory"
+    shutil.copytree(DOCKER, tmp_path / "docker", ignore=shutil.ignore_patterns("*_password", "*_url"))
+    subprocess.run(["sh", str(tmp_path / "docker/make-secrets.sh")], check=True, capture_output=True, timeout=30)
+    secrets = tmp_path / "docker/secrets"
+    told = re.findall(r"(STREAMJOIN_\w+)=(\S+)", (ROOT / "docs/cluster.md").read_text().split("Docker Compose")[1])
+    environment = {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for name, value in API.items()} | dict(told)
+    assert "STREAMJOIN_STATE_FILE" in dict(told) and all(f"{name}:-" in API[name] for name, _ in told)
+    for name in [name for name in os.environ if name.startswith("STREAMJOIN_")]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.replace("/run/secrets", str(secrets)))
+    settings = Settings()
+    assert settings.is_on_cluster and settings.spark_shared and settings.result_store == "cassandra"
+    assert settings.state == (secrets / "state_url").read_text()
+    filesystem, path = opened(settings.state)
+    assert path == "states" and (settings.state_place("job_1") or "").startswith(settings.state.replace("?", "/job_1?"))
+    _, (options,) = filesystem.__reduce__()
+    assert (options["endpoint_override"], options["scheme"]) == ("objectstore:9000", "http")
+    assert options["secret_key"] == (secrets / "objectstore_password").read_text()
+    script = (DOCKER / "objectstore/objectstore.sh").read_text()
+    assert "STORE_PORT:-9000" in script and f"identity={options['access_key']}\n" in script
+    assert f"STORE_BUCKET:-{path}" in script
+
+
+def test_a_part_of_the_cluster_makes_its_folder_for_temporary_files(tmp_path: Path) -> None:
+    (tmp_path / "spark-class").write_text('#!/bin/sh\necho "$TMPDIR"\n')
+    (tmp_path / "spark-class").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    for folder in ("", str(tmp_path / "made" / "here")):
+        environment = {**os.environ, "PATH": path, "TMPDIR": folder}
+        command = ["bash", str(DOCKER / "spark.sh"), "master", "here"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
+        assert done.stdout == f"{folder}\n"
+    assert stat.S_IMODE((tmp_path / "made" / "here").stat().st_mode) == 0o700
 
 
 def test_redis_and_cassandra_want_passwords_that_no_command_line_shows() -> None:
@@ -247,7 +302,7 @@ def test_containers_of_the_platform_have_names_of_their_own() -> None:
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     dashboard = json.loads((DOCKER / "grafana/dashboards/streamjoin.json").read_text())
     counters = {f"{name}_total" for name, _, _ in (*COUNTERS, *REFRESHED)}
-    known = counters | {name for name, _, _ in GAUGES} | {"streamjoin_jobs"}
+    known = counters | {name for name, _, _ in GAUGES} | {"streamjoin_jobs", "streamjoin_ring_step_seconds"}
     asked = set()
     for panel in dashboard["panels"]:
         assert panel["title"] and panel["description"] and panel["datasource"]["uid"] == "prometheus"
@@ -279,6 +334,7 @@ def test_the_secrets_that_are_made_are_those_that_compose_wants(tmp_path: Path) 
     assert conf.keys() == {"spark.authenticate", "spark.authenticate.secret"} and conf["spark.authenticate"] == "true"
     assert made["redis_conf"] == f"requirepass {urlsplit(made['redis_url']).password}"
     assert made["postgres_password"] in made["postgres_url"]
+    assert f":{made['objectstore_password']}@" in made["state_url"]
     assert len(set(made.values())) == len(made)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     said = subprocess.run(command, check=True, capture_output=True, timeout=30).stdout.decode()

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import delete
 from test_jobs import context_of
 
+from backend.api import demos
 from backend.app import create_app
 from backend.catalog.lifecycle import DELETED
 from backend.catalog.models import Job as CatalogJob
@@ -224,3 +226,17 @@ def test_what_was_changed_or_is_anothers_stays(settings: Settings, empty_catalog
         assert changed.status_code == 200, changed.text
         assert api.delete("/api/v1/demos/bidders").status_code == 204
         assert (names(api, "streams"), names(api, "relations"), uploads(api)) == ({"demo_bids"}, set(), [])
+
+
+def test_a_demo_that_is_removed_while_it_starts_says_so(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = demos.create_job
+
+    def late(*arguments: Any) -> Any:
+        assert api.delete("/api/v1/demos/auctions").status_code == 204
+        return create(*arguments)
+
+    monkeypatch.setattr(demos, "create_job", late)
+    answer = api.post("/api/v1/demos/auctions")
+    assert (answer.status_code, answer.json()["subcode"]) == (409, "demo_removed")
+    monkeypatch.undo()
+    start(api, "auctions")

@@ -114,6 +114,7 @@ def test_rows_of_one_stream_or_for_one_reason(api: TestClient, job: str, setting
         ("?starting_after=x", "not a row id"), ("?starting_after=1-1", "begin again without it"), ("?limit=0", "limit"),
         ("?reason=bad", "malformed, bad_value"), ("/download?reason=bad", "malformed, bad_value"),
         ("/download?format=xlsx", "'ndjson' or 'csv'"),
+        ("?stream=nope", "it reads auctions, bids"), ("/download?stream=nope", "it reads auctions, bids"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_told_so(asked: str, said: str, api: TestClient, job: str, settings: Settings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
@@ -49,6 +50,7 @@ def test_the_newest_report_of_each_job_is_shown(api: TestClient, app: FastAPI) -
     assert found["streamjoin_join_comparisons_total"] == {name: 14.0}
     assert found["streamjoin_state_bytes"] == {name: 4096.0}
     assert found["streamjoin_open_rows"] == {name: 7.0}
+    assert "streamjoin_ring_best_nodes" not in found and "streamjoin_ring_step_seconds" not in found
     told = [found[f"streamjoin_units{what}"][name] for what in ("", "_draining", "_load")]
     assert told == [5.0, 1.0, 0.7]
     assert "streamjoin_unmatched_rows" not in found  # an older version did not tell
@@ -68,6 +70,18 @@ def test_a_state_in_a_store_is_counted(api: TestClient, app: FastAPI) -> None:
     told = {what: found[f"streamjoin_state_{what}_total"][name] for what in ("put_bytes", "fetched_bytes", "retries")}
     assert told == {"put_bytes": 80.0, "fetched_bytes": 40.0, "retries": 3.0}
     assert [found[f"streamjoin_state_cache_{what}_total"][name] for what in ("served", "missed")] == [5.0, 1.0]
+
+
+def test_reconnects_are_counted_and_charts_have_them(api: TestClient, app: FastAPI) -> None:
+    registered(api)
+    registered(api, "auctions", **{**BIDS, "kind": "nexmark.auction"})
+    job = created(api)
+    reported(app, job, now_us() - 2_000_000)
+    assert "streamjoin_reconnects_total" not in read(api)  # an older version did not tell
+    reported(app, job, now_us() - 1_000_000, reconnects=1, totals={**BODY["totals"], "reconnects": 4})
+    assert read(api)["streamjoin_reconnects_total"] == {(job["name"],): 4.0}
+    points = api.get(f"/api/v1/jobs/{job['id']}/metrics").json()["points"]
+    assert [point["figures"]["reconnects"] for point in points] == [0, 1]
 
 
 def test_what_is_no_longer_so_is_left_out(api: TestClient, app: FastAPI) -> None:
@@ -128,3 +142,19 @@ def test_a_report_without_a_prediction_has_none_to_show(api: TestClient, app: Fa
     reading = {"counts": {}, "holding": {}, "units": 1, "rate_per_s": None, "predicted": None}
     reported(app, created(api), now_us() - 1_000_000, reading=reading)
     assert not [name for name in read(api) if name.startswith("streamjoin_reading")]
+
+
+def test_a_ring_tells_its_best_number_of_nodes_and_what_its_steps_take(api: TestClient, app: FastAPI) -> None:
+    registered(api)
+    registered(api, "auctions", **{**BIDS, "kind": "nexmark.auction"})
+    job = created(api)
+    times = [{"name": "join", "symbol": "T_j", "us": 12.0, "origin": "measured"},
+             {"name": "hop", "symbol": "T_n", "us": 1000.0, "origin": "assumed"}]  # fmt: skip
+    ring = {"stage": 1, "plan": 0, "units": {"ring": 2}, "draining": {"ring": 0}, "loads": {}}
+    told = {**ring, "best": 4, "model": {"best": 4, "times": times}}
+    reported(app, job, now_us() - 1_000_000, adaptive=[{**ring, "stage": 2}, told])
+    found, name = read(api), job["name"]
+    assert found["streamjoin_ring_best_nodes"] == {(name,): 4.0}
+    assert found["streamjoin_ring_step_seconds"] == {
+        (name, "measured", "join"): pytest.approx(12e-6), (name, "assumed", "hop"): pytest.approx(1e-3),
+    }  # fmt: skip

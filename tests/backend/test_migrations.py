@@ -263,6 +263,13 @@ def test_a_migration_that_fails_half_way_leaves_the_catalog_as_it_was(url: str, 
     catalog.close()
 
 
+def test_all_revisions_are_one_transaction_so_that_no_other_process_comes_between_two(url: str, broken: Any) -> None:
+    broken('raise RuntimeError("half way")')
+    with pytest.raises(RuntimeError, match="half way"):
+        migrate(url)
+    assert tables(url) == set()
+
+
 @pytest.mark.slow
 def test_a_migration_that_is_killed_half_way_leaves_the_catalog_as_it_was(
     url: str, broken: Any, tmp_path: Path

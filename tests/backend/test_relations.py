@@ -275,6 +275,22 @@ def test_a_query_joins_a_relation_with_a_stream(api: TestClient, registered: Cal
     assert api.delete(f"{URL}/customers").status_code == 409
 
 
+def test_sparks_own_joins_are_there_to_compare_with_and_run_no_job(
+    api: TestClient, registered: Callable[..., Any], bids: None
+) -> None:
+    registered()
+    offered = api.get("/api/v1/operators").json()
+    assert [one["name"] for one in offered if not one["runs_jobs"]] == ["spark", "spark-broadcast", "spark-shuffled"]
+    for name, query in (
+        ("spark", TWO_STREAMS), ("spark-broadcast", SEMI_STREAM), ("spark-shuffled", SEMI_STREAM),
+    ):  # fmt: skip
+        refused = api.post("/api/v1/jobs", json={"name": "j", "query": query, "operator": {"name": name}})
+        assert refused.status_code == 422 and "keeps no results in a store" in refused.json()["detail"], name
+    explained = api.post("/api/v1/jobs/explain", json={"query": SEMI_STREAM}).json()
+    said = {one["name"]: one["refusal"] for one in explained["plan"]["operators"]}
+    assert said["spark-broadcast"] == "Spark has no source for stream bids: it is generator; write it to Parquet first"
+
+
 def test_a_query_of_relations_alone_and_a_within_are_refused_at_their_places(
     api: TestClient, registered: Callable[..., Any], bids: None
 ) -> None:
@@ -310,7 +326,7 @@ def test_a_job_s_join_file_has_the_relations_that_its_query_names(
     registered()
     registered("unused")
     with app.state.context.catalog.read() as session:
-        inputs = service.entries(session, SEMI_STREAM, None)
+        inputs = service.entries(session, JobSpec(SEMI_STREAM), None)
     assert inputs == Inputs({"bids": BIDS}, {"customers": spec})
     file = draft_file(settings, JobSpec(SEMI_STREAM), inputs, {})
     assert {name: relation.path for name, relation in file.relations.items()} == {"customers": spec["path"]}

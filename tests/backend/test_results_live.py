@@ -551,6 +551,43 @@ def test_attack_a_place_in_other_results_is_none_in_these(
     committer.close()
 
 
+def test_a_place_in_results_whose_ids_came_again_is_none_in_these(
+    api: TestClient, settings: Settings, context: Context
+) -> None:
+    job = add_job(context.catalog, "counted")
+    policy = EpochPolicy(span_us=None, batches=1)  # the first batch of each life has the same id
+    committer = Committer(settings, job, policy=policy)
+    old = [committer.commit() for _ in range(2)]
+    with connected(api) as client:
+        client.subscribe("counted", **{"from": old[0]})
+        before = client.get("schema")["payload"]["results"]
+    committer.close()
+    with context.catalog.begin() as session:
+        session.get_one(Job, job.id).incarnation = 1
+        anew = session.get_one(Job, job.id)
+    committer = Committer(settings, anew, policy=policy)
+    assert [committer.commit() for _ in range(3)][:2] == old
+    time.sleep(KNOWN_S)
+    with connected(api) as client:
+        client.subscribe("counted", **{"from": old[1], "results": before})
+        error = client.get("error")["payload"]
+        assert (error["code"], error["subcode"]) == ("conflict", "other_results") and "oldest" in error["hint"]
+        assert client.get("complete")["payload"] == {"reason": "resync"}
+        client.subscribe("counted", **{"from": old[1]})
+        now = client.get("schema")["payload"]["results"]
+        assert client.rows(1) == committer.numbers[20:]
+        client.send({"type": "complete", "id": "1"})
+        client.get("complete")
+        client.subscribe("counted", **{"from": old[1], "results": now})
+        client.get("schema")
+        assert client.rows(1) == committer.numbers[20:]
+        client.send({"type": "query", "id": "q", "payload": {"job": "counted"}})
+        assert client.get("schema")["payload"]["results"] == now != before
+    answer = api.get("/api/v1/jobs/counted/stream", headers={"Last-Event-ID": f"{old[1]}@{before}"})
+    assert "event: next" not in answer.text and '"subcode":"other_results"' in answer.text
+    committer.close()
+
+
 def test_a_large_snapshot_comes_in_parts_and_a_huge_one_is_cut(
     settings: Settings, context: Context, tmp_path: Any
 ) -> None:
@@ -655,7 +692,7 @@ def test_events_have_snapshots_as_their_ids_and_resume(api: TestClient, committe
     found = events(answer.text)
     assert found[0][0] == "schema" and found[0][2]["columns"] == [{"name": "n", "type": "int64"}]
     news = [(id, [row[0] for row in data["rows"]]) for kind, id, data in found if kind == "next"]
-    assert news == [("3.0", committer.numbers[10:20]), ("5.0", committer.numbers[20:30])]
+    assert news == [(f"3.0@{job.id}", committer.numbers[10:20]), (f"5.0@{job.id}", committer.numbers[20:30])]
     assert found[-1] == ("complete", None, {"reason": "deleted"})
 
 

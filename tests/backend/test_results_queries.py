@@ -272,6 +272,20 @@ def test_a_job_without_results_says_so(api: TestClient, context: Context) -> Non
         assert "no results yet" in answer.json()["detail"] and "/" not in answer.json()["detail"]
 
 
+def test_a_query_without_results_is_named_and_a_stopped_one_is_said_to_be_so(api: TestClient, context: Context) -> None:
+    job = add_job(context.catalog, "mixed")
+    with context.catalog.begin() as session:
+        found = session.get_one(Job, job.id)
+        further = {"un": {"query": "Q", "stopped": False}, "off": {"query": "Q", "stopped": True}}
+        found.spec = replace(found.spec, queries=further)
+        found.version += 1
+    said = {name: api.post("/api/v1/queries", json={"job": f"mixed:{name}"}) for name in further}
+    assert [answer.status_code for answer in said.values()] == [409, 409]
+    assert said["un"].json()["detail"] == 'query "un" of job "mixed" has no results yet'
+    assert said["off"].json()["detail"] == 'query "off" of job "mixed" is stopped and has no results'
+    assert '"stopped": false' in said["off"].json()["hint"]
+
+
 def test_results_of_another_store_file_are_not_named(api: TestClient, context: Context, settings: Settings) -> None:
     job = add_job(context.catalog, "broken")
     path = settings.job_folder(job.id) / "results.db"

@@ -335,12 +335,13 @@ def test_events_reach_a_reader_as_they_come(world: World) -> None:
             while not next(lines).startswith("event: schema"):
                 pass
             id = world.committer.commit()
-            while (line := next(lines)) != f"id: {id}":
-                assert not line.startswith("id: ") or line == "id: 1.0"
+            while (line := next(lines)) != f"id: {id}@{world.job.id}":
+                assert not line.startswith("id: ") or line == f"id: 1.0@{world.job.id}"
             news = json.loads(next(lines).removeprefix("data: "))
             assert sorted(row[0] for row in news["rows"]) == world.committer.numbers[-10:]
-        with httpx2.stream("GET", url, headers={"Last-Event-ID": "1.0"}, timeout=WAIT_S) as answer:
-            assert any(line == f"id: {id}" for line in answer.iter_lines() if line.startswith("id"))
+        for place in (f"1.0@{world.job.id}", "1.0"):
+            with httpx2.stream("GET", url, headers={"Last-Event-ID": place}, timeout=WAIT_S) as answer:
+                assert any(line == f"id: {id}@{world.job.id}" for line in answer.iter_lines() if line.startswith("id"))
 
 
 # With a memory of recent results that the driver and the API share.

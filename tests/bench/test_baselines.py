@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,6 +26,7 @@ from benchmarks.baselines.duckdb_join import (
 )
 from benchmarks.baselines.spark_join import STATE_FORMATS
 from benchmarks.data import STREAMS, make_band, make_equi, stream_files
+from tests import duck
 
 ROOT = Path(__file__).parents[2]
 FILES, ROWS_PER_FILE, WINDOW_S = 2, 2000, 1
@@ -145,6 +147,23 @@ def test_flink_counts_what_duckdb_counts(data: Path, tmp_path: Path) -> None:
 def test_flinks_temporal_join_counts_what_duckdbs_asof_join_counts(data: Path, tmp_path: Path) -> None:
     report = report_of("flink_join", data, tmp_path / "report.json", "--query", "temporal", "--memory-mb", "512")
     assert 0 < report["results"] == count_asof(data) < FILES * ROWS_PER_FILE
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not flink_env.is_ready(), reason="run benchmarks.baselines.flink_env to make Flink's environment")
+def test_flinks_lookup_join_counts_what_duckdb_counts(tmp_path: Path) -> None:
+    """Each key of the table is there twice, in two files, some are NULL, and some of the stream's are not there."""
+    data = tmp_path / "data"
+    make_equi(data, files=FILES, rows_per_file=ROWS_PER_FILE, keys=500, span_ms_per_file=2000, seed=1, streams=("r",))
+    (data / "c").mkdir()
+    ids = pa.array([None, *range(250)], pa.int64())
+    for number in range(2):
+        table = pa.table({"id": ids, "city": pa.array(range(len(ids))), "name": [f"name {one}" for one in ids]})
+        pq.write_table(table, data / "c" / f"{number}.parquet")
+    report = report_of("flink_join", data, tmp_path / "report.json", "--query", "lookup", "--memory-mb", "512")
+    sql = f"select count(*) from '{data}/r/*.parquet' r join '{data}/c/*.parquet' c on r.key = c.id"
+    assert report["results"] == duck.rows(sql)[0][0] > ROWS_PER_FILE
+    assert report["rows_in"] == FILES * ROWS_PER_FILE
 
 
 def test_duckdb_counts_what_nested_loops_count(tmp_path: Path) -> None:

@@ -264,7 +264,8 @@ def test_code_that_changes_while_it_is_measured_is_an_error(monkeypatch: pytest.
     commits = iter(["abc", "abd"])
     monkeypatch.setattr(provenance, "commit", lambda: next(commits))
     monkeypatch.setattr(quiet, "look", lambda: IDLE)
-    monkeypatch.setattr(command.importlib, "import_module", lambda _: type("Part", (), {"run": lambda _: {"rows": 1}}))
+    part = type("Part", (), {"EXPECTED_S": 1, "run": lambda _: {"rows": 1}})
+    monkeypatch.setattr(command, "PARTS", {"index": part})
     scale = command.Scale(quick=True, ends_s=time.monotonic() + 60, data=tmp_path, work=tmp_path)
     found = command.run_part("index", scale, published=False)
     assert found["error"] == "the code was changed while it was measured"

@@ -53,6 +53,7 @@ class StandIn:
         last_word: why nothing comes behind the last snapshot; more may come unless set.
         last_words: of the first websockets, in place of `last_word`.
         errors: what goes before each last word.
+        results: what the rows are said to be of.
         in_parts, truncated: snapshots that come in two frames, and those that come only in part.
         refuse: the code that every websocket is closed with.
         page_rows: of one answer to a query at most.
@@ -70,6 +71,7 @@ class StandIn:
     last_word: str | None = None
     last_words: list[str] = field(default_factory=list)
     errors: list[dict[str, Any]] = field(default_factory=list)
+    results: str = "job_1"
     in_parts: set[int] = field(default_factory=set)
     truncated: set[int] = field(default_factory=set)
     seen: list[tuple[str, str]] = field(default_factory=list)
@@ -151,7 +153,8 @@ class StandIn:
         after = {"now": newest, "oldest": 0}.get(asked["from"])
         if after is None:
             after = int(asked["from"].partition(".")[0])
-        schema = {"job": "job_1", "columns": COLUMNS, "snapshot": f"{after}.0" if after else None}
+        schema = {"job": "job_1", "columns": COLUMNS, "snapshot": f"{after}.0" if after else None,
+                  "results": self.results}  # fmt: skip
         await socket.send_json({"type": "schema", "id": id, "payload": schema})
         sent = 0
         try:

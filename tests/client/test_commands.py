@@ -257,6 +257,92 @@ def test_a_job_is_changed_once_it_was_seen_what_that_does(streamjoin: Command, f
     streamjoin("jobs", "delete", "cli change")
 
 
+ORDERS = "ts,id,price\n2026-01-01T00:00:00Z,1,5\n2026-01-01T00:00:01Z,2,7\n"
+SEVERAL = """
+name: {name}
+streams:
+  {name}_orders:   {{source: csv, path: orders.csv, time: ts, delay: 1s}}
+  {name}_payments: {{source: csv, path: orders.csv, time: ts, delay: 1s}}
+queries:
+  pairs:
+    query: SELECT ONLINE o.id FROM {name}_orders AS o, {name}_payments AS p WHERE o.id = p.id WITHIN 5 SECONDS
+    results: {{jsonl: pairs.jsonl}}
+  alone:
+    query: SELECT ONLINE o.id FROM {name}_orders AS o LEFT SEMI JOIN {name}_payments AS p ON o.id = p.id WITHIN 5 HOURS
+    results: {{parquet: alone}}
+run: {{checkpoint: state, slots: 2}}
+"""
+
+
+@pytest.fixture
+def join_file(platform: Server) -> Callable[[str], Path]:
+    """A join file with two queries, beside its data in a folder that the platform may read."""
+
+    def write(name: str) -> Path:
+        folder = platform.app.state.context.settings.allowed_paths[0] / name
+        folder.mkdir()
+        (folder / "orders.csv").write_text(ORDERS)
+        (folder / "join.yaml").write_text(SEVERAL.format(name=name))
+        return folder / "join.yaml"
+
+    return write
+
+
+def names_there(platform: Server) -> set[str]:
+    with Client(platform.host) as client:
+        return {entry["name"] for entry in (*client.streams.list(), *client.relations.list())}
+
+
+def test_a_join_file_of_several_queries_is_a_job_and_changes_it(
+    streamjoin: Command, join_file: Callable[[str], Path]
+) -> None:
+    path = join_file("whole")
+    for looked in ("validate", "explain", "preview"):
+        missing = streamjoin("jobs", looked, "-f", str(path))
+        assert (missing.status, missing.out) == (2, "")
+        assert "stream whole_orders, stream whole_payments are not registered yet" in missing.err
+        assert "streamjoin streams create whole_orders -f FILE" in missing.err
+    made = streamjoin("jobs", "create", "-f", str(path), "-o", "json")
+    assert made.status == 0, made.err
+    assert "alone" in made.json()["queries"] and "o.id = p.id" in made.json()["query"]
+    assert "queries.alone.results: parquet not taken" in made.err and "run.checkpoint is not taken" in made.err
+    spec = streamjoin("streams", "get", "whole_orders", "-o", "json").json()["spec"]
+    assert spec["path"] == str(path.parent / "orders.csv")
+    assert "this is right" in streamjoin("jobs", "validate", "-f", str(path)).out
+    same = streamjoin("jobs", "update", "whole", "-f", str(path), "--dry-run")
+    assert (same.status, same.out.split()) == (0, ["field", "before", "after", "effect"]), same
+    path.write_text(path.read_text().replace("slots: 2", "slots: 3"))
+    changed = streamjoin("jobs", "update", "whole", "-f", str(path), "-o", "json")
+    assert changed.json()[0]["run"]["slots"] == 3, changed.err
+    path.write_text(path.read_text().replace("delay: 1s", "delay: 2s"))
+    for command in (("update", "whole", "--dry-run"), ("validate",)):
+        other = streamjoin("jobs", *command, "-f", str(path))
+        assert other.status == 2 and "stream whole_orders is registered with another delay" in other.err
+        assert "streamjoin streams update whole_orders" in other.err
+    streamjoin("jobs", "delete", "whole")
+
+
+def test_what_a_job_that_is_refused_registered_is_gone_again(
+    streamjoin: Command, platform: Server, join_file: Callable[[str], Path]
+) -> None:
+    path = join_file("part")
+    good = path.read_text()
+    closed = good.replace("payments: {source: csv, path: orders.csv", "payments: {source: csv, path: ../../closed.csv")
+    (path.parent / "closed.yaml").write_text(closed)
+    refused = streamjoin("jobs", "create", "-f", str(path.parent / "closed.yaml"))
+    assert refused.status != 0 and "streams.part_payments: " in refused.err, refused
+    assert not {name for name in names_there(platform) if name.startswith("part")}
+    path.write_text(good.replace("SELECT ONLINE o.id FROM", "SELECT ONLINE o.none FROM", 1))
+    assert "none" in streamjoin("jobs", "create", "-f", str(path)).err
+    assert not {name for name in names_there(platform) if name.startswith("part")}
+    path.write_text(good)
+    assert streamjoin("jobs", "create", "-f", str(path)).status == 0
+    again = streamjoin("jobs", "create", "-f", str(path))
+    assert again.status == 1 and "already" in again.err
+    assert {"part_orders", "part_payments"} <= names_there(platform)
+    streamjoin("jobs", "delete", "part")
+
+
 def test_rows_that_are_missing_are_counted_shown_in_pages_and_all_at_once(
     streamjoin: Command, folder: Path, put_aside: Callable[..., None]
 ) -> None:
@@ -276,6 +362,9 @@ def test_rows_that_are_missing_are_counted_shown_in_pages_and_all_at_once(
     assert [row["record"] for row in rest] == ["a"]
     lines = streamjoin("jobs", "rejected", "cli lossy", "-o", "ndjson").out.splitlines()
     assert [json.loads(line)["record"] for line in lines] == ["a", "b", "\x1b[2Jc"]
+    for more in ((), ("--rows",)):
+        unknown = streamjoin("jobs", "rejected", "cli lossy", *more, "--stream", "nope")
+        assert unknown.status == 2 and 'reads no stream "nope"; it reads auctions, bids' in unknown.err
     wrong = streamjoin("jobs", "rejected", "cli lossy", "--rows", "--before", "1-1")
     assert wrong.status == 2 and "begin again without it" in wrong.err
     streamjoin("jobs", "delete", "cli lossy")

@@ -135,7 +135,7 @@ def test_a_host_where_nobody_listens_is_named_with_the_way_out() -> None:
     with Client(f"http://127.0.0.1:{port}", deadline_s=0.5) as client, pytest.raises(NoAnswer) as caught:
         client.jobs.get("a")
     assert f"127.0.0.1:{port} does not answer after" in str(caught.value)
-    assert "STREAMJOIN_HOST" in str(caught.value)
+    assert all(way in str(caught.value) for way in ("--host", "STREAMJOIN_HOST", "STREAMJOIN_PORT"))
     assert caught.value.status == 0
 
 
@@ -189,6 +189,22 @@ def test_the_host_may_be_the_environments(given: str, host: str, monkeypatch: py
     monkeypatch.setenv("STREAMJOIN_HOST", given)
     with Client() as client:
         assert client.host == host
+
+
+def test_the_port_alone_is_one_of_this_machine_and_a_host_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMJOIN_PORT", "8123")
+    for host, expected in (
+        (None, "http://127.0.0.1:8123"), ("", "http://127.0.0.1:8123"),
+        ("10.0.0.1", "http://10.0.0.1:8123"), ("http://10.0.0.1:9", "http://10.0.0.1:9"),
+    ):  # fmt: skip
+        if host is None:
+            monkeypatch.delenv("STREAMJOIN_HOST", raising=False)
+        else:
+            monkeypatch.setenv("STREAMJOIN_HOST", host)
+        with Client() as client:
+            assert client.host == expected
+    with Client("http://127.0.0.1:7") as client:
+        assert client.host == "http://127.0.0.1:7"
 
 
 @pytest.mark.parametrize("given", ["ftp://x", "http://", "http://a b", "://x"])

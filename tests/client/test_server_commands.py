@@ -19,7 +19,7 @@ import worker.up
 from backend.catalog.migrate import migrate
 from backend.catalog.version import newest
 from backend.settings import Settings, read_settings
-from streamjoin.cli.platform import checks, common
+from streamjoin.cli.platform import server
 from streamjoin.cli.platform.bundle import end_of, find_logs
 from streamjoin.cli.platform.masked import MASK, masked_settings, masked_text, secrets_of
 from streamjoin.client import Client
@@ -28,6 +28,7 @@ from tests.client.serve import Server
 from tests.client.test_commands import Command, Said, command
 from tests.servers.process import ServerProcess, free_ports
 from tests.servers.redis import RedisServer
+from worker import checks
 
 __all__ = ["command"]
 
@@ -284,6 +285,7 @@ def test_what_is_no_secret_stays() -> None:
 
 
 def test_without_the_platform_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "worker.up", None)
-    with pytest.raises(InputError, match=r"install streamjoin\[platform\]"):
-        common.platform_part("worker.up")
+    monkeypatch.setitem(sys.modules, "worker.commands", None)
+    for run in (server.up, server.doctor, server.config_show, server.config_rotate_key, server.support_bundle):
+        with pytest.raises(InputError, match=r"install streamjoin\[platform\]"):
+            run()

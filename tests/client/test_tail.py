@@ -217,6 +217,15 @@ def test_attack_after_a_job_began_anew_while_nobody_listened_its_new_results_fol
     assert [asked["from"] for asked in stand_in.subscribed] == ["1.0", "oldest"]
 
 
+def test_who_goes_on_says_which_results_the_place_is_of(patient: Client, stand_in: StandIn) -> None:
+    stand_in.snapshots, stand_in.results = [1, 2, 3], "j-1"
+    stand_in.last_words, stand_in.last_word = ["closing", "restarted"], "deleted"
+    list(patient.tail("j", after="1.0"))
+    assert [(asked["from"], asked.get("results")) for asked in stand_in.subscribed] == [
+        ("1.0", None), ("3.0", "j-1"), ("oldest", None),
+    ]  # fmt: skip
+
+
 def test_attack_a_place_of_the_callers_own_in_other_results_is_refused(patient: Client, stand_in: StandIn) -> None:
     stand_in.errors, stand_in.last_word = [ELSEWHERE], "resync"
     with pytest.raises(Conflict, match="is older than all"):

@@ -7,7 +7,7 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,6 +78,9 @@ class Alone(Driver):
 
     before: Callable[[int], bool] = staticmethod(lambda batch: True)
 
+    def _anchored(self) -> AbstractContextManager[None]:
+        return nullcontext()  # there are no machines
+
     def _join(self, held: checkpoint.Held, stop: threading.Event, **trigger: bool) -> bool:
         log = SparkLog(self.job.offsets)
         log.begin()
@@ -101,7 +104,7 @@ class Alone(Driver):
                     return True
                 log.write(f"offsets/{batch}", f"v1\n{json.dumps({'batchTimestampMs': 0})}\n{json.dumps(end)}")
             repeats = False
-            with _task(batch, 0):
+            with task(batch, 0):
                 self._commit(
                     cast(Any, Reports(lambda a=start, b=end, n=batch: self._work(reader, writers, a, b, n))), batch
                 )
@@ -112,13 +115,13 @@ class Alone(Driver):
 
     def _work(self, reader: StreamJoinReader, writers: Any, start: Any, end: Any, batch: int) -> Iterator[str]:
         coming = [rows for partition in reader.partitions(start, end) for rows in reader.read(partition)]
-        for stage in range(len(self.job.operators) - 1):
+        for floor in range(len(self.job.plan.floors) - 1):
             before, coming = self._by_slot(coming), []
             for slot, rows in enumerate(before):
-                with _task(batch, slot):
-                    coming += tasks.feeding_rows(self.job, stage, iter(rows))
+                with task(batch, slot):
+                    coming += tasks.feeding_rows(self.job, floor, writers, iter(rows))
         for slot, rows in enumerate(self._by_slot(coming)):
-            with _task(batch, slot):
+            with task(batch, slot):
                 for told in tasks.unit_reports(self.job, writers, iter(rows)):
                     yield from told.column("report").to_pylist()
 
@@ -141,7 +144,7 @@ class Reports:
 
 
 @contextmanager
-def _task(batch: int, slot: int) -> Iterator[None]:
+def task(batch: int, slot: int) -> Iterator[None]:
     import pyspark
 
     context = SimpleNamespace(getLocalProperty=lambda name: str(batch), partitionId=lambda: slot)
@@ -159,7 +162,8 @@ def run_alone(bound: Bound, before: Callable[[int], bool] | None = None, states:
     """
     tasks._store.cache_clear()  # another process would have to open what is there
     job = bound.job(heartbeat=False)
-    driver = Alone(cast(Any, None), job if states is None else replace(job, states=states), bound.sinks())
+    job = job if states is None else replace(job, states=states)
+    driver = Alone(cast(Any, None), job, bound.sinks(), ending=bound.ending())
     if before is not None:
         driver.before = before  # type: ignore[method-assign]
     driver.run(until_end=before is None)

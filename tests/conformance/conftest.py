@@ -15,15 +15,15 @@ WHOLE = (HERE / "typed" / "test_edges.py", HERE / "typed" / "test_key_mutations.
 KEPT_IN = {
     HERE / f"test_{name}.py": share
     for name, share in {
-        "asof": 4,
-        "asof_deletes": 4,
-        "asof_idle": 4,
-        "asof_stages": 4,
-        "brackets": 4,
-        "idle_streams": 4,
-        "outer": 4,
-        "periods": 4,
-        "relations": 4,
+        "asof": 6,
+        "asof_deletes": 6,
+        "asof_idle": 6,
+        "asof_stages": 6,
+        "brackets": 6,
+        "idle_streams": 6,
+        "outer": 6,
+        "periods": 6,
+        "relations": 6,
     }.items()
 }
 """Of the combinations of these one in so many is in `make test`, and all others are in `make soak`."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamjoin.engine.operator import Operator
+from streamjoin.operators.adapting.members import Load
 from streamjoin.operators.biclique.adaptive import AdaptiveBiclique
 from streamjoin.operators.biclique.router import Biclique, Routing
-from streamjoin.operators.biclique.scaling import Load, UnitPlan, grown, released, shrunk
+from streamjoin.operators.biclique.scaling import UnitPlan, grown, released, shrunk
 from streamjoin.plan.window import R, S
 
 Shape = tuple[int, int, Routing, int, int]

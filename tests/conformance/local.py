@@ -15,7 +15,7 @@ from streamjoin.engine.unit import UnitReport
 from streamjoin.flow.punctuation import Punctuation
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.shedding import Rules
-from streamjoin.plan.sharing import Plan, SharedPlan
+from streamjoin.plan.sharing import Pairs, SharedJoin
 from streamjoin.plan.window import R, S
 from streamjoin.state import rewrite
 from streamjoin.state.store import StateStore
@@ -34,7 +34,7 @@ class LocalRun:
     run; with `partitioned` each piece of a batch is of a router of its own, as partitions of a Kafka topic are.
     """
 
-    def __init__(self, plan: Plan, operator: Operator, state: Path, slots: int = 2, shed: Rules | None = None) -> None:
+    def __init__(self, plan: Pairs, operator: Operator, state: Path, slots: int = 2, shed: Rules | None = None) -> None:
         self.plan = plan
         self.operator = operator
         self.state = state
@@ -99,9 +99,9 @@ class LocalRun:
         self._rewrite(store, operator, after)
         self.operator = operator
 
-    def requery(self, plan: SharedPlan) -> None:
+    def requery(self, plan: SharedJoin) -> None:
         """What a start with other queries does."""
-        assert isinstance(self.plan, SharedPlan)
+        assert isinstance(self.plan, SharedJoin)
         store = StateStore(self.state, sync=False)
         operator = self.now
         change = Requery(operator, self.plan, plan)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.operators import registry
-from streamjoin.plan.stages import AnyPlan, decided_stages
+from streamjoin.plan.stages import Plan, decided_stages
 from streamjoin.state.store import StateStore
 
 BATCHES = 5
@@ -42,7 +42,7 @@ def cut(
         yield of_batch
 
 
-def loop_of(plan: AnyPlan, operator: str, folder: Path, slots: int = 2, units: int | None = None) -> Loop:
+def loop_of(plan: Plan, operator: str, folder: Path, slots: int = 2, units: int | None = None) -> Loop:
     """A loop whose state is in a folder.
 
     Args:

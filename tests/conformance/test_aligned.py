@@ -16,7 +16,6 @@ from streamjoin.operators.aligned import Aligned
 from streamjoin.operators.aligned.segments import Segments
 from streamjoin.operators.aligned.step import AlignedStep
 from streamjoin.operators.rounds import keeping
-from streamjoin.plan.stages import stages_of
 from streamjoin.query import plan_query
 from streamjoin.state.store import StateStore
 
@@ -255,7 +254,7 @@ def test_default_settings() -> None:
     assert str(operator) == (
         "aligned on 3 nodes, segments of 150 us; master b, each row to one node, and a to 1.27, c to 1.2 on average"
     )
-    assert operator.segments.length_us == 150 and [len(stage.conditions) for stage in stages_of(plan)] == [2]
+    assert operator.segments.length_us == 150 and [len(stage.conditions) for stage in plan.stages] == [2]
 
 
 def test_a_checkpoint_is_of_its_nodes_segments_and_master() -> None:

@@ -17,8 +17,9 @@ from streamjoin.engine.operator import Operator
 from streamjoin.engine.state import UnitState
 from streamjoin.errors import StateError
 from streamjoin.operators import registry
+from streamjoin.operators.adapting.members import Load
 from streamjoin.operators.biclique.adaptive import AdaptiveBiclique
-from streamjoin.operators.biclique.scaling import Load, UnitPlan
+from streamjoin.operators.biclique.scaling import UnitPlan
 from streamjoin.plan.window import R
 from streamjoin.spec.changes import keeps_state
 from streamjoin.state.show import list_units

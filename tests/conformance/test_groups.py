@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from streamjoin.engine.loop import Brought, Loop
+from streamjoin.generate import generator
 from streamjoin.operators.aggregate import step, views
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import Cascade
@@ -316,13 +319,28 @@ def views_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(views.Folding, "rest", again)
 
 
+def one_view_twice(patch: pytest.MonkeyPatch) -> None:
+    """A mutation: of all views one is given twice."""
+    rest = views.Folding.rest
+    doubled: list[bool] = []
+
+    def again(self: views.Folding) -> Any:
+        for block in rest(self):
+            yield block
+            if len(block) and not doubled:
+                doubled.append(True)
+                yield block.take(np.array([0]))
+
+    patch.setattr(views.Folding, "rest", again)
+
+
 def _early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(step, "last_given_us", lambda windows, until_us: until_us // windows.size_us * windows.size_us + 40)
     ending = step.Ending
     patch.setattr(step, "Ending", lambda windows, after, until: ending(windows, after, until + windows.size_us))
 
 
-@pytest.mark.parametrize("mutation", [views_twice, _early])
+@pytest.mark.parametrize("mutation", [views_twice, one_view_twice, _early])
 def test_a_view_that_is_added_twice_or_a_window_given_early_is_caught(
     mutation: Mutation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,6 +349,30 @@ def test_a_view_that_is_added_twice_or_a_window_given_early_is_caught(
     found = flat(given(loop_of(planned(TUMBLING), tmp_path), streams))
     with pytest.raises(AssertionError):
         check(by_group(found), wanted(streams, Windowed(40, 40, by_k)))
+
+
+def test_the_groups_of_the_readme(tmp_path: Path) -> None:
+    """README.md shows how its streams are made, a query, and what it gives."""
+    page = (Path(__file__).parents[2] / "README.md").read_text()
+    text = page.split("**Groups in windows of time**")[1].split("**Enrich")[0]
+    made = re.findall(r"generate (\S+) --rows (\d+) (?:--seed (\d+) )?--rate (\d+) .*--out data/(\w+)", page)
+    streams = {
+        name: generator(kind).rows(0, int(count), seed=int(seed or 1), rate=float(rate))
+        for kind, count, seed, rate, name in made
+        if name in ("orders", "payments")
+    }
+    schemas = {
+        name: StreamSchema(name, one.schema, "ts", "us", 2_000_000 * (name == "payments"))
+        for name, one in streams.items()
+    }
+    query = text.split("query: |\n")[1].split("results:")[0]
+    plan = plan_query(query, schemas)
+    assert isinstance(plan, Cascade)
+    each = flat(given(loop_of(plan, tmp_path), [streams["orders"], streams["payments"]]))
+    found = [(row["half"], row["since"], row["n"], row["mean"]) for row in each]
+    shown = re.findall(r"│ +(\d+) │ (\S+ \S+)\+00 +│ +(\d+) │ +([0-9.]+) │", text)
+    rows_found = [(str(half), f"{since:%Y-%m-%d %H:%M:%S}", str(n), repr(mean)) for half, since, n, mean in found]
+    assert sorted(rows_found) == sorted(shown) and len(shown) == 4
 
 
 @pytest.mark.parametrize(("example", "window"), list(enumerate(["TUMBLE(", "HOP("])))

@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamjoin.engine import clocks, loop
+from streamjoin.engine import clocks, entering
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.flow.punctuation import HEARTBEAT, Punctuation, lowest_mark_us
 from streamjoin.operators import registry
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import AnyPlan, stages_of
+from streamjoin.plan.stages import Plan
 from streamjoin.plan.window import R
 from streamjoin.query import plan_query
 
@@ -37,7 +37,7 @@ QUERIES = {
 }
 
 
-def planned(streams: int, idle_us: Sequence[int | None]) -> AnyPlan:
+def planned(streams: int, idle_us: Sequence[int | None]) -> Plan:
     names = "abcd"[:streams]
     schemas = {
         name: StreamSchema(name, COLUMNS, "ts", delay_us=DELAY_US, idle_us=limit)
@@ -46,7 +46,7 @@ def planned(streams: int, idle_us: Sequence[int | None]) -> AnyPlan:
     return plan_query(f"{QUERIES[streams]} WITHIN {WITHIN_US} MICROSECONDS", schemas)
 
 
-def silent_last(plan: AnyPlan, folder: Path, batches: int = 30) -> tuple[list[int], int]:
+def silent_last(plan: Plan, folder: Path, batches: int = 30) -> tuple[list[int], int]:
     """Results by batch, and rows kept in the end, where the last stream brings rows in the first batch only."""
     loop, found = loop_of(plan, "matrix" if registry.choose(plan) != "asof" else "asof", folder), []
     streams = len(plan.streams)
@@ -140,7 +140,7 @@ def late_of(loop: Loop) -> Counter[int]:
     """How many late tuples the last batch had, by stream."""
     found: Counter[int] = Counter()
     reports = iter(loop.reports)
-    for stage, operator in zip(stages_of(loop.plan), loop.operators, strict=True):
+    for stage, operator in zip(loop.plan.stages, loop.operators, strict=True):
         for report in [next(reports) for _ in operator.units]:
             found.update({read: report.late[side] for side, read in enumerate(stage.inputs) if isinstance(read, int)})
     return +found
@@ -218,7 +218,7 @@ def test_a_batch_that_is_repeated_decides_the_same(streams: int, tmp_path: Path)
     ("module", "name", "broken"),
     [
         (clocks, "with_idle", lambda clocks, idle_us: tuple(clocks)),
-        (loop, "hearing", lambda plan, stream: ()),
+        (entering, "hearing", lambda plan, stream: ()),
     ],
 )
 def test_streams_that_are_never_idle_and_stages_that_do_not_hear_of_each_other_are_caught(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from streamjoin import failpoints
@@ -14,19 +19,28 @@ from streamjoin.engine.loop import Brought, Loop
 from streamjoin.engine.operator import Operator
 from streamjoin.errors import RunError
 from streamjoin.operators.splitjoin import SplitJoin
-from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.stages import Plan
+from streamjoin.plan.window import R
+from streamjoin.query import plan_query
 from streamjoin.state import rewrite
 from streamjoin.state.generation import Generation
 from streamjoin.state.objectstore import ObjectStates
 from streamjoin.state.restored import restore
 from streamjoin.state.root import ObjectRoot
+from streamjoin.state.store import KEPT_VERSIONS
 from tests.servers.objects import folder_root
 
 from .check import OPERATORS, expected, pairs_of, plan
-from .histories import history
+from .elastic import ROUTED, Scripted, scripted
+from .histories import History, history, make_rows
 from .local import Batch
+from .ring_nodes import Scripted as ScriptedRing
+from .ring_nodes import random_script
+from .test_ring import MIXED, STREAMS, cut, nested_loop, rows_of, text_of
 
 BATCHES = 14
+Pieces = Sequence[Sequence[pa.RecordBatch]]
+"""What each stream brings in one batch."""
 PLACES = (
     "unit.before_probe:3", "unit.mid_results:2", "unit.before_segments:2", "unit.after_segments:3",
     "unit.before_manifest:2", "unit.after_manifest:2", "state.before_collect:3",
@@ -41,17 +55,22 @@ class Far:
         machines: whose caches there are; a batch runs on the last one.
     """
 
-    plan: JoinPlan
+    plan: Plan
     operator: Operator
     folder: Path
     slots: int = 2
     machines: int = 1
     version: int = 0
-    pairs: list[tuple[int, int]] = field(default_factory=list)
+    pairs: list[tuple[int, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.loop = Loop(self.plan, (self.operator,), self.states, self.slots)
+        self.loop = Loop(self.plan, self.operators, self.states, self.slots)
         self.begin()
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """By stage."""
+        return (self.operator,)
 
     @property
     def root(self) -> ObjectRoot:
@@ -62,7 +81,7 @@ class Far:
         checkpoint = self.folder / f"checkpoint-{self.machines}"
         checkpoint.mkdir(exist_ok=True)
         restore(self.root, checkpoint)
-        self.generation = Generation(self.root, checkpoint, 1, self.version)
+        self.generation = Generation(self.root, checkpoint, len(self.operators), self.version)
         self.kept: dict[int, ObjectStates] = {}
 
     def move(self) -> None:
@@ -73,17 +92,21 @@ class Far:
     def states(self, stage: int) -> ObjectStates:
         return self.kept.setdefault(stage, ObjectStates(self.generation.root, stage))
 
-    def batch(self, pieces: Batch, *, commit: bool = True) -> None:
+    def batch(self, pieces: Pieces, *, commit: bool = True) -> None:
         brought = Brought(pieces, 1_000_000 * self.version)
-        self.loop.operators, self.loop.slots, self.loop.version = (self.operator,), self.slots, self.version
+        self.loop.operators, self.loop.slots, self.loop.version = self.operators, self.slots, self.version
         self.generation.put_checked(self.version)
         found = [rows for _, rows in self.loop.batch(brought)]
         if not commit:
             return
         self.generation.check()
-        self.pairs += pairs_of(found)
+        self.pairs += self.ids(found)
         self.loop.commit(brought)
         self.version = self.loop.version
+
+    def ids(self, found: list[pa.RecordBatch]) -> Sequence[tuple[int, ...]]:
+        """Of the rows that each result is of."""
+        return pairs_of(found)
 
     def resize(self, operator: Operator, before: int) -> None:
         after = rewrite.resized(self.states(0), self.version, before, operator)
@@ -106,7 +129,7 @@ def far(
     )
 
 
-def crash(job: Far, place: str, batch: Batch, monkeypatch: pytest.MonkeyPatch) -> bool:
+def crash(job: Far, place: str, batch: Pieces, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Do a batch that does not count; whether it came to the place, and died there."""
     name, _, visit = place.partition(":")
     with monkeypatch.context() as patch:
@@ -144,6 +167,98 @@ def test_a_job_that_dies_everywhere_and_moves_gives_the_same_pairs(
         job.version = job.loop.version
     assert Counter(job.pairs) == want and want.total() > BATCHES
     assert deaths > BATCHES // 2
+
+
+@pytest.mark.parametrize("routed", ROUTED)
+def test_units_come_and_go_while_a_job_dies_everywhere_and_moves(
+    routed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = history(3, r=140, s=120, time_shape="disordered", delay_us=20)
+    made = plan(given, "equality", "20 us")
+    operator = scripted(ROUTED[routed], 5, BATCHES)
+    first = len(operator.units)
+    job = Far(made, operator, tmp_path)
+    seen: list[frozenset[int]] = []
+    deaths = 0
+    for number, batch in enumerate(given.cuts(BATCHES)):
+        if number:
+            deaths += crash(job, PLACES[number % len(PLACES)], batch, monkeypatch)
+            job.slots = 1 + number % 3
+            (job.move if number % 2 else job.begin)()
+            job.generation.sweep([first], job.version)
+            job.generation.swept()
+            if number % 4 == 0:
+                shutil.rmtree(job.root.cache, ignore_errors=True)
+        job.batch(batch)
+        # Who knows nothing of operators finds the units that there are, on another machine as well.
+        there = dict(ObjectStates(replace(job.generation.root, cache=tmp_path / "other")).staying(first, job.version))
+        look = {unit.number for unit in operator.in_batch(there.__getitem__).units if not unit.begins_at(job.version)}
+        assert there.keys() == look
+        seen.append(frozenset(look))
+    assert Counter(job.pairs) == Counter(expected(given, "equality", made, BATCHES))
+    assert deaths > BATCHES // 2 and set().union(*seen) - seen[0] and any(a - b for a, b in pairwise(seen))
+
+
+@dataclass
+class FarRing(Far):
+    """A job of an adaptive ring, whose rounds are stages."""
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        return tuple(self.operator.at(stage.plan) for stage in self.plan.stages)
+
+    def ids(self, found: list[pa.RecordBatch]) -> Sequence[tuple[int, ...]]:
+        return [one for rows in found for one in zip(*(column.to_pylist() for column in rows.columns), strict=True)]
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_nodes_of_a_ring_come_and_go_while_a_job_dies_everywhere_and_moves(
+    later: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The places are those of the first round and of the next one."""
+    reaches, given = (20, 10, 30), [rows_of(place, 70) for place in range(3)]
+    ring = ScriptedRing(2, script=random_script(random.Random(later), BATCHES))
+    made = ring.planned(plan_query(text_of(3, MIXED, reaches), STREAMS))
+    job, seen, deaths = FarRing(made, ring, tmp_path), [], 0
+    for number, pieces in enumerate(cut(given, BATCHES)):
+        if number:
+            name, _, visit = PLACES[number % len(PLACES)].partition(":")
+            nodes = len(seen[-1])
+            deaths += crash(job, f"{name}:{int(visit) + nodes * later}", pieces, monkeypatch)
+            job.slots = 1 + number % 3
+            (job.move if number % 2 else job.begin)()
+            job.generation.sweep([2, 2], job.version)
+            job.generation.swept()
+            if number % 4 == 0:
+                shutil.rmtree(job.root.cache, ignore_errors=True)
+        job.batch(pieces)
+        # Who knows nothing of operators finds the nodes that there are, in each round.
+        root = replace(job.generation.root, cache=tmp_path / "other")
+        there = [dict(ObjectStates(root, stage).staying(2, job.version)) for stage in range(2)]
+        look = {one.number for one in ring.in_batch(there[0].__getitem__).at(made.stages[0].plan).units
+                if not one.begins_at(job.version)}  # fmt: skip
+        assert there[0].keys() == there[1].keys() == look
+        seen.append(frozenset(look))
+    wanted = nested_loop(given, MIXED, reaches)
+    assert Counter(job.pairs) == wanted and wanted.total() > 40
+    assert deaths > BATCHES // 2 and set().union(*seen) - seen[0] and any(a - b for a, b in pairwise(seen))
+
+
+def test_what_units_that_left_had_is_removed(tmp_path: Path) -> None:
+    rows = make_rows(np.random.default_rng(0), range(0, 240, 10), [1] * 24)
+    given = History(rows, rows)
+    job = Far(plan(given, "equality", "20 us"), Scripted(2, 1, script={2: [(R, 0, -1)]}), tmp_path, slots=1)
+    there = []
+    for number, batch in enumerate(given.cuts(24)):
+        job.batch(batch)
+        job.states(0).collected()
+        there.append({path.parent.name for path in (tmp_path / "store" / "0").rglob("*.*")})
+        if number == 12:
+            job.move()
+            job.generation.sweep([3], job.version)
+            job.generation.swept()
+    assert "1" in there[9] and all("1" not in names for names in there[-5:])
+    assert len({*(tmp_path / "store" / "0" / "0").glob("*.json")}) <= KEPT_VERSIONS + 1
 
 
 def test_a_driver_that_was_taken_over_from_stops_and_what_it_writes_counts_for_nobody(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from streamjoin.explain.sampling import Look
 from streamjoin.operators import registry
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.plan.reordering import keyed, reordered
-from streamjoin.plan.stages import AnyPlan, Cascade
+from streamjoin.plan.stages import Cascade, Plan
 from streamjoin.query import plan_query
 from streamjoin.state.memory import MemoryStates
 
@@ -33,7 +33,7 @@ CONDITIONS = {
 }
 
 
-def as_way(plan: Cascade, way: Way) -> AnyPlan:
+def as_way(plan: Cascade, way: Way) -> Plan:
     if way.numbered is not None:
         return reordered(plan, way.numbered)
     return registry.planned("ring", {"orders": way.operator.get("orders", {})}, plan, 2)
@@ -47,7 +47,7 @@ def ways_of(plan: Cascade, streams: list[pa.RecordBatch]) -> list[Way]:
     return found.ways(3, "")
 
 
-def results(plan: AnyPlan, way: Way, streams: list[pa.RecordBatch]) -> Counter[Any]:
+def results(plan: Plan, way: Way, streams: list[pa.RecordBatch]) -> Counter[Any]:
     name = "ring" if way.numbered is None else "biclique"
     knobs: Mapping[str, Any] = {"orders": way.operator["orders"]} if "orders" in way.operator else {}
     states: dict[int, MemoryStates] = {}

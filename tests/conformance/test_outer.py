@@ -18,10 +18,11 @@ from streamjoin.engine import deciding, emit
 from streamjoin.engine.deciding import Deciding
 from streamjoin.engine.loop import Brought
 from streamjoin.engine.slot import SlotStep
+from streamjoin.engine.state import UnitState
 from streamjoin.flow.punctuation import lowest_mark_us
 from streamjoin.plan.join import RESULT_TIME, JoinPlan
 from streamjoin.plan.stages import Cascade
-from streamjoin.query import plan_query
+from streamjoin.query import RegisteredPredicate, plan_query
 from streamjoin.state.store import StateStore
 
 from .loops import OPERATORS, cut, joined, loop_of
@@ -110,6 +111,20 @@ def test_every_operator_gives_them_exactly(operator: str, condition: str, kind: 
     wanted = expected({"a": a, "b": b}, [(kind, on)], (after, before))
     assert len(wanted) > 10 or condition == "never"
     assert joined(loop_of(plan, operator, tmp_path), [a, b], 3 + place % 6, repeated=place % 3 == 0) == wanted
+
+
+@pytest.mark.parametrize("operator", ["matrix", "splitjoin", "biclique at random"])
+@pytest.mark.parametrize("kind", [*KINDS, "INNER"])
+def test_predicates_that_are_registered_join_like_any_other(kind: str, operator: str, tmp_path: Path) -> None:
+    near = RegisteredPredicate(lambda one, other: abs(one - other) <= 2, (pa.int64(), pa.int64()))
+    plan = plan_query(
+        f"SELECT ONLINE {items(kind)} FROM a {kind} JOIN b ON near(a.x, b.x) WITHIN 20 MICROSECONDS",
+        STREAMS,
+        predicates={"near": near},
+    )
+    a, b = rows(1, 120), rows(501, 100)
+    wanted = expected({"a": a, "b": b}, [(kind, "ABS(a.x - b.x) <= 2")], (20, 20))
+    assert len(wanted) > 20 and joined(loop_of(plan, operator, tmp_path), [a, b], 4) == wanted
 
 
 WHERES = {
@@ -268,7 +283,7 @@ def test_state_ends_with_the_window(tmp_path: Path) -> None:
         "SELECT ONLINE a.id AS a, b.id AS b FROM a FULL JOIN b ON a.k = b.k WITHIN 20 MICROSECONDS", STREAMS
     )
     loop = loop_of(plan, "biclique by hash", tmp_path)
-    stored, bits = [], []
+    stored, bits, kept = [], [], []
     for number, of_batch in enumerate(cut([rows(25, 2000), rows(26, 2000)], 40)):
         brought = Brought(of_batch, 1_000_000 * number)
         list(loop.batch(brought))
@@ -276,7 +291,17 @@ def test_state_ends_with_the_window(tmp_path: Path) -> None:
         stored.append(sum(sum(report.stored_rows) for report in loop.reports))
         states = [StateStore(tmp_path, 0).load(unit.number, loop.version) for unit in loop.operators[0].units]
         bits.append(sum(info.bytes for state in states for info in state.segments(deciding.BITS)))
+        kept += [_bits_of(tmp_path, unit, state) for unit, state in enumerate(states)]
     assert max(stored[10:]) < 2.5 * stored[5] and max(bits[10:]) < 1.5 * max(bits[:5])
+    assert all(0 < size <= 3 * -(-numbers // 8) for size, numbers in kept), "three bits are kept of a row, and no copy"
+
+
+def _bits_of(folder: Path, unit: int, state: UnitState) -> tuple[int, int]:
+    """Bytes that a unit keeps of rows, and how many numbers there are from its oldest row to the newest of all."""
+    (info,) = state.segments(deciding.BITS)
+    kept = StateStore(folder, 0).open_segment(unit, info)
+    size = sum(len(kept.column(name)[0].as_buffer()) for name in kept.schema.names if name != "first")
+    return size, state.sequence - kept.column("first")[0].as_py()
 
 
 def test_what_comes_too_late_is_counted_and_gives_no_pair(tmp_path: Path) -> None:
@@ -325,15 +350,29 @@ def test_a_run_that_goes_on_after_its_end_goes_on_exactly(tmp_path: Path) -> Non
     assert then == Counter({(3, 51): 1, (2, 52): 1})
 
 
-@pytest.mark.parametrize("mutation", ["a notice is lost", "one batch early", "rows of the batch are decided"])
+@pytest.mark.parametrize(
+    "mutation", ["all notices are lost", "one notice is lost", "one batch early", "rows of the batch are decided"]
+)
 def test_a_mistake_shows(mutation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_query(
         "SELECT ONLINE a.id AS a, b.id AS b FROM a FULL JOIN b ON a.k = b.k WITHIN 20 MICROSECONDS", STREAMS
     )
     a, b = rows(27, 200), rows(28, 200)
     wanted = expected({"a": a, "b": b}, [("FULL", "a.k = b.k")], (20, 20))
-    if mutation == "a notice is lost":
+    if mutation == "all notices are lost":
         monkeypatch.setattr(Deciding, "_read_notices", lambda self: np.zeros(0, np.int64))
+    elif mutation == "one notice is lost":
+        read, lost = Deciding._read_notices, []
+
+        def without_one(self: Deciding) -> Any:
+            told = read(self)
+            if told.size and not lost:
+                lost.append(told[0])
+                self._bits.matched[told[0] - self._bits.first] = False
+                told = told[1:]
+            return told
+
+        monkeypatch.setattr(Deciding, "_read_notices", without_one)
     elif mutation == "one batch early":
         real = Deciding._until_us
         monkeypatch.setattr(Deciding, "_until_us", lambda self, side, segment: real(self, side, segment) - 40)

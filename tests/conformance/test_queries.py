@@ -15,7 +15,7 @@ from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.sharing import SharedPlan
+from streamjoin.plan.sharing import SharedJoin
 from streamjoin.plan.window import R
 from streamjoin.query import plan_query
 from streamjoin.state.store import StateStore
@@ -66,7 +66,7 @@ def found(job: LocalRun, batches: Sequence[Batch], run: str) -> list[Counter[tup
 def check(operator: Operator, given: History, case: Case, run: str = "straight", batches: int = 4) -> LocalRun:
     """Compare every query with its own reference."""
     plans = tuple(plan(given, condition, window) for condition, window in case)
-    shared = SharedPlan(tuple(f"q{number}" for number in range(len(plans))), plans)
+    shared = SharedJoin(tuple(f"q{number}" for number in range(len(plans))), plans)
     with tempfile.TemporaryDirectory() as folder:
         job = LocalRun(shared, operator, Path(folder))
         got = found(job, [*given.cuts(batches, 2), *job.drain()], run)
@@ -103,7 +103,7 @@ def stored(queries: int, operator: Operator) -> tuple[LocalRun, list[SegmentInfo
     """A job with so many queries, in the middle of its input, and what it stores of both streams."""
     given = history(35, r=200, s=200)
     plans = tuple(plan(given, "band", "full history") for _ in range(queries))
-    shared = SharedPlan(tuple(f"q{number}" for number in range(queries)), plans) if queries > 1 else plans[0]
+    shared = SharedJoin(tuple(f"q{number}" for number in range(queries)), plans) if queries > 1 else plans[0]
     with tempfile.TemporaryDirectory() as folder:
         job = LocalRun(shared, operator, Path(folder))
         list(job.run(given.cuts(4)))
@@ -139,7 +139,7 @@ def test_an_index_lists_only_what_its_query_selects() -> None:
     schemas = {"r": given.schema("r"), "s": given.schema("s")}
     plans = tuple(plan_query(text, schemas) for text in texts)
     with tempfile.TemporaryDirectory() as folder:
-        job = LocalRun(SharedPlan(("low", "high"), plans), Biclique(1, 1), Path(folder))
+        job = LocalRun(SharedJoin(("low", "high"), plans), Biclique(1, 1), Path(folder))
         got = found(job, given.cuts(3), "straight")
         state = StateStore(Path(folder), sync=False).load(0, 3)
     members = [sum(info.members[query] for info in state.tuples(R)) for query in (0, 1)]
@@ -164,7 +164,7 @@ def test_names_in_a_query_are_its_own() -> None:
         "SELECT ONLINE r.id AS a, s.id AS b FROM r, s WHERE r.k = s.k WITHIN 20 MICROSECONDS",
         "SELECT ONLINE x.id AS a, y.id AS b FROM r x, s y WHERE y.k = x.k WITHIN 20 MICROSECONDS",
     ]
-    shared = SharedPlan(("plain", "renamed"), tuple(plan_query(text, schemas) for text in texts))
+    shared = SharedJoin(("plain", "renamed"), tuple(plan_query(text, schemas) for text in texts))
     assert len(shared.predicate.equalities) == 1
     with tempfile.TemporaryDirectory() as folder:
         job = LocalRun(shared, KEYED["biclique by hash 3+2"], Path(folder))
@@ -177,7 +177,7 @@ def test_sequence_numbers_are_those_of_the_streams(ordering: Ordering) -> None:
     given = history(38, r=80, s=80)
     plans = tuple(replace(plan(given, name, "20 us"), ordering=ordering) for name in ("band", "everything"))
     alone, together = [], []
-    for chosen, out in ((plans[0], alone), (SharedPlan(("a", "b"), plans), together)):
+    for chosen, out in ((plans[0], alone), (SharedJoin(("a", "b"), plans), together)):
         with tempfile.TemporaryDirectory() as folder:
             job = LocalRun(chosen, Biclique(2, 2), Path(folder))
             for pieces in given.cuts(4):
@@ -195,6 +195,6 @@ def test_sequence_numbers_are_those_of_the_streams(ordering: Ordering) -> None:
 def test_longest_window_and_period_are_kept() -> None:
     given = history(39, r=10, s=10)
     plans = tuple(plan(given, "band", window) for window in ("20 us", "only after"))
-    shared = SharedPlan(("a", "b"), plans)
+    shared = SharedJoin(("a", "b"), plans)
     assert str(shared.window) == "within (20 us before, 50 us after)"
     assert shared.archive_period == max(period for one in plans if (period := one.archive_period))

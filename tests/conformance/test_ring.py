@@ -24,7 +24,7 @@ from streamjoin.operators.ring.state import NodeState
 from streamjoin.operators.rounds import expiry, keeping
 from streamjoin.operators.rounds.later import LaterRound
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import AnyPlan, Cascade, stages_of
+from streamjoin.plan.stages import Cascade, Plan
 from streamjoin.query import plan_query
 from streamjoin.state import rewrite
 from streamjoin.state.show import show_units
@@ -362,7 +362,7 @@ def test_a_look_at_the_state_shows_every_stream(tmp_path: Path) -> None:
     run = Run(text_of(3, CHAIN, (10, 10, 10)), tmp_path)
     streams = [rows_of(place, 40, keys=2) for place in range(3)]
     run.run(streams)
-    shown = show_units(tmp_path, 0)
+    shown = show_units(tmp_path, 0, stage=1)
     rows = [sum(info.rows for info in run.nodes()[0].answered(stream, with_new=True)) for stream in range(3)]
     parts = re.split(r"  stream \d: 40 tuples so far", shown)[1:]
     assert [sum(map(int, re.findall(r"(\d+) rows", part))) for part in parts] == rows and all(rows)
@@ -517,7 +517,7 @@ def test_a_broken_ring_is_caught(broken: str | None, tmp_path: Path, monkeypatch
 def check_refused(operator: str, text: str, knobs: dict[str, Any], message: str) -> None:
     """An operator with knobs cannot run a query, and says so."""
 
-    def planned() -> AnyPlan:
+    def planned() -> Plan:
         plan = plan_query(f"SELECT ONLINE a.id {text}", STREAMS, main=knobs.get("main"))
         return registry.planned(operator, knobs, plan, 2)
 
@@ -549,6 +549,26 @@ def check_refused(operator: str, text: str, knobs: dict[str, Any], message: str)
         ("FROM a, b, c WITHIN 1 SECONDS", {"lengths": {"z": 1}}, "no stream z; it reads a, b, c"),
         ("FROM a, b, c WITHIN 1 SECONDS", {"lengths": {"a": "x"}}, "is not a whole number"),
         (f"FROM {', '.join(NAMES)}, a AS j WITHIN 1 SECONDS", {}, "9 streams at most"),
+        (
+            "FROM a, b, c WITHIN 1 SECONDS",
+            {"max_nodes": 3},
+            "max_nodes says when nodes are added and taken away",
+        ),
+        ("FROM a, b, c WITHIN 1 SECONDS", {"adaptive": True, "lengths": {"a": 1}}, "leave one of the two out"),
+        (
+            "FROM a, b, c WITHIN 1 SECONDS",
+            {"adaptive": True, "nodes": 3, "min_nodes": 4, "max_nodes": 2},
+            "between 4 and 2 nodes, and the job begins with 3; write other min_nodes, max_nodes or nodes",
+        ),
+        ("FROM a, b, c WITHIN 1 SECONDS", {"adaptive": True, "nodes": 3, "max_nodes": 2}, "between 1 and 2 nodes"),
+        (
+            "FROM a, b, c WITHIN 1 SECONDS",
+            {"adaptive": True, "target": 0.9},
+            "the target 0.9 must be below add_above 0.8",
+        ),
+        ("FROM a, b, c WITHIN 1 SECONDS", {"adaptive": True, "smoothing": 1.5}, "must be at most 1.0, not 1.5"),
+        ("FROM a, b, c WITHIN 1 SECONDS", {"adaptive": True, "pair_us": float("nan")}, "at most 1000000000.0, not nan"),
+        ("FROM a, b, c WITHIN 1 SECONDS", {"adaptive": True, "hop_us": 0}, "must be at least 0.001, not 0"),
     ],
 )
 def test_what_a_ring_cannot_do_is_said_with_a_way_out(text: str, knobs: dict[str, Any], message: str) -> None:
@@ -565,15 +585,15 @@ def test_the_default_order_follows_equalities_first() -> None:
 
 def test_each_round_says_what_it_checks(tmp_path: Path) -> None:
     run = Run(text_of(3, [*MIXED, alone("a", 4)], (9, 9, 9)), tmp_path, orders={"c": ["a", "b"]})
-    checked = [[str(one) for one in stage.conditions] for stage in stages_of(run.loop.plan)]
+    checked = [[str(one) for one in stage.conditions] for stage in run.loop.plan.stages]
     assert [len(one) for one in checked] == [2, 3]
     assert "(a.x >= 4)" in checked[0] and all("a.k = b.k" in " ".join(one) for one in checked)
 
 
 def test_a_plan_of_a_ring_becomes_joins_of_two_again() -> None:
-    tree: AnyPlan = plan_query(text_of(3, CHAIN, (5, 6, 7)), STREAMS)
+    tree: Plan = plan_query(text_of(3, CHAIN, (5, 6, 7)), STREAMS)
     ring = registry.planned("ring", {}, tree, 2)
-    assert len(stages_of(ring)) == 2 and ring != tree
+    assert len(ring.stages) == 2 and ring != tree
     assert registry.planned("matrix", {}, ring, 2) == tree
 
 

@@ -21,7 +21,7 @@ from streamjoin.operators.handshake.started import StartedSegment
 from streamjoin.operators.splitjoin import SplitJoin
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
-from streamjoin.plan.sharing import Lasting, SharedPlan
+from streamjoin.plan.sharing import Lasting, SharedJoin
 from streamjoin.query import plan_query
 from streamjoin.state.store import StateStore
 
@@ -67,7 +67,7 @@ def plans(given: History, queries: Mapping[str, Query], times: Mapping[int, Sequ
     for at, names in times.items():
         started |= frozenset(names) - frozenset(before)
         ones = tuple(named_plan(given, queries[name.rstrip("2")], ordering) for name in names)
-        yield at, SharedPlan(tuple(names), ones, started=started)
+        yield at, SharedJoin(tuple(names), ones, started=started)
         before = names
 
 
@@ -178,8 +178,8 @@ def test_an_index_is_taken_from_another_where_its_columns_are_not_stored(
 ) -> None:
     given = history(53, r=150, s=140, time_shape="disordered", delay_us=15)
     base, near = (plan(given, *SLIM[case][name]) for name in ("base", "near"))
-    before = SharedPlan(("base",), (base,), Lasting(base.names))
-    after = SharedPlan(("near", "base"), (near, base), before.lasting, frozenset({"near"}))
+    before = SharedJoin(("base",), (base,), Lasting(base.names))
+    after = SharedJoin(("near", "base"), (near, base), before.lasting, frozenset({"near"}))
     check_starts(after, before, OPERATORS[operator], (False, False))
     times = {0: ("base",), 5: ("near", "base"), 9: ("near",)}
     run = LocalRun(before, OPERATORS[operator], tmp_path)
@@ -188,7 +188,7 @@ def test_an_index_is_taken_from_another_where_its_columns_are_not_stored(
         if number == 5:
             run.requery(after)
         if number == 9:
-            run.requery(SharedPlan(("near",), (near,), before.lasting, after.started))
+            run.requery(SharedJoin(("near",), (near,), before.lasting, after.started))
         results = run.batch(batch)
         for query, name in enumerate(run.plan.names_of_queries):
             found[name] += pairs_of([rows for of, rows in zip(run.of_queries, results, strict=True) if of == query])
@@ -254,8 +254,8 @@ def test_what_only_a_stopped_query_needed_goes(operator: Operator, tmp_path: Pat
         )
         for less in ("<", ">=")
     )
-    both = SharedPlan(("low", "high"), (low, high))
-    one = SharedPlan(("low",), (low,))
+    both = SharedJoin(("low", "high"), (low, high))
+    one = SharedJoin(("low",), (low,))
     run = LocalRun(both, operator, tmp_path / "stopped")
     alone = LocalRun(one, operator, tmp_path / "alone")
     cuts = given.cuts(6)
@@ -291,11 +291,11 @@ def test_all_queries_may_be_others_and_what_none_wants_goes(tmp_path: Path) -> N
     nobody = replace(
         nobody, predicate=replace(nobody.predicate, selections=named_plan(given, ALL["some"]).predicate.selections)
     )
-    run = LocalRun(SharedPlan(("base",), (named_plan(given, ALL["base"]),)), Biclique(2, 2), tmp_path)
+    run = LocalRun(SharedJoin(("base",), (named_plan(given, ALL["base"]),)), Biclique(2, 2), tmp_path)
     first, *_ = given.cuts(2)
     run.batch(first)
     rows, _ = stored(run)
-    run.requery(SharedPlan(("some",), (nobody,), started=frozenset({"some"})))
+    run.requery(SharedJoin(("some",), (nobody,), started=frozenset({"some"})))
     assert 0 < stored(run)[0] < rows
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,12 @@ from backend.frontend import BUILT
 from tests.servers.process import ServerProcess, free_ports
 from tests.spark.command import JAVA_OPTIONS
 
-FRONTEND = Path(__file__).parents[2] / "frontend"
+ROOT = Path(__file__).parents[2]
+FRONTEND = ROOT / "frontend"
+API = (sys.executable, "-m", "backend")
+UP = (sys.executable, "-m", "worker.up")
+MAKE_UP = ("make", "-C", str(ROOT), "-o", ".venv/.ready", "up")
+"""As people start it; the environment is there."""
 UP_S_MAX = 300.0
 WALK_S_MAX = 1500.0
 TEST_S_MAX = 1800
@@ -27,14 +32,14 @@ END_S_MAX = 120.0
 
 
 @contextmanager
-def platform(folder: Path, module: str, **variables: str) -> Iterator[str]:
-    """`python -m module` in a folder of its own; gives its address."""
+def platform(folder: Path, program: Sequence[str], **variables: str) -> Iterator[str]:
+    """A program that serves a platform, with its data in this folder; gives its address."""
     (port,) = free_ports(1)
     rest = [f"{name}=" for name in os.environ if name.startswith("STREAMJOIN_")]
     mine = {"DATA": str(folder / "data"), "PORT": str(port), "FRONTEND": str(BUILT), **variables}
     given = [f"STREAMJOIN_{name}={value}" for name, value in mine.items()]
     unset = [word for name in rest for word in ("-u", name.removesuffix("="))]
-    command = ["env", *unset, *given, f"JAVA_TOOL_OPTIONS={JAVA_OPTIONS}", sys.executable, "-m", module]
+    command = ["env", *unset, *given, f"JAVA_TOOL_OPTIONS={JAVA_OPTIONS}", *program]
     (folder / "data").mkdir()
     process = ServerProcess("the platform", command, folder / "platform.log")
     try:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from .browser import platform, walk
+from .browser import API, platform, walk
 
 
 @pytest.mark.slow
 def test_the_first_page_is_small_and_soon_there(tmp_path: Path, browser: tuple[str, str]) -> None:
-    with platform(tmp_path, "backend", AUTH="off") as address:
+    with platform(tmp_path, API, AUTH="off") as address:
         walk("first-load", browser, address)

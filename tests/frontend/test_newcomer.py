@@ -13,7 +13,7 @@ from streamjoin.errors import InputError
 from streamjoin.spark.java import find_java
 from tests.servers.process import comes_true
 
-from .browser import TEST_S_MAX, UP_S_MAX, platform, walk
+from .browser import MAKE_UP, TEST_S_MAX, UP_S_MAX, platform, walk
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
@@ -35,7 +35,7 @@ def test_a_newcomer_joins_two_files_in_three_minutes_and_meets_no_error(
     files.mkdir()
     write_files(files)
     begun_s = time.monotonic()
-    with platform(tmp_path, "worker.up") as address:
+    with platform(tmp_path, MAKE_UP) as address:
         log = tmp_path / "platform.log"
         assert comes_true(lambda: "streamjoin is up" in log.read_text(), UP_S_MAX), log.read_text()
         up_s = time.monotonic() - begun_s

@@ -10,7 +10,7 @@ from streamjoin.client import Client
 from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import BAD_VALUE, NO_TIME, DeadLetter, write_dead_letters
 
-from .browser import TEST_S_MAX, platform, walk
+from .browser import API, TEST_S_MAX, platform, walk
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 BIDS = {"source": "generator", "kind": "nexmark.bid", "time": "ts"}
@@ -35,7 +35,7 @@ def put_aside(folder: Path) -> None:
 
 @pytest.mark.timeout(TEST_S_MAX)
 def test_rejected_rows_are_seen_chosen_and_downloaded(tmp_path: Path, browser: tuple[str, str]) -> None:
-    with platform(tmp_path, "backend", AUTH="off") as address:
+    with platform(tmp_path, API, AUTH="off") as address:
         with Client(address) as client:
             client.streams.create("bids", BIDS)
             client.streams.create("auctions", {**BIDS, "kind": "nexmark.auction"})

@@ -8,7 +8,7 @@ import pytest
 
 from streamjoin.client import Client
 
-from .browser import TEST_S_MAX, platform, report, walk
+from .browser import API, TEST_S_MAX, platform, report, walk
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 BIDS = {"source": "generator", "kind": "nexmark.bid", "time": "ts"}
@@ -37,7 +37,7 @@ BODY = {
 
 @pytest.mark.timeout(TEST_S_MAX)
 def test_a_join_of_three_streams_is_drawn_as_a_tree(tmp_path: Path, browser: tuple[str, str]) -> None:
-    with platform(tmp_path, "backend", AUTH="off") as address:
+    with platform(tmp_path, API, AUTH="off") as address:
         with Client(address) as client:
             client.streams.create("bids", BIDS)
             for name, kind in (("auctions", "nexmark.auction"), ("people", "nexmark.person")):

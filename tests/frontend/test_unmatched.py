@@ -27,7 +27,7 @@ from streamjoin.results.parts import BatchDone
 from streamjoin.results.policy import EpochPolicy
 from streamjoin.results.sink import StoreSink
 
-from .browser import TEST_S_MAX, platform, report, walk
+from .browser import API, TEST_S_MAX, platform, report, walk
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 ORDERS = "ts,id,item\n2026-01-01T12:00:00Z,1,tea\n2026-01-01T12:00:01Z,2,cup\n2026-01-01T12:00:02Z,3,pot\n"
@@ -53,7 +53,7 @@ BODY = {
 
 @pytest.mark.timeout(TEST_S_MAX)
 def test_orders_without_a_payment(tmp_path: Path, browser: tuple[str, str]) -> None:
-    with platform(tmp_path, "backend", AUTH="off") as address:
+    with platform(tmp_path, API, AUTH="off") as address:
         with Client(address) as client:
             for name, text in (("orders", ORDERS), ("payments", PAYMENTS)):
                 _add(client, name, text)

@@ -1,4 +1,4 @@
-"""S3Proxy on the loopback interface, which serves a folder as S3; the folder goes when it is left."""
+"""S3Proxy on the loopback interface, started as in a container; its folder goes when it is left."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from .process import ServerProcess, free_ports
 
 HERE = Path(__file__).parent
 START_S_MAX = 120.0
-KEY, SECRET = "local", "localsecret"
+SCRIPT = HERE.parents[1] / "docker" / "objectstore" / "objectstore.sh"
+"""What starts the store in a container."""
+KEY, SECRET = "streamjoin", "localsecret"
 BUCKET = "states"
 ENVIRONMENT = {
     # The trailers of newer clients are not understood.
@@ -22,37 +24,37 @@ ENVIRONMENT = {
     "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-PROPERTIES = """\
-s3proxy.endpoint=http://127.0.0.1:{port}
-s3proxy.authorization=aws-v2-or-v4
-s3proxy.identity={key}
-s3proxy.credential={secret}
-jclouds.provider=filesystem-nio2
-jclouds.filesystem.basedir={folder}
-jclouds.identity={key}
-jclouds.credential={secret}
-"""
+# Java that lives for a minute is not worth being optimised.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 
 
 class S3:
     """A server that runs inside the `with` block, with one bucket.
 
+    Args:
+        secret: its password.
     Raises:
         ServerUnavailable: on entering, when java or the jars are missing and cannot be downloaded.
         ServerFailed: on entering, when it does not start.
     """
 
+    def __init__(self, secret: str = SECRET) -> None:
+        self.secret = secret
+
     def __enter__(self) -> Self:
         found = jars(HERE / "s3")
         self.folder = tempfile.TemporaryDirectory(prefix="streamjoin-s3-")
-        (data := Path(self.folder.name) / "data").mkdir()
-        (data / BUCKET).mkdir()
+        home = Path(self.folder.name)
+        (password := home / "password").write_text(self.secret)
         [self.port] = free_ports(1)
-        properties = Path(self.folder.name) / "s3proxy.properties"
-        properties.write_text(PROPERTIES.format(port=self.port, folder=data, key=KEY, secret=SECRET))
-        command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{found}/*"]
-        command += ["org.gaul.s3proxy.Main", "--properties", str(properties)]
-        self.process = ServerProcess("S3Proxy", command, Path(self.folder.name) / "s3proxy.log")
+        self.variables = {
+            "STORE_JARS": str(found), "STORE_PASSWORD_FILE": str(password), "STORE_DATA": str(home / "data"),
+            "STORE_LISTEN": "127.0.0.1", "STORE_PORT": str(self.port), "STORE_MEMORY": "256m",
+            "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
+        }  # fmt: skip
+        environment = [f"{name}={value}" for name, value in self.variables.items()]
+        command = ["env", *environment, "bash", str(SCRIPT), "serve"]
+        self.process = ServerProcess("S3Proxy", command, home / "s3proxy.log")
         try:
             self.process.wait_for_output("Started", START_S_MAX)
         except BaseException:
@@ -66,18 +68,19 @@ class S3:
         self.process.kill()
         self.folder.cleanup()
 
-    def uri(self, path: str, port: int | None = None, key: str = KEY, secret: str = SECRET) -> str:
+    def uri(self, path: str, port: int | None = None, key: str = KEY, secret: str | None = None) -> str:
         """A place in the bucket, as `run.state` has it.
 
         Args:
             port: of a proxy in front.
+            secret: another one than the server's.
         """
         options = f"endpoint_override=127.0.0.1:{port or self.port}&scheme=http&region=us-east-1"
-        return f"s3://{key}:{secret}@{path}?{options}"
+        return f"s3://{key}:{secret or self.secret}@{path}?{options}"
 
     def filesystem(self) -> fs.S3FileSystem:
         """A client of its own, without a proxy."""
         return fs.S3FileSystem(
-            access_key=KEY, secret_key=SECRET, endpoint_override=f"127.0.0.1:{self.port}", scheme="http",
+            access_key=KEY, secret_key=self.secret, endpoint_override=f"127.0.0.1:{self.port}", scheme="http",
             region="us-east-1",
         )  # fmt: skip

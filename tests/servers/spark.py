@@ -10,12 +10,14 @@ import os
 import secrets
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
 
+from . import apart
 from .process import ServerProcess, free_ports
 
 START_S_MAX = 120.0
@@ -30,18 +32,35 @@ class SparkCluster:
 
     Args:
         workers: of one core and 1 GiB each.
+        own: a folder that is another one for each worker, which has no other to write to; see `apart`.
+        environment: variables of workers, and so of executors.
+        java_options: of all its processes.
     Raises:
         ServerFailed: on entering, when it does not start.
     """
 
-    def __init__(self, workers: int = 2) -> None:
+    def __init__(
+        self,
+        workers: int = 2,
+        own: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        *,
+        java_options: str = JAVA_OPTIONS,
+    ) -> None:
         self.count = workers
+        self.own = own
+        self.environment = dict(environment or {})
+        self.java_options = java_options
         self.settings = {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(16)}
+        if own is not None:
+            # Executors with one address take it that they share a disk.
+            self.settings["spark.shuffle.readHostLocalDisk"] = "false"
         self.workers: list[ServerProcess] = []
 
     def __enter__(self) -> Self:
         self.folder = tempfile.TemporaryDirectory(prefix="streamjoin-spark-")
         self.home = Path(self.folder.name)
+        self.works_in = self.own or self.home
         (self.port,) = free_ports(1)
         self.master = f"spark://127.0.0.1:{self.port}"
         self.conf = self.home / "spark.conf"
@@ -76,20 +95,29 @@ class SparkCluster:
             # What the tests were started with is not for executors, such as where our package is.
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "JAVA_HOME": os.environ.get("JAVA_HOME", ""), "SPARK_LISTEN": "127.0.0.1",
-            "SPARK_DAEMON_MEMORY": "256m", "JAVA_TOOL_OPTIONS": JAVA_OPTIONS, "SPARK_LOCAL_DIRS": str(self.home),
+            "SPARK_DAEMON_MEMORY": "256m", "JAVA_TOOL_OPTIONS": self.java_options, "SPARK_LOCAL_DIRS": str(self.home),
             "SPARK_CONF": str(self.conf), "SPARK_PORT": str(self.port), "SPARK_PAGE": "0", "SPARK_CORES": "1",
-            "SPARK_MEMORY": "1g", "SPARK_WORK": str(self.home / name),
+            "SPARK_MEMORY": "1g", "SPARK_WORK": str(self.works_in / name), **self.environment,
         }  # fmt: skip
-        environment = [f"{variable}={value}" for variable, value in variables.items() if value]
         command = ["bash", str(SCRIPT), name.partition("-")[0], "127.0.0.1"]
-        program = ["env", "-i", "-C", str(self.home), *environment, *command]
+        if name != "master":
+            # Each is a machine to Spark.
+            command.append(address := f"127.0.0.{len(self.workers) + 1}")
+            variables["SPARK_LISTEN"] = address
+        prefix: list[str] = []
+        if self.own is not None:
+            prefix = apart.apart(self.own)
+            variables |= apart.variables(self.own)
+            variables["JAVA_TOOL_OPTIONS"] += f" {apart.java_options(self.own)}"
+        environment = [f"{variable}={value}" for variable, value in variables.items() if value]
+        program = [*prefix, "env", "-i", "-C", str(self.works_in), *environment, *command]
         return ServerProcess(f"Spark's {name}", program, self.home / f"{name}.log")
 
     def executors(self) -> list[psutil.Process]:
         """Executors that run, the oldest first."""
         found = []
         for process in psutil.process_iter(["cmdline", "create_time", "cwd"]):
-            of_ours = Path(process.info["cwd"] or "/").is_relative_to(self.home)
+            of_ours = Path(process.info["cwd"] or "/").is_relative_to(self.works_in)
             if of_ours and "org.apache.spark.executor.CoarseGrainedExecutorBackend" in (process.info["cmdline"] or ()):
                 found.append(process)
         return sorted(found, key=lambda process: process.info["create_time"])

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 pytest.importorskip("cassandra", reason="the driver for Cassandra is not installed")
 
@@ -33,6 +34,7 @@ from streamjoin.results.stores.cassandra.store import CassandraStore
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreUncertainError
 from tests.conformance.stores.play import play_a_few
+from tests.spark.periods import check_two_periods
 from tests.unit.results.stores.contract import StoreContract, in_threads, key, steadily
 
 from .cassandra import CassandraNode
@@ -411,6 +413,13 @@ def test_it_travels(store: CassandraStore, job: str) -> None:
 
 def test_readers_see_whole_snapshots_in_order_while_drivers_are_killed(node: CassandraNode, tmp_path: Path) -> None:
     play_a_few(StoreSpec("cassandra", (("hosts", "127.0.0.1"), ("port", node.port))), "epochs, immediate", tmp_path)
+
+
+@pytest.mark.spark
+def test_each_period_of_a_job_is_closed_with_all_its_rows(
+    node: CassandraNode, session: SparkSession, tmp_path: Path
+) -> None:
+    check_two_periods(session, tmp_path, f"store: cassandra, hosts: [127.0.0.1], port: {node.port}, job: periods")
 
 
 # Faults.

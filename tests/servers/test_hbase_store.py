@@ -14,6 +14,7 @@ import happybase
 import pyarrow as pa
 import pytest
 from Hbase_thrift import IllegalArgument  # which happybase makes
+from pyspark.sql import SparkSession
 
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import BlockRef, KeyCode, cut, decode
@@ -28,6 +29,7 @@ from streamjoin.results.stores.hbase.store import CELL_BYTES_MAX, HbaseStore
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.store import BlockKey, StoreDownError, StoreError, StoreUncertainError
 from tests.conformance.stores.play import play_a_few
+from tests.spark.periods import check_two_periods
 from tests.unit.results.stores.contract import STEADY_S_MAX, StoreContract, steadily
 
 from .hbase import HbaseServer
@@ -434,6 +436,13 @@ def test_data_survives_a_crash_of_hbase_which_is_told_in_time(server: HbaseServe
 
 def test_readers_see_whole_snapshots_in_order_while_drivers_are_killed(server: HbaseServer, tmp_path: Path) -> None:
     play_a_few(StoreSpec("hbase", (("port", server.port),)), "punctuations", tmp_path)
+
+
+@pytest.mark.spark
+def test_each_period_of_a_job_is_closed_with_all_its_rows(
+    server: HbaseServer, store: HbaseStore, session: SparkSession, tmp_path: Path
+) -> None:
+    check_two_periods(session, tmp_path, f"store: hbase, hosts: [127.0.0.1], port: {server.port}, job: {JOB}")
 
 
 # Ranges of keys.

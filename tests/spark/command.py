@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.servers import apart
 from tests.servers.process import ServerProcess, comes_true
 
 RUN_S_MAX = 600.0
@@ -30,10 +31,15 @@ class Command(ServerProcess):
     Args:
         file: the join file; the log is kept beside it.
         failpoints: see `streamjoin.failpoints`.
+        own: it runs apart, and has no other folder to write to; see `tests.servers.apart`.
     """
 
-    def __init__(self, file: Path, *arguments: str, failpoints: str = "") -> None:
-        environment = ["env", f"STREAMJOIN_FAILPOINTS={failpoints}", f"JAVA_TOOL_OPTIONS={JAVA_OPTIONS}"]
+    def __init__(self, file: Path, *arguments: str, failpoints: str = "", own: Path | None = None) -> None:
+        java = JAVA_OPTIONS if own is None else f"{JAVA_OPTIONS} {apart.java_options(own)}"
+        environment = ["env", f"STREAMJOIN_FAILPOINTS={failpoints}", f"JAVA_TOOL_OPTIONS={java}"]
+        if own is not None:
+            variables = apart.variables(own).items()
+            environment = [*apart.apart(own), *environment, *(f"{name}={value}" for name, value in variables)]
         command = [*environment, sys.executable, "-m", "streamjoin.cli.commands", "run", str(file), *arguments]
         super().__init__("streamjoin run", command, file.with_suffix(".log"))
 

@@ -105,11 +105,10 @@ def test_beside_a_window_join_it_is_a_stage_that_goes_on_too(asked: str, session
     check_same(result_rows(tmp_path / "results"), o.given(oracle(o)))
 
 
+@pytest.mark.soak
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
-@pytest.mark.parametrize(
-    "place", ["unit.mid_results:2", pytest.param("unit.before_manifest:5", marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize("place", ["unit.mid_results:2", "unit.before_manifest:5"])
 def test_a_job_that_is_killed_goes_on_exactly(place: str, session: SparkSession, tmp_path: Path) -> None:
     given = history(3)
     write(given, tmp_path)

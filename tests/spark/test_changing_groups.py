@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,6 +98,28 @@ def test_a_store_has_the_last_value_of_each_group_and_its_history(session: Spark
         at = max(moment_of(row) for row in rows) if moment is None else moment
         check_table(last, asked(LEAVING).at(found, at), is_close)
     assert {row["k"] for row in asked_for(Question(key=2))} <= {2}
+    middle = sorted({moment_of(row) for row in rows})[1]
+    for options, question in (
+        ([], Question()),
+        (["--as-of", str(middle)], Question(as_of=middle)),
+        (["--history"], Question(history=True)),
+    ):
+        command = [sys.executable, "-m", "streamjoin.cli.commands", "query", str(file), *options, "-o", "ndjson"]
+        said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+        lines = [(line["k"], line["n"], line["sx"]) for line in map(json.loads, said.splitlines())]
+        assert Counter(lines) == Counter((row["k"], row["n"], row["sx"]) for row in asked_for(question)) and lines
+
+
+def test_groups_that_change_are_lines_of_a_file_each_once(session: SparkSession, tmp_path: Path) -> None:
+    given = history(3)
+    write(given, tmp_path)
+    file = join_file(tmp_path, LEAVING, "{jsonl: groups.jsonl}")
+    crash(session, file, "batch.before_commit:3", 2)
+    run_to_the_end(session, file, 3)
+    rows = [json.loads(line) for line in (tmp_path / "groups.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["emit_time"] = dt.datetime.fromisoformat(row["emit_time"])
+    assert check(rows, given, LEAVING) >= 3
 
 
 def test_distinct_rows_go_on_with_other_slots(session: SparkSession, tmp_path: Path) -> None:
@@ -111,6 +137,7 @@ def test_distinct_rows_go_on_with_other_slots(session: SparkSession, tmp_path: P
     assert 0 < begun < found.total()
 
 
+@pytest.mark.soak
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
 @pytest.mark.parametrize("place", ["unit.before_manifest:11"])

@@ -88,6 +88,7 @@ def commits(folder: Path) -> int:
     return len(list((folder / "checkpoint/offsets/commits").glob("[0-9]*")))
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(KILLS_S_MAX)
 def test_executors_and_the_driver_are_killed_and_results_are_exact(cluster: SparkCluster, tmp_path: Path) -> None:
     write_streams(tmp_path)
@@ -167,6 +168,7 @@ def test_an_executor_with_another_python_ends_the_run_in_one_sentence(
         assert "/streamjoin-package/streamjoin/spark/daemon.py" in log, "executors get the package from the driver"
 
 
+@pytest.mark.soak
 def test_executors_of_another_spark_end_the_run_in_one_sentence(cluster: SparkCluster, tmp_path: Path) -> None:
     write_streams(tmp_path, files=1)
     # Executors are what a cluster's own Spark is; here they are ours, and only say that they are older.

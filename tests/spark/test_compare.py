@@ -69,6 +69,7 @@ def test_operators_side_by_side_agree_and_their_figures_fit_together(given: Hist
         assert 0 < found["mean"] <= found["max"] and 0 <= found["last"] <= found["max"]
     assert handshake["forwarded"]["tuples"] > 0 and set(handshake["predicted"]["block_tuples"]) == {"r", "s"}
     assert matrix["state_rows_max"] >= splitjoin["state_rows_max"]
+    assert matrix["sent_bytes"].keys() == {"r", "s"} and all(matrix["sent_bytes"].values())
     latency = splitjoin["predicted"]["latency_us"]
     assert 0 < latency["visiting"] < latency["processing"]
     assert "failed" not in comparison_text(rows) and "differ" not in comparison_text(rows[:-1])

@@ -186,6 +186,7 @@ run: {{checkpoint: checkpoint, slots: 1, {run}, spark: {{{settings}}}}}
     return file
 
 
+@pytest.mark.soak
 @pytest.mark.services
 def test_a_silent_partition_does_not_hold_state_for_ever(broker: KafkaBroker, tmp_path: Path) -> None:
     topics = {"r": unique("silent-r"), "s": unique("silent-s")}

@@ -178,6 +178,13 @@ def test_what_cannot_be_is_refused_in_a_sentence(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(UnsupportedError, match=words):
             bind(load(write_join_file(tmp_path, content))).job()
+    for kind in ("RIGHT", "FULL", "LEFT ANTI"):
+        content = text(f"SELECT ONLINE {items(kind)} FROM a {kind} JOIN b ON a.k = b.k WITHIN 20 MICROSECONDS")
+        before, _, after = content.rpartition("delay: 15us")
+        shed = "shed: {threshold: 10, capacity: 20}"
+        for either in (content.replace("delay: 15us", shed, 1), before + shed + after):
+            with pytest.raises(UnsupportedError, match="leave shed out"):
+                bind(load(write_join_file(tmp_path, either))).job()
 
 
 @pytest.mark.parametrize("kind", ["FULL", pytest.param("LEFT SEMI", marks=pytest.mark.soak)])

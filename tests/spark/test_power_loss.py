@@ -46,6 +46,7 @@ def left(trace: Path, root: Path) -> list[tuple[str, Tree]]:
     return found
 
 
+@pytest.mark.soak
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
 def test_a_job_on_spark_goes_on_exactly_after_a_power_loss(session: SparkSession, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections import Counter
 from pathlib import Path
@@ -15,7 +16,7 @@ from streamjoin.intake.shedding import ShedRule
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.spark.join import Stream, stream_join
 from streamjoin.spark.run import report, run_job
-from streamjoin.spec.joinfile import load
+from streamjoin.spec.joinfile import load, parse
 from streamjoin.spec.prepare import bind
 from streamjoin.state.store import read_manifests
 from tests.conformance.check import expected, plan
@@ -91,6 +92,20 @@ def test_a_batch_that_is_repeated_under_another_rule_sheds_by_the_one_it_began_w
     assert progress["rules"] == {} and progress["since"] == 5 and progress["before"]["0"]["threshold"] == 2
     # From batch 5 on R keeps every tuple again: it holds what an exact join would hold.
     assert result_rows(tmp_path / "results").total() > sum(before_rows(tmp_path, 5))
+
+
+def test_groups_of_streams_that_shed_are_said_to_be_approximate(session: SparkSession, tmp_path: Path) -> None:
+    file = write_join_file(tmp_path)
+    text = re.sub(
+        "query: .*", "query: SELECT ONLINE COUNT(*) AS n FROM r, s WHERE r.x = s.x WITHIN 20 MICROSECONDS "
+        "GROUP BY TUMBLE(1 SECOND)", file.read_text(),
+    )  # fmt: skip
+    for shed, is_shed in (("", False), (SHED + ", ", True)):
+        own = {"run.checkpoint": f"state-{is_shed}", "results": f"{{parquet: results-{is_shed}}}"}
+        bound = bind(parse(text.replace(SHED + ", ", shed), base=tmp_path, overrides=own))
+        job = bound.job(heartbeat=False)
+        told = report(bound, job, run_job(session, bound, job, bound.sinks(), until_end=True), 1.0, 0)
+        assert told["approximate"] is is_shed and (told["shed"]["r"] > 100) is is_shed
 
 
 def before_rows(folder: Path, batch: int) -> list[int]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +17,12 @@ from pyspark.sql import SparkSession
 
 from streamjoin.errors import InputError
 from streamjoin.relations.history import History
+from streamjoin.relations.versions import Versions
 from streamjoin.sources.database import Database
 from streamjoin.sources.sql import SqlTable, columns_of
 from tests.servers.postgres import PostgresServer
 
+from .command import RUN_S_MAX, Command
 from .test_refresh import LEFT, live, rows_in, text, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -77,6 +82,49 @@ def test_a_table_is_joined_in_versions_and_a_server_that_goes_leaves_the_last_on
     assert len({joined[id] for id in range(40)}) == 1 and len({joined[id] for id in range(40, 80)}) == 1
     assert joined[40] > joined[0] and joined[80] >= joined[40]
     assert "cannot be read" in str(problem)
+
+
+SLOWLY = (
+    "CREATE OR REPLACE VIEW slow AS SELECT g::bigint AS k, {}::bigint AS said FROM generate_series(0, 3000000) g "
+    "WHERE g % {} > 0 OR pg_sleep(0.1) IS NOT NULL"
+)
+"""Which version it is, and how many rows come in a tenth of a second."""
+
+
+@pytest.mark.parametrize("when", [pytest.param("as the job starts", marks=pytest.mark.soak), "anew"])
+def test_a_signal_while_a_table_is_read_ends_the_command_without_a_stack(
+    when: str, tmp_path: Path, server: PostgresServer
+) -> None:
+    """The terminal's Ctrl-C, which goes to every process of the group; a read would go on for half a minute."""
+    many, few = 10_000_000, 10_000
+    run(server, SLOWLY.format(1, few if when == "as the job starts" else many))
+    file = tmp_path / "join.yaml"
+    relation = f'{{source: sql, url: "{url_of(server)}", table: slow}}'
+    file.write_text(text(LEFT).replace("{source: parquet, path: rates, refresh: 1s}", relation))
+    write_rows(tmp_path, 0)
+    history = History(tmp_path / "checkpoint" / "relations", "rates")
+    before: list[object] = []
+    with Command(file) as command:
+        if when == "anew":
+            command.wait_until(lambda: len(rows_in(tmp_path)) == 40, "joins nothing", RUN_S_MAX)
+            before.extend(rows_in(tmp_path))
+            run(server, SLOWLY.format(2, few))
+            history.ask()
+        command.wait_until(lambda: history.reading(time.time_ns() // 1_000) is not None, "reads nothing", RUN_S_MAX)
+        os.killpg(command.pid, signal.SIGINT)
+        assert command.exit_status() == 0, command.output()
+        said = command.output()
+    # The version that was being read is given up, and nothing says so.
+    assert Versions(tmp_path / "checkpoint" / "relations", "rates").newest() == (1 if before else 0)
+    assert history.reading(time.time_ns() // 1_000) is None
+    stopping, summary = said.splitlines()
+    assert stopping == "stopping after the current batch; once more to stop at once"
+    assert summary.startswith(f"{len(before)} results from a {len(before)} tuples"), said
+    # Nothing is left that a later start would trip over.
+    run(server, SLOWLY.format(3, many))
+    with Command(file, "--until-end") as command:
+        assert command.exit_status() == 0, command.output()
+    assert len(rows_in(tmp_path)) == 40
 
 
 def test_types_of_postgresql_and_what_is_refused(server: PostgresServer) -> None:

@@ -7,6 +7,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from streamjoin.engine.state import UnitState
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.ring import Ring
 from streamjoin.results.question import Question
+from streamjoin.spark import driver, join
 from streamjoin.spark.join import Stream, stream_join
 from streamjoin.spark.progress import Progress
 from streamjoin.spark.run import report, run_job
@@ -30,6 +32,7 @@ from tests.conformance.loops import cut
 from tests.conformance.test_three_streams import QUERIES, nested_loop, rows
 from tests.servers import KafkaBroker
 
+from . import losing
 from .command import KILLS_S_MAX, Command
 from .jobs import check_same, crash, result_rows, run_text, run_to_the_end, unique, write_file
 from .test_store_crashes import reader_of, rows_of
@@ -130,6 +133,25 @@ def test_every_operator_joins_them_exactly_and_goes_on_with_other_slots(
     run_to_the_end(session, file, 3)
     check_same(found_in(tmp_path), want(given))
     assert run_text(session, content, tmp_path).batches == 0
+
+
+def test_a_stage_that_is_repeated_after_the_next_one_has_begun_sends_the_same(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, notes = history(6), tmp_path / "notes"
+    write(given, tmp_path)
+    notes.mkdir()
+    monkeypatch.setattr(join, "feeding_rows", partial(losing.feeding_rows, notes))
+    monkeypatch.setattr(driver, "unit_reports", partial(losing.unit_reports, notes))
+    # More slots than cores: some tasks of the second stage begin when others have read what was sent at first.
+    assert run_text(session, text(slots=4), tmp_path).reconnects == 0
+    sent = losing.sent(notes)
+    repeated = {place: attempts for place, attempts in sent.items() if len(attempts) > 1}
+    assert {batch for batch, _ in repeated} == {losing.LOST_BATCH} and any(
+        attempts[0] for attempts in repeated.values()
+    )
+    assert all(again == first for first, *others in repeated.values() for again in others)
+    check_same(found_in(tmp_path), want(given))
 
 
 def test_a_driver_that_dies_between_goes_on_exactly(session: SparkSession, tmp_path: Path) -> None:

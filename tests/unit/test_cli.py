@@ -558,6 +558,7 @@ def test_tables_of_any_name_are_listed_and_shown(streamjoin: Command, checkpoint
     listed = streamjoin("state", "ls", str(checkpoint)).out.splitlines()
     assert listed[1].split()[:5] == ["0", "2", "2", "7", "4.0"], "tuples alone count"
     shown = streamjoin("state", "show", str(checkpoint), "--unit", "0").out.splitlines()
+    assert [line.rpartition(", ")[2] for line in shown[1:3]] == ["watermark none yet"] * 2
     assert shown[3].split()[:3] == ["1-0.arrow", "4", "rows"] and "sent" not in shown[3]
     assert shown[4].split()[:3] == ["../1/1-1.arrow", "3", "rows"] and shown[4].endswith(", S sent")
     assert shown[5] == "  answers: 500 rows in files of 2.0 MiB"
@@ -656,3 +657,72 @@ def test_a_place_is_told_of_what_the_file_says_and_not_of_what_is_set_or_missing
     wrong = JOIN.replace("orders.id AS", "orders.no AS")
     (folder / "join.yaml").write_text(wrong)
     assert "query, line 1, column" in streamjoin("validate", "join.yaml").err
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            ["results={store: sqlite, path: payments.csv}"],
+            "results.path: .*payments.csv is not a SQLite database; name",
+        ),
+        (["results={store: sqlite, path: orders}"], "results.path: .*orders is a folder; the store is one file"),
+        (
+            ["results={store: sqlite, path: payments.csv/x.db}"],
+            "results.path: .*payments.csv is a file; a file lies in a folder",
+        ),
+        (["results={parquet: out}", "run.checkpoint=./out/"], "results.parquet: .*out is the checkpoint too"),
+        (["results={parquet: payments.csv}"], "results.parquet: .*payments.csv is a file; Parquet results"),
+        (["results={jsonl: orders}"], "results.jsonl: .*orders is a folder; JSON lines results are one file"),
+        (["results={jsonl: /proc/none/rows.jsonl}"], "results.jsonl: /proc/none cannot be made: No such file"),
+        (["run.checkpoint=/proc/none/state"], "run.checkpoint: /proc/none/state cannot be made: No such file"),
+        (["run.checkpoint=payments.csv"], "run.checkpoint: .*payments.csv is a file; a checkpoint is a folder"),
+    ],
+)
+def test_validate_refuses_places_that_a_start_refuses(
+    settings: list[str], said: str, folder: Path, streamjoin: Command
+) -> None:
+    there = sorted(folder.rglob("*"))
+    found = streamjoin("validate", "join.yaml", *(part for one in settings for part in ("--set", one)))
+    assert found.status == 2 and re.match(f"streamjoin: {said}", found.err), found.err
+    assert sorted(folder.rglob("*")) == there
+
+
+@pytest.mark.parametrize(
+    "results", ["{store: sqlite, path: new/results.db}", "{store: sqlite, path: empty.db}", "{parquet: new/out}",
+                "{jsonl: new/rows.jsonl}", "{discard: true}"],
+)  # fmt: skip
+def test_validate_accepts_places_that_can_be_made_and_makes_nothing(
+    results: str, folder: Path, streamjoin: Command
+) -> None:
+    (folder / "empty.db").touch()
+    there = sorted(folder.rglob("*"))
+    found = streamjoin("validate", "join.yaml", "--set", f"results={results}")
+    assert found.status == 0 and found.out.startswith("join.yaml is right"), found.err
+    assert sorted(folder.rglob("*")) == there
+
+
+def test_validate_says_which_of_several_queries_has_a_place_that_is_refused(folder: Path, streamjoin: Command) -> None:
+    pair = "SELECT ONLINE orders.id FROM orders, payments WHERE orders.k = payments.k WITHIN 9 SECONDS"
+    streams = JOIN.partition("query:")[0]
+    (folder / "several.yaml").write_text(
+        f'{streams}queries:\n  good: {{query: "{pair}", results: {{parquet: out}}}}\n'
+        f'  bad: {{query: "{pair}", results: {{parquet: state}}}}\nrun: {{slots: 2, checkpoint: state}}\n'
+    )
+    found = streamjoin("validate", "several.yaml")
+    assert found.status == 2 and found.err.startswith("streamjoin: queries.bad.results.parquet: "), found.err
+
+
+def test_validate_refuses_a_checkpoint_of_another_operator(folder: Path, streamjoin: Command) -> None:
+    pytest.importorskip("pyspark")
+    from streamjoin.spark.checkpoint import opened
+    from streamjoin.spec.joinfile import load
+    from streamjoin.spec.prepare import bind
+
+    assert streamjoin("validate", "join.yaml").status == 0
+    with opened(bind(load(folder / "join.yaml")).job()):
+        pass
+    assert streamjoin("validate", "join.yaml").status == 0
+    found = streamjoin("validate", "join.yaml", "--set", "operator.name=matrix")
+    assert found.status == 2
+    assert "the checkpoint began with biclique, and this says matrix" in found.err

@@ -323,7 +323,7 @@ def test_rows_are_shown_written_and_drawn(
     assert status == 0
     assert out == comparison_text([row("biclique"), CANNOT]) + "\n"
     assert json.loads((folder / "report.json").read_text()) == [row("biclique"), CANNOT]
-    assert "join: biclique, matrix" in (folder / "plot.svg").read_text()
+    assert "join: biclique, spark" in (folder / "plot.svg").read_text()
 
 
 @pytest.mark.parametrize(("failure", "status"), [(KeyboardInterrupt(), 130), (RunError("Spark is gone"), 1)])

@@ -15,7 +15,7 @@ from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.sharing import Lasting, SharedPlan
+from streamjoin.plan.sharing import Lasting, SharedJoin
 from streamjoin.query import plan_query
 
 COLUMNS = pa.schema(
@@ -35,8 +35,8 @@ def check(
     equalities: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
     before = planned(base)
-    earlier = SharedPlan(("base",), (before,), Lasting(before.names, equalities))
-    now = SharedPlan(("base", "new"), (before, planned(text)), earlier.lasting, frozenset({"new"}))
+    earlier = SharedJoin(("base",), (before,), Lasting(before.names, equalities))
+    now = SharedJoin(("base", "new"), (before, planned(text)), earlier.lasting, frozenset({"new"}))
     check_starts(now, earlier, operator, stored)
 
 
@@ -148,7 +148,7 @@ def test_what_is_stored_follows_from_the_clocks_and_from_what_stops_let_go() -> 
 def test_queries_that_were_started_take_a_bit_more() -> None:
     plan = planned(BASE)
     names = tuple(f"q{number}" for number in range(40))
-    shared = SharedPlan(names, (plan,) * 40, started=frozenset(names[:24]))
+    shared = SharedJoin(names, (plan,) * 40, started=frozenset(names[:24]))
     assert (
         shared.bits == 64
         and shared.before_bit(0) == 40

@@ -34,6 +34,11 @@ JOIN_FILE = (DOCS / "join-file.md").read_text()
 DEPLOYMENT = (DOCS / "deployment.md").read_text()
 QUERY = (DOCS / "query-language.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted(DOCS.rglob("*.md"))]
+FOR_USERS = [
+    ROOT / "README.md",
+    *(page for page in sorted(DOCS.glob("*.md")) if page.name != "testing.md"),  # which is for who works on it
+    *sorted((DOCS / "operators").glob("*.md")),
+]
 FIELDS = sorted(
     {
         field.alias or name
@@ -103,7 +108,7 @@ def test_every_operator_is_named(name: str) -> None:
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_operator_has_a_page_with_its_knobs(name: str) -> None:
     page = (DOCS / "operators" / f"{name}.md").read_text()
-    for knob in REGISTRY[name].knobs if REGISTRY[name].build is None else (*REGISTRY[name].knobs, *COMMON_KNOBS):
+    for knob in REGISTRY[name].knobs if REGISTRY[name].is_sparks else (*REGISTRY[name].knobs, *COMMON_KNOBS):
         assert f"`{knob}`" in page
 
 
@@ -121,6 +126,13 @@ def test_every_command_is_documented(command: str) -> None:
 def test_every_option_of_a_question_is_documented(field: str) -> None:
     (row,) = re.findall(r"^\| `streamjoin query FILE.*", JOIN_FILE, re.MULTILINE)
     assert re.search(rf"--{field.strip('_').replace('_', '-')}[ \]]", row)
+
+
+@pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_users_read_watermark_where_the_engine_says_mark(page: Path) -> None:
+    prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL).replace("byte order mark", "")
+    found = re.search(r"^.*\bmarks?\b.*$", prose, re.MULTILINE | re.IGNORECASE)
+    assert found is None, found[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -127,7 +127,7 @@ def test_a_checkpoint_of_another_format_is_refused_in_one_sentence(tmp_path: Pat
         pass
     identity = bind(file).job().checkpoint / "job.json"
     identity.write_text(json.dumps({**json.loads(identity.read_text()), "format": 1, "index": "former"}))
-    wanted = "has format 1 and this version of StreamJoin reads format 2; use another run.checkpoint to start anew, or"
+    wanted = "has format 1 and this version of StreamJoin reads format 2; use another run.checkpoint and place"
     with pytest.raises(InputError, match=wanted), opened(bind(file).job()):
         pass
 
@@ -193,7 +193,7 @@ def test_units_that_read_a_relation_are_those_of_the_first_start_and_others_are_
         assert (again.slots, len(again.operators[0].units)) == (5, 2)
     with opened(job(run_slots="5", operator_units="2")):
         pass
-    said = r"belongs to another join, with other operator \(ssbj, 2 units and not ssbj, 3 units\)"
+    said = r"belongs to another join, with other operator \(the checkpoint began with 2 units, and this says 3\);"
     with pytest.raises(InputError, match=said), opened(job(run_slots="5", operator_units="3")):
         pass
 

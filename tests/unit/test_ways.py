@@ -19,6 +19,7 @@ from streamjoin.explain.shares import shares
 from streamjoin.operators.costs.several import Cost, Several
 from streamjoin.plan.stages import Cascade
 from streamjoin.spec.joinfile import load
+from streamjoin.spec.measured import MEASURED_FILE, MeasuredLog
 from streamjoin.spec.prepare import Bound, bind
 from tests import duck
 
@@ -190,6 +191,25 @@ def test_a_ring_is_shown_with_the_terms_of_its_paper(tmp_path: Path) -> None:
     all_nodes = ways_of(explained(tmp_path, CHAIN, more="operator: {name: ring, nodes: 3}"))
     (longer,) = (way for way in all_nodes.found if way.runs)
     assert longer.cost.sent_per_s > runs.cost.sent_per_s
+
+
+def test_a_ring_that_has_run_is_shown_by_what_its_steps_took(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
+    ring = "operator: {name: ring, nodes: 3, adaptive: true, max_nodes: 20, hop_us: 10}"
+    assumed = explained(tmp_path, CHAIN, more=ring)
+    assert "ring: set: T_n 10 us; assumed: T_j 0.016 us" in str(assumed)
+    (tmp_path / "state").mkdir()
+    log = MeasuredLog().with_batch(4, {"join": 2e-3, "hop": 7.0})
+    (tmp_path / "state" / MEASURED_FILE).write_text(log.to_text())
+    found = explained(tmp_path, CHAIN, more=ring)
+    assert "ring: measured: T_j 2 ms; set: T_n 10 us; assumed: T_s" in str(found)
+    before, now = ways_of(assumed).ring, ways_of(found).ring
+    assert before is not None and now is not None and before.best < now.best == 20
+    assert now.bandwidth_bytes_per_s < before.bandwidth_bytes_per_s
+    times = {one["symbol"]: (one["us"], one["origin"]) for one in found.to_json()["ways"]["ring"]["times"]}
+    assert times["T_j"] == (pytest.approx(2000), "measured") and times["T_n"] == (pytest.approx(10), "set")
+    # Ways are compared with one another by what is assumed of all.
+    assert ways_of(assumed).found == ways_of(found).found
 
 
 @pytest.mark.parametrize(("operator", "shown"), [("aligned", "aligned on 3"), ("coordinated", "coordinated on 3")])

@@ -21,7 +21,7 @@ from streamjoin.spec.job import recorded
 from tests.servers.process import comes_true
 from tests.spark.command import JAVA_OPTIONS
 from worker import launch, leases, processes
-from worker.pool import REFILL_S_MAX, Pool
+from worker.pool import Pool
 from worker.reports import merged
 from worker.waiting import WAITS
 
@@ -97,6 +97,7 @@ def test_a_job_that_is_wrong_fails_with_the_place_of_the_mistake(platform: Worke
     assert seen.failures == 1
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_a_live_job_stops_and_goes_on_exactly_with_a_query_more_and_one_less(platform: Workers) -> None:
     """By what the API writes: a new version of the job, which the next driver runs."""
@@ -163,36 +164,35 @@ def test_a_driver_that_lost_its_lease_ends_at_once_and_leaves_nothing(platform: 
     assert job_of(platform.catalog, job).observed == "running"  # it is another's to say
 
 
-def test_a_job_in_a_driver_that_waited_is_exact_and_ends_with_it(platform: Workers) -> None:
-    """Once with all ready, and once while it gets ready."""
+@pytest.mark.parametrize("is_ready", [True, pytest.param(False, marks=pytest.mark.soak)])
+def test_a_job_in_a_driver_that_waited_is_exact_and_ends_with_it(is_ready: bool, platform: Workers) -> None:
+    """With all ready, or while it gets ready."""
     given = streams(5)
-    now_s = 0.0
-    pool = Pool(platform.settings, {**os.environ, **platform.settings.environment()}, steady_s=lambda: now_s)
+    pool = Pool(platform.settings, {**os.environ, **platform.settings.environment()}, steady_s=lambda: 0.0)
     folder = processes.warm_folder(platform.settings.data)
     try:
-        for is_ready in (True, False):
-            pool.look()
-            (pid,) = pool.waiting
-            assert comes_true(lambda: any(folder.glob(f"*{WAITS}")), START_S_MAX)
-            if is_ready:
-                assert comes_true(lambda: any(folder.glob("*.ready")), START_S_MAX), pool.log.read_text()
-            job = begin(platform, streams=given, spec=replace(SPEC, run={"until_end": True}))
-            assert lease_of(platform.catalog, job).pid == pid  # type: ignore[union-attr]
-            platform.wait_observed(job, "stopped", within_s=START_S_MAX)
-            assert job_of(platform.catalog, job).reason == "reached the end"
-            assert comes_true(lambda pid=pid: processes.started(pid) is None, 30), platform.tails(job)
-            assert results(platform.settings, job_of(platform.catalog, job)) == expected(given)
-            assert (platform.settings.job_folder(job) / "checkpoint-0" / "spark.log").exists()
-            with platform.catalog.read() as session:
-                event = session.query(Event).where(Event.job_id == job, Event.kind == FIRST_BATCH).one()
-            assert event.data["warm"] is True
-            # A process whose threads are still ending looks ended, and its parent cannot reap it yet.
-            assert comes_true(lambda: (pool.look(), not any(folder.glob("*.job")))[1], 30)
-            now_s += REFILL_S_MAX
+        pool.look()
+        (pid,) = pool.waiting
+        assert comes_true(lambda: any(folder.glob(f"*{WAITS}")), START_S_MAX)
+        if is_ready:
+            assert comes_true(lambda: any(folder.glob("*.ready")), START_S_MAX), pool.log.read_text()
+        job = begin(platform, streams=given, spec=replace(SPEC, run={"until_end": True}))
+        assert lease_of(platform.catalog, job).pid == pid  # type: ignore[union-attr]
+        platform.wait_observed(job, "stopped", within_s=START_S_MAX)
+        assert job_of(platform.catalog, job).reason == "reached the end"
+        assert comes_true(lambda: processes.started(pid) is None, 30), platform.tails(job)
+        assert results(platform.settings, job_of(platform.catalog, job)) == expected(given)
+        assert (platform.settings.job_folder(job) / "checkpoint-0" / "spark.log").exists()
+        with platform.catalog.read() as session:
+            event = session.query(Event).where(Event.job_id == job, Event.kind == FIRST_BATCH).one()
+        assert event.data["warm"] is True
+        # A process whose threads are still ending looks ended, and its parent cannot reap it yet.
+        assert comes_true(lambda: (pool.look(), not any(folder.glob("*.job")))[1], 30)
     finally:
         pool.end()
 
 
+@pytest.mark.soak
 def test_a_job_of_three_streams_is_exact_and_reports_each_stage(platform: Workers) -> None:
     given = streams(10)
     people = {**given["auction"], "kind": "nexmark.person", "rows": given["auction"]["rows"] // 3}

@@ -23,9 +23,9 @@ from backend.jobs.inputs import Inputs, check_sent
 from backend.jobs.joinfile import check_store, join_file
 from backend.settings import Settings
 from backend.streams.entry import PUSH
-from streamjoin.cli.platform.checks import check_state
 from streamjoin.errors import InputError
 from worker import launch, leases, machines, processes
+from worker.checks import check_state
 from worker.decide import Deed
 from worker.machines import Machines, Room, place
 from worker.queues import QUEUE, queue_of
@@ -378,7 +378,6 @@ def test_a_machine_forgets_jobs_that_are_gone_and_no_others(settings: Settings, 
         ({"state": "s3://"}, "STREAMJOIN_STATE: names no bucket"),
         ({"state": "s4://key:secret@b"}, "STREAMJOIN_STATE: s4://b cannot be opened"),
         ({"result_store": "sqlite"}, "which has not the files of SQLite"),
-        ({"spark_master": "spark://host:7077", "spark_shared": True}, "leave one of them out"),
         ({"worker_name": "a b"}, "worker_name"),
     ],
 )

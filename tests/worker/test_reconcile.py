@@ -471,6 +471,6 @@ def test_a_look_at_many_jobs_is_short(desk: Desk, sleeper: tuple[int, str]) -> N
         desk.take(job, 1, *sleeper)
         desk.see(job, "running")
     desk.look()
-    begun_s = time.process_time()
+    begun_s = time.thread_time()
     assert desk.look(1) == {}
-    assert time.process_time() - begun_s < 0.5
+    assert time.thread_time() - begun_s < 0.5

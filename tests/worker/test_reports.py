@@ -54,6 +54,16 @@ def reporter(catalog: Catalog, job: str, clock: Clock) -> Reporter:
     return Reporter(catalog, job, 1, NAMES, steady_s=clock)
 
 
+def test_units_of_several_stages_come_stage_by_stage() -> None:
+    """Slots tell of them as they are done, and a later floor's after all of an earlier one's."""
+    rng = random.Random(3)
+    there = [(0, 0), (3, 1), (5, 2), (1, 0), (2, 1), (4, 2)]
+    told = [{**unit(number, rng), "stage": stage, "label": f"{stage + 1}.R{number}"} for number, stage in there]
+    found = of_batch(BatchReport(0, 1, told, {}, {"units": 0.1}, {}), NAMES, NOW)["units"]
+    assert [(one["stage"], one["unit"]) for one in found] == [(1, 0), (1, 1), (2, 2), (2, 3), (3, 4), (3, 5)]
+    assert [one["label"] for one in found][:2] == ["1.R0", "1.R1"]
+
+
 def test_a_report_tells_of_its_span(catalog: Catalog) -> None:
     clock, rng = Clock(), random.Random(1)
     job = add_job(catalog)
@@ -130,6 +140,26 @@ def test_a_report_tells_which_units_there_are_and_every_decision(catalog: Catalo
     assert plain is not None and "adaptive" not in plain
 
 
+def test_a_report_of_a_ring_tells_the_best_number_of_nodes_when_it_was_looked_at_last(catalog: Catalog) -> None:
+    rng = random.Random(7)
+    reports = reporter(catalog, "job_any", Clock())
+    bodies = []
+    for number, best in enumerate((2, 5, None)):  # the last batch did not look
+        one = batch(number, rng)
+        asked = {} if best is None else {"ring": {"load": 0.5, "wish": 0, "times": 0}}
+        one.units[0]["adapting"] = {"plan": 0, "at_us": NOW, "units": {"ring": 2}, "draining": {"ring": 0},
+                                    "best": best, "model": best and {"best": best}, "round": asked,
+                                    "decisions": []}  # fmt: skip
+        reports.add(one)
+        body = reports.take()
+        assert body is not None
+        bodies.append(body)
+    assert [one["adaptive"][0].get("best") for one in bodies] == [2, 5, None]
+    ring = {"stage": 1, "plan": 0, "units": {"ring": 2}, "draining": {"ring": 0}, "loads": {"ring": 0.5}, "best": 5,
+            "model": {"best": 5}}  # fmt: skip
+    assert merged(bodies)["adaptive"] == [ring]
+
+
 def test_traffic_with_the_store_of_a_state_adds_up(catalog: Catalog) -> None:
     rng = random.Random(9)
     reports = Reporter(catalog, "job_any", 1, THREE, steady_s=Clock())
@@ -150,6 +180,22 @@ def test_traffic_with_the_store_of_a_state_adds_up(catalog: Catalog) -> None:
     reports.add(staged(4, rng))
     plain = reports.take()
     assert plain is not None and "state_traffic" not in plain
+
+
+def test_reconnects_are_counted_in_the_span_in_which_they_were(catalog: Catalog) -> None:
+    rng = random.Random(10)
+    reports = Reporter(catalog, "job_any", 1, THREE, steady_s=Clock())
+    found = []
+    for number, so_far in enumerate((0, 2, 2, 5)):
+        reports.add(staged(number, rng), so_far)
+        if number % 2:
+            found.append(reports.take())
+    first, second = found
+    assert first is not None and second is not None
+    assert [(body["reconnects"], body["totals"]["reconnects"]) for body in (first, second)] == [(2, 2), (3, 5)]
+    assert merged([first, second])["reconnects"] == 5
+    older = {name: value for name, value in first.items() if name != "reconnects"}
+    assert merged([older, second])["reconnects"] == 3  # an older version did not tell
 
 
 def test_loads_are_those_of_their_stage_in_whatever_order_stages_are_told(catalog: Catalog) -> None:

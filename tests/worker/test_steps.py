@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from backend.catalog.database import Catalog
 from backend.catalog.events import FIRST_BATCH, record
 from backend.catalog.ids import now_us
-from backend.catalog.models import Event
+from backend.catalog.models import Event, Lease
 from tests.servers.process import comes_true
 from worker import leases
 from worker.steps import BATCH, LAUNCH, PROCESS, SPARK, STATE, Steps
@@ -83,3 +85,44 @@ def test_the_first_batch_alone_ends_a_start_and_its_event_has_every_step(catalog
         "generation": 1, "cause": "start", "warm": False, "steps": 0, "seconds": 0,
     }  # fmt: skip
     assert "first batch" in event.message and "after the start: launch 0.0 s, process 2." in event.message
+
+
+def test_each_step_that_is_done_is_told_by_the_lease_while_the_job_starts(catalog: Catalog) -> None:
+    job = add_job(catalog, wanted="running")
+
+    def tells(steps: list[str]) -> bool:
+        with catalog.read() as session:
+            return list(session.get_one(Lease, job).steps or ()) == steps
+
+    for generation in (1, 2):
+        with catalog.begin() as session:
+            leases.take(session, job, generation, "here", now_us=now_us(), lease_s=20)
+        assert tells([])  # nothing of the generation before
+        steps, done = Steps(catalog, job, generation, warm=False), [LAUNCH]
+        assert comes_true(partial(tells, done), 10)
+        for step in (PROCESS, SPARK, STATE, BATCH):
+            steps.done(step)
+            done.append(step)
+            assert comes_true(partial(tells, done), 10), step
+        with catalog.read() as session:
+            event = session.query(Event).where(Event.kind == FIRST_BATCH).order_by(Event.id.desc()).first()
+            assert event is not None
+            assert session.get_one(Lease, job).steps == event.data["steps"]
+        change(catalog, job, observed="stopped")
+        with catalog.begin() as session:
+            assert leases.end(session, job, generation)
+
+
+def test_a_driver_that_lost_its_lease_tells_nothing_of_the_start_of_another(catalog: Catalog) -> None:
+    job = add_job(catalog, wanted="running")
+    with catalog.begin() as session:
+        leases.take(session, job, 1, "here", now_us=now_us(), lease_s=20)
+    late = Steps(catalog, job, 1, warm=False)
+    change(catalog, job, observed="stopped")
+    with catalog.begin() as session:
+        assert leases.end(session, job, 1)
+        leases.take(session, job, 2, "there", now_us=now_us(), lease_s=20)
+    late.done(BATCH)
+    assert comes_true(lambda: FIRST_BATCH in events_of(catalog, job), 10)
+    with catalog.read() as session:
+        assert session.get_one(Lease, job).steps is None

@@ -117,7 +117,7 @@ def test_drivers_outlive_the_worker_that_started_them(platform: Workers) -> None
     platform.wait_observed(job, "stopped")
 
 
-@pytest.mark.parametrize("by", ["the broker", "the reconciler"])
+@pytest.mark.parametrize("by", ["the broker", pytest.param("the reconciler", marks=pytest.mark.soak)])
 def test_a_task_that_a_killed_worker_held_is_sent_again(platform: Workers, by: str) -> None:
     job = add_job(platform.catalog, wanted="running")
     worker = platform.worker()
@@ -231,7 +231,7 @@ def test_a_driver_that_keeps_failing_is_started_again_ever_more_seldom(
     with workers(with_broker, catalog, how) as platform:
         platform.worker()
         platform.reconciler()
-        assert comes_true(lambda: job_of(catalog, job).failures >= failures, 30), platform.tails(job)
+        assert comes_true(lambda: job_of(catalog, job).failures >= failures, 90), platform.tails(job)
         assert events_of(catalog, job)[:3] == ["job.starting", "job.failed", "job.restarted"]
 
 

@@ -14,7 +14,6 @@ from backend.catalog.database import Catalog
 from backend.catalog.migrate import migrate
 from backend.catalog.models import Job
 from backend.settings import Settings
-from streamjoin.cli.platform.checks import check_state
 from streamjoin.errors import InputError
 from streamjoin.spark.java import find_java
 from tests.servers import ServerUnavailable
@@ -24,6 +23,7 @@ from tests.servers.process import comes_true
 from tests.servers.redis import RedisServer
 from tests.servers.s3 import BUCKET, S3
 from tests.spark.command import JAVA_OPTIONS
+from worker.checks import check_state
 
 from .jobs import SPEC, add_job, expected, job_of, lease_of, reports_of, results, streams, want
 from .platform import Workers

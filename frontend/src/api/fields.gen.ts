@@ -712,6 +712,105 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
       "compared": false
     },
     {
+      "name": "adaptive",
+      "label": "adaptive",
+      "says": "nodes are added and taken away while the job runs, and slices follow the rates",
+      "unset": "false",
+      "kind": "flag",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "min_nodes",
+      "label": "min_nodes",
+      "says": "adaptive: nodes that stay",
+      "unset": "1",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "max_nodes",
+      "label": "max_nodes",
+      "says": "adaptive: nodes at most",
+      "unset": "four times as many as at first",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "add_above",
+      "label": "add_above",
+      "says": "adaptive: nodes that work a larger share of their time are too few",
+      "unset": "0.8",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "target",
+      "label": "target",
+      "says": "adaptive: the share of their time that nodes are to work then",
+      "unset": "0.6",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "check_every",
+      "label": "check_every",
+      "says": "adaptive: how often rates are looked at; at most once a batch",
+      "unset": "1min",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "confirmations",
+      "label": "confirmations",
+      "says": "adaptive: how many times in a row the answer must be the same",
+      "unset": "3",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "smoothing",
+      "label": "smoothing",
+      "says": "adaptive: the weight of the newest look in the mean of all",
+      "unset": "0.3",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "pair_us",
+      "label": "pair_us",
+      "says": "adaptive: microseconds to compare a pair (T_j)",
+      "unset": "measured; 0.016 until it is",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "send_us",
+      "label": "send_us",
+      "says": "adaptive: microseconds to send and receive a row (T_s)",
+      "unset": "measured; 0.14 until it is",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "hop_us",
+      "label": "hop_us",
+      "says": "adaptive: microseconds from a node to the next (T_n)",
+      "unset": "measured; 1000 until it is",
+      "kind": "number",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
       "name": "archive_period",
       "label": "archive_period",
       "says": "how much event time one segment of the chained index covers",
@@ -1335,6 +1434,124 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
     }
   ],
   "spark": [
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "spark-broadcast": [
+    {
+      "name": "archive_period",
+      "label": "archive_period",
+      "says": "how much event time one segment of the chained index covers",
+      "unset": "a tenth of the window",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "index",
+      "label": "index",
+      "says": "how partners are found among stored tuples",
+      "unset": "auto",
+      "kind": "text",
+      "choices": [
+        "auto",
+        "hash",
+        "tree",
+        "scan"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "main",
+      "label": "main",
+      "says": "the condition of the query that is indexed, as it is written there",
+      "unset": "the best one",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "ordering",
+      "label": "ordering",
+      "says": "the order in which results leave",
+      "unset": "none",
+      "kind": "text",
+      "choices": [
+        "none",
+        "outer",
+        "inner",
+        "total"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
+      "name": "tree",
+      "label": "tree",
+      "says": "of three streams and more, what is joined with what, such as [[a, b], c]",
+      "unset": "in the order of FROM",
+      "kind": "text",
+      "countsUnits": false,
+      "compared": false
+    }
+  ],
+  "spark-shuffled": [
     {
       "name": "archive_period",
       "label": "archive_period",

@@ -50,6 +50,8 @@ export interface Report {
   unmatchedRows: number;
   /** Pairs that were none, as a row of theirs had left as unmatched before. */
   lateAfterFinal: number;
+  /** Starts of the query, inside its driver, after a Python worker did not connect to Spark in time. */
+  reconnects: number;
   /** Reports that could not be written before this one. */
   droppedReports: number;
   stateBytes: number;
@@ -136,6 +138,7 @@ export function reportOf(point: Reported): Report {
     openRows: number(figures.open_rows),
     unmatchedRows: number(figures.unmatched_rows),
     lateAfterFinal: number(figures.late_after_final),
+    reconnects: number(figures.reconnects),
     droppedReports: number(figures.dropped_reports),
     stateBytes: number(figures.state_bytes),
     seconds: number(figures.seconds),
@@ -177,4 +180,5 @@ export const quietAfter = (report: Report, atS: number): Report => ({
   decisions: [],
   unmatchedRows: 0,
   lateAfterFinal: 0,
+  reconnects: 0,
 });

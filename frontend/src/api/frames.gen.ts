@@ -495,6 +495,8 @@ export interface components {
          *         groups: of groups that change, the columns that tell them apart: a row replaces that of its group, or ends it
          *             where its `op` is `delete`. Empty where a row is final.
          *         snapshot: the newest one that is not sent: what comes begins after it. For a question, the newest it covers.
+         *         results: tells these results from those that the job had before it began anew; whoever goes on after a snapshot
+         *             sends it back.
          */
         Schema: {
             /** Job */
@@ -512,6 +514,8 @@ export interface components {
             groups?: string[];
             /** Snapshot */
             snapshot: string | null;
+            /** Results */
+            results: string;
         };
         /**
          * SchemaFrame
@@ -570,6 +574,7 @@ export interface components {
          *
          *     Args:
          *         from_: `now`, `oldest`, or the id of the snapshot after which to go on.
+         *         results: which results that snapshot is of, as their `schema` said; a job that begins anew may give ids again.
          *         backpressure: when the client is too slow, drop the oldest whole snapshots, or end the subscription.
          *         max_rate: snapshots a second at most; what comes faster waits, and is dropped as for a slow client.
          */
@@ -594,6 +599,12 @@ export interface components {
              * @default now
              */
             from?: ("now" | "oldest") | string;
+            /**
+             * Results
+             * @description Of the snapshot in `from`; see `schema`.
+             * @default null
+             */
+            results?: string | null;
             /**
              * Backpressure
              * @default drop

@@ -9,6 +9,8 @@ import type { Draft, JobChange, Me } from './types';
 
 const LISTS_MS = 5_000;
 const JOB_MS = 2_000;
+/** While it starts: a step takes a second or less. */
+const STARTING_MS = 500;
 const LOST_MS = 10_000;
 const METRICS_MS = 2_000;
 const EVENTS_MS = 5_000;
@@ -70,7 +72,7 @@ export const jobQuery = (id: string) =>
     // One that hangs is no answer either: the page says so then.
     queryFn: () =>
       answered(api.GET('/api/v1/jobs/{id}', { params: { path: { id } }, signal: AbortSignal.timeout(LOST_MS) })),
-    refetchInterval: JOB_MS,
+    refetchInterval: ({ state }) => (state.data?.phase.endsWith('starting') ? STARTING_MS : JOB_MS),
   });
 
 export const jobEventsQuery = (id: string) =>

@@ -1218,10 +1218,12 @@ export interface components {
          *
          *     Args:
          *         plan: how many times units had come, begun to drain, or left.
-         *         units: units of R and of S that store.
+         *         units: units of R and of S that store, or nodes of a `ring`.
          *         draining: units that store nothing new and leave once they are empty.
          *         loads: of each subgroup, such as `R 0`, the share of its capacity that it stored when it was last asked in the
-         *             span.
+         *             span; of a `ring`, the share of their time that its nodes worked.
+         *         best: N* of a ring, when it was last looked at in the span.
+         *         model: what else was found then.
          */
         AdaptiveFigures: {
             /** Stage */
@@ -1240,6 +1242,9 @@ export interface components {
             loads?: {
                 [key: string]: number;
             };
+            /** Best */
+            best?: number | null;
+            model?: components["schemas"]["RingModel"] | null;
         };
         /**
          * AnswerLimits
@@ -1258,7 +1263,8 @@ export interface components {
          * @description A JSON answer; it leaves as it is found, in this order.
          *
          *     Args:
-         *         last_snapshot: the newest it covers; a subscription from it goes on without gap or overlap.
+         *         results: tells these results from those that the job had before it began anew.
+         *         last_snapshot: the newest it covers; a subscription from it, of these results, goes on without gap or overlap.
          *         time: what a row's time is.
          *         key: what a row's key is; null for a join without one.
          *         groups: of groups that change, the columns that tell them apart.
@@ -1273,6 +1279,8 @@ export interface components {
             job: string;
             /** Job Name */
             job_name: string;
+            /** Results */
+            results: string;
             /** Last Snapshot */
             last_snapshot: string;
             /** Time */
@@ -1352,6 +1360,8 @@ export interface components {
         /**
          * ChangeOut
          * @description A field that differs; `effect` is keeps_state or starts_anew.
+         *
+         *     `reason` says why it begins anew, where the same change of another job would keep its state; null else.
          */
         ChangeOut: {
             /** Field */
@@ -1362,6 +1372,8 @@ export interface components {
             after: unknown;
             /** Effect */
             effect: string;
+            /** Reason */
+            reason?: string | null;
         };
         /**
          * Column
@@ -1378,11 +1390,13 @@ export interface components {
          * @description Units came, begin to drain, or left, from batch `batch` on.
          *
          *     Args:
-         *         side: R or S; `group` is a subgroup of it.
+         *         side: R or S, and `group` is a subgroup of it; or ring.
          *         units: how many stored before.
-         *         bytes: what the subgroup stored, and `load` the share of its capacity that this was.
+         *         bytes: what the subgroup stored, and `load` the share of its capacity that this was; of a ring, the share of
+         *             their time that nodes worked.
          *         wish: how many units more or fewer that asked for, before bounds.
          *         added, drained, left: numbers of units.
+         *         way: of a ring, `passive` where what is stored moves by its age, `aggressive` where it moved at once.
          */
         Decision: {
             /** Stage */
@@ -1411,6 +1425,11 @@ export interface components {
             drained: number[];
             /** Left */
             left: number[];
+            /**
+             * Way
+             * @default
+             */
+            way?: string;
         };
         /**
          * DemoOut
@@ -1526,7 +1545,8 @@ export interface components {
          *
          *     Reports of older versions tell of no stages. What becomes of rows that joins decide on is that of all stages.
          *     `order` is there where `auto` chose the order of three streams and more from known rates, and rates are known now;
-         *     `reading` and `relations` where relations are joined; `state_traffic` where the state is in a store.
+         *     `reading` and `relations` where relations are joined; `state_traffic` where the state is in a store. `reconnects`
+         *     are starts of the query, inside its driver, after a Python worker did not connect to Spark in time.
          */
         Figures: {
             /**
@@ -1544,6 +1564,11 @@ export interface components {
              * @default 0
              */
             late_after_final?: number;
+            /**
+             * Reconnects
+             * @default 0
+             */
+            reconnects?: number;
             /** Stages */
             stages?: components["schemas"]["StageFigures"][];
             /** Units */
@@ -2179,6 +2204,34 @@ export interface components {
                 [key: string]: string[];
             } | string;
             /**
+             * @description nodes are added and taken away while the job runs, and slices follow the rates
+             * @default false
+             */
+            adaptive?: boolean;
+            /** @description adaptive: nodes that stay */
+            min_nodes?: number;
+            /** @description adaptive: nodes at most */
+            max_nodes?: number;
+            /** @description adaptive: nodes that work a larger share of their time are too few */
+            add_above?: number;
+            /** @description adaptive: the share of their time that nodes are to work then */
+            target?: number;
+            /**
+             * Format: span
+             * @description adaptive: how often rates are looked at; at most once a batch
+             */
+            check_every?: string;
+            /** @description adaptive: how many times in a row the answer must be the same */
+            confirmations?: number;
+            /** @description adaptive: the weight of the newest look in the mean of all */
+            smoothing?: number;
+            /** @description adaptive: microseconds to compare a pair (T_j) */
+            pair_us?: number;
+            /** @description adaptive: microseconds to send and receive a row (T_s) */
+            send_us?: number;
+            /** @description adaptive: microseconds from a node to the next (T_n) */
+            hop_us?: number;
+            /**
              * Format: span
              * @description how much event time one segment of the chained index covers
              */
@@ -2454,6 +2507,60 @@ export interface components {
             ordering?: "none" | "outer" | "inner" | "total";
             /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
             tree?: unknown[] | string;
+        } | {
+            /**
+             * @description Spark's own stream-static join, with the relation broadcast
+             * @constant
+             */
+            name: "spark-broadcast";
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
+        } | {
+            /**
+             * @description Spark's own stream-static join, with both sides shuffled and merged
+             * @constant
+             */
+            name: "spark-shuffled";
+            /**
+             * Format: span
+             * @description how much event time one segment of the chained index covers
+             */
+            archive_period?: string;
+            /**
+             * @description how partners are found among stored tuples
+             * @default auto
+             * @enum {string}
+             */
+            index?: "auto" | "hash" | "tree" | "scan";
+            /** @description the condition of the query that is indexed, as it is written there */
+            main?: string;
+            /**
+             * @description the order in which results leave
+             * @default none
+             * @enum {string}
+             */
+            ordering?: "none" | "outer" | "inner" | "total";
+            /** @description of three streams and more, what is joined with what, such as [[a, b], c] */
+            tree?: unknown[] | string;
         };
         /**
          * OperatorOut
@@ -2461,6 +2568,7 @@ export interface components {
          *
          *     Args:
          *         settings: its knobs: the JSON Schema of `operator` in a join file that names it.
+         *         runs_jobs: whether a job may run on it; others are there to be compared with.
          */
         OperatorOut: {
             /** Name */
@@ -2471,6 +2579,8 @@ export interface components {
             settings: {
                 [key: string]: unknown;
             };
+            /** Runs Jobs */
+            runs_jobs: boolean;
         };
         /**
          * OrderFigures
@@ -2622,7 +2732,7 @@ export interface components {
         };
         /**
          * PredictedReading
-         * @description What was predicted of a join with a relation before its start; `text` alone where it was told that it cannot run.
+         * @description What was predicted of a join with a relation before its start; `text` alone says why nothing was.
          *
          *     Args:
          *         rate_per_s: what units join in a second of their own work, if as many rows come as they have memory for.
@@ -3390,6 +3500,36 @@ export interface components {
             until: string | null;
         };
         /**
+         * RingModel
+         * @description What PSP's formulas say of a ring, by the rates and times that were known.
+         *
+         *     Args:
+         *         best: N*, and `bounds` are N1 and N2, near the lower of which it is.
+         *         lengths: by stream, how many nodes it needs by section 5.4.
+         *         latency_s: mean time until all results of a row are there, with N* nodes.
+         *         bandwidth_bytes_per_s: what a link must carry so that no node waits for rows.
+         *         times: what the formulas were given of single steps.
+         */
+        RingModel: {
+            /** Best */
+            best: number;
+            /** Bounds */
+            bounds: [
+                number,
+                number
+            ];
+            /** Lengths */
+            lengths: {
+                [key: string]: number;
+            };
+            /** Latency S */
+            latency_s: number;
+            /** Bandwidth Bytes Per S */
+            bandwidth_bytes_per_s: number;
+            /** Times */
+            times: components["schemas"]["StepTime"][];
+        };
+        /**
          * RowsOut
          * @description Rows that a query would give, 20 at most, with values as results have them; without any, `reason` says why.
          *
@@ -3412,6 +3552,9 @@ export interface components {
         /**
          * Run
          * @description The generation that runs, or ran last.
+         *
+         *     Args:
+         *         steps: seconds of each step of its start that is done, see `last_start`; empty where nobody told of them.
          */
         Run: {
             /** Generation */
@@ -3426,6 +3569,10 @@ export interface components {
             alive_until: string | null;
             /** Ended */
             ended: boolean;
+            /** Steps */
+            steps: {
+                [key: string]: number;
+            };
         };
         /** @description how the job runs */
         RunIn: {
@@ -3521,11 +3668,11 @@ export interface components {
          *         hash: the sum of its rows' hashes, as hexadecimal digits.
          *         time_min, time_max: of its results' times; null without rows, and for what no calendar has.
          *         closed_at: the start of the batch that closed it.
-         *         marks: how far the streams had come with it.
+         *         marks: the watermark of each stream with it.
          *         batches: the first and the last batch whose results may be in it.
          *         shed: tuples of all streams that were dropped under overload while it was collected; above 0 its results are
          *             partial.
-         *         late: it has results that are older than the marks of the snapshot before: tuples came late.
+         *         late: it has results that are older than the watermarks of the snapshot before: tuples came late.
          */
         SnapshotOut: {
             /** Id */
@@ -3557,12 +3704,13 @@ export interface components {
         };
         /**
          * StageFigures
-         * @description A stage of the plan; stages are numbered from 1, and the last one gives the results.
+         * @description A stage of the plan; stages are numbered from 1, and those whose rows no other one reads give results.
          *
          *     Args:
          *         results: rows that its units found in the span: they went on to the next stage, or are results.
          *         inputs: what it joins.
          *         kind: of its join, such as INNER, LEFT or LEFT ANTI; None where it makes groups, and in older reports.
+         *         queries: the names of those that it answers, of a job whose queries have stages of their own.
          *         open_rows: rows that wait, at the end of the span, until it is known whether they are matched.
          *         unmatched_rows: rows that left as unmatched.
          *         late_after_final: pairs that were none, as a row of theirs had left as unmatched before.
@@ -3576,6 +3724,8 @@ export interface components {
             inputs?: components["schemas"]["StageInput"][];
             /** Kind */
             kind?: string | null;
+            /** Queries */
+            queries?: string[];
             /**
              * Open Rows
              * @default 0
@@ -3594,13 +3744,17 @@ export interface components {
         };
         /**
          * StageInput
-         * @description What a stage reads on one side: a stream by its name in the query, or what another stage finds.
+         * @description What a stage reads on one side: a stream or a relation by its name in the query, or what another stage finds.
+         *
+         *     Where queries have stages of their own, streams go by the names that they are registered by.
          */
         StageInput: {
             /** Stream */
             stream?: string | null;
             /** Stage */
             stage?: number | null;
+            /** Relation */
+            relation?: string | null;
         };
         /**
          * Start
@@ -3668,6 +3822,29 @@ export interface components {
              * @default 0
              */
             retries?: number;
+        };
+        /**
+         * StepTime
+         * @description What a single step of a ring's nodes takes.
+         *
+         *     Args:
+         *         name: `join`, to compare a pair; `send`, to send and receive a row; `hop`, from a node to the next; `insert` and
+         *             `purge`, of one row.
+         *         symbol: what the paper calls it, such as T_j.
+         *         origin: `set` in the join file, `measured` while the job ran, or `assumed` until enough is.
+         */
+        StepTime: {
+            /** Name */
+            name: string;
+            /** Symbol */
+            symbol: string;
+            /** Us */
+            us: number;
+            /**
+             * Origin
+             * @enum {string}
+             */
+            origin: "set" | "measured" | "assumed";
         };
         /**
          * StreamChange
@@ -3788,6 +3965,8 @@ export interface components {
                  * @enum {string}
                  */
                 starting?: "earliest" | "latest";
+                /** @description about how many records come in a second, by which the order of joins is chosen and costs are predicted */
+                rows_per_s?: number;
                 /** @description settings of the Kafka client, such as {security.protocol: SSL} */
                 client?: {
                     [key: string]: string | number | boolean;
@@ -3958,6 +4137,8 @@ export interface components {
                  * @enum {string}
                  */
                 starting?: "earliest" | "latest";
+                /** @description about how many records come in a second, by which the order of joins is chosen and costs are predicted */
+                rows_per_s?: number;
                 /** @description settings of the Kafka client, such as {security.protocol: SSL} */
                 client?: {
                     [key: string]: string | number | boolean;
@@ -4149,6 +4330,8 @@ export interface components {
                  * @enum {string}
                  */
                 starting?: "earliest" | "latest";
+                /** @description about how many records come in a second, by which the order of joins is chosen and costs are predicted */
+                rows_per_s?: number;
                 /** @description settings of the Kafka client, such as {security.protocol: SSL} */
                 client?: {
                     [key: string]: string | number | boolean;
@@ -4399,6 +4582,7 @@ export interface operations {
                      * @example {
                      *       "job": "job_01kg7w2k5m0000000000000000",
                      *       "job_name": "wins",
+                     *       "results": "job_01kg7w2k5m0000000000000000",
                      *       "last_snapshot": "41.0",
                      *       "time": "the latest event time among a result's tuples",
                      *       "key": {
@@ -4540,6 +4724,7 @@ export interface operations {
                      * @example {
                      *       "job": "job_01kg7w2k5m0000000000000000",
                      *       "job_name": "wins",
+                     *       "results": "job_01kg7w2k5m0000000000000000",
                      *       "last_snapshot": "41.0",
                      *       "time": "the latest event time among a result's tuples",
                      *       "key": {
@@ -5061,7 +5246,14 @@ export interface operations {
                      *             "pid": 4711,
                      *             "since": "2026-01-31T12:00:00.000Z",
                      *             "alive_until": "2026-01-31T12:00:00.000Z",
-                     *             "ended": false
+                     *             "ended": false,
+                     *             "steps": {
+                     *               "launch": 0.4,
+                     *               "process": 0.9,
+                     *               "spark": 0.2,
+                     *               "state": 0.7,
+                     *               "first_batch": 0.9
+                     *             }
                      *           },
                      *           "last_start": {
                      *             "generation": 1,
@@ -5203,7 +5395,14 @@ export interface operations {
                      *         "pid": 4711,
                      *         "since": "2026-01-31T12:00:00.000Z",
                      *         "alive_until": "2026-01-31T12:00:00.000Z",
-                     *         "ended": false
+                     *         "ended": false,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
                      *       },
                      *       "last_start": {
                      *         "generation": 1,
@@ -5335,7 +5534,14 @@ export interface operations {
                      *         "pid": 4711,
                      *         "since": "2026-01-31T12:00:00.000Z",
                      *         "alive_until": "2026-01-31T12:00:00.000Z",
-                     *         "ended": false
+                     *         "ended": false,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
                      *       },
                      *       "last_start": {
                      *         "generation": 1,
@@ -5470,7 +5676,14 @@ export interface operations {
                      *         "pid": 4711,
                      *         "since": "2026-01-31T12:00:00.000Z",
                      *         "alive_until": "2026-01-31T12:00:00.000Z",
-                     *         "ended": false
+                     *         "ended": false,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
                      *       },
                      *       "last_start": {
                      *         "generation": 1,
@@ -5609,7 +5822,14 @@ export interface operations {
                      *         "pid": 4711,
                      *         "since": "2026-01-31T12:00:00.000Z",
                      *         "alive_until": "2026-01-31T12:00:00.000Z",
-                     *         "ended": false
+                     *         "ended": false,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
                      *       },
                      *       "last_start": {
                      *         "generation": 1,
@@ -5717,7 +5937,8 @@ export interface operations {
                      *           "field": "run.slots",
                      *           "before": 1,
                      *           "after": 2,
-                     *           "effect": "keeps_state"
+                     *           "effect": "keeps_state",
+                     *           "reason": null
                      *         }
                      *       ],
                      *       "starts_anew": false
@@ -5841,7 +6062,14 @@ export interface operations {
                      *         "pid": 4711,
                      *         "since": "2026-01-31T12:00:00.000Z",
                      *         "alive_until": "2026-01-31T12:00:00.000Z",
-                     *         "ended": false
+                     *         "ended": false,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
                      *       },
                      *       "last_start": {
                      *         "generation": 1,
@@ -5980,7 +6208,14 @@ export interface operations {
                      *         "pid": 4711,
                      *         "since": "2026-01-31T12:00:00.000Z",
                      *         "alive_until": "2026-01-31T12:00:00.000Z",
-                     *         "ended": false
+                     *         "ended": false,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
                      *       },
                      *       "last_start": {
                      *         "generation": 1,
@@ -6119,7 +6354,14 @@ export interface operations {
                      *         "pid": 4711,
                      *         "since": "2026-01-31T12:00:00.000Z",
                      *         "alive_until": "2026-01-31T12:00:00.000Z",
-                     *         "ended": false
+                     *         "ended": false,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
                      *       },
                      *       "last_start": {
                      *         "generation": 1,
@@ -6262,7 +6504,14 @@ export interface operations {
                      *         "pid": 4711,
                      *         "since": "2026-01-31T12:00:00.000Z",
                      *         "alive_until": "2026-01-31T12:00:00.000Z",
-                     *         "ended": false
+                     *         "ended": false,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
                      *       },
                      *       "last_start": {
                      *         "generation": 1,
@@ -8560,7 +8809,7 @@ export interface operations {
                 max_rate?: number | null;
             };
             header?: {
-                /** @description Resume after this snapshot. */
+                /** @description Resume after this event. */
                 "last-event-id"?: string | null;
             };
             path: {
@@ -8570,7 +8819,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events `schema`, `next`, `progress`, `error` and `complete`, as the frames of the websocket; their ids are snapshot ids. */
+            /** @description Events `schema`, `next`, `progress`, `error` and `complete`, as the frames of the websocket; their ids are a snapshot's and its results', to resume with. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9219,7 +9468,14 @@ export interface operations {
                      *         "pid": 4711,
                      *         "since": "2026-01-31T12:00:00.000Z",
                      *         "alive_until": "2026-01-31T12:00:00.000Z",
-                     *         "ended": false
+                     *         "ended": false,
+                     *         "steps": {
+                     *           "launch": 0.4,
+                     *           "process": 0.9,
+                     *           "spark": 0.2,
+                     *           "state": 0.7,
+                     *           "first_batch": 0.9
+                     *         }
                      *       },
                      *       "last_start": {
                      *         "generation": 1,
@@ -9632,7 +9888,8 @@ export interface operations {
                      *         "settings": {
                      *           "type": "object",
                      *           "properties": {}
-                     *         }
+                     *         },
+                     *         "runs_jobs": true
                      *       }
                      *     ]
                      */

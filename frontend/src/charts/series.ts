@@ -1,5 +1,5 @@
 /** Reports as the columns that a chart draws, with a hole where nothing was reported. */
-import { unitCounts } from '../api/adaptive';
+import { bestNodes, drainingUnits, sidesOf, storingUnits } from '../api/adaptive';
 import { quietAfter, total, type Report } from '../api/figures';
 
 export interface Series {
@@ -80,13 +80,21 @@ export function stateChart(reports: Report[]): ChartData {
   return chartOf(reports, Object.fromEntries(names.map((name) => [name, (report) => report.liveTuples[name] ?? null])));
 }
 
-/** Units of joins whose units come and go. */
-export const unitsChart = (reports: Report[]): ChartData =>
-  chartOf(reports, {
-    'store R': (report) => unitCounts(report.adaptive)?.r ?? null,
-    'store S': (report) => unitCounts(report.adaptive)?.s ?? null,
-    drain: (report) => unitCounts(report.adaptive)?.draining ?? null,
+const RING = 'ring';
+
+/** Units of joins whose units come and go; of a ring, beside the best number of nodes. */
+export function unitsChart(reports: Report[]): ChartData {
+  const sides = sidesOf(reports);
+  const storing = sides.map((side): [string, Figure] => [
+    side === RING ? 'nodes' : `store ${side}`,
+    (report) => storingUnits(report.adaptive, side),
+  ]);
+  return chartOf(reports, {
+    ...Object.fromEntries(storing),
+    ...(sides.includes(RING) && { 'N* nodes': (report: Report) => bestNodes(report.adaptive) }),
+    drain: (report) => drainingUnits(report.adaptive),
   });
+}
 
 const perSecond =
   (counts: (report: Report) => Record<string, number>): Figure =>

@@ -136,3 +136,33 @@ test('stages that do not make a tree are not drawn', () => {
   expect(stagesOf('nothing', () => ({}))).toEqual([]);
   expect(stagesInWords(stagesOf([FIRST], () => ({})))).toBe('Stage 1 joins orders with payments and gives the results.');
 });
+
+test('queries with stages of their own are a tree each, and what several read is drawn once', () => {
+  const several = report([
+    { ...FIRST, results: 90 },
+    { stage: 2, inputs: [{ stream: 'orders' }, { stream: 'orders' }], results: 8, queries: ['itself'] },
+    { stage: 3, inputs: [{ stage: 1 }, { stream: 'refunds' }], results: 14, queries: ['three'] },
+    { stage: 4, inputs: [{ stage: 1 }], results: 2, queries: ['main', 'grouped'], kind: null },
+    { stage: 5, inputs: [{ stream: 'orders' }, { relation: 'customers', stream: null }], results: 6, queries: ['named'], kind: 'LEFT' },
+  ]);
+  shown(<StagesPanel report={several} isComing />);
+  expect(
+    screen.getByText(
+      'Stage 1 joins orders with payments; stage 2 joins orders with orders and gives the results of itself; ' +
+        'stage 3 joins stage 1 with refunds and gives the results of three; ' +
+        'stage 4 makes groups of stage 1 and gives the results of main and grouped; ' +
+        'stage 5 is orders LEFT JOIN customers and gives the results of named.',
+    ),
+  ).toBeDefined();
+  const tree = within(screen.getByRole('region', { name: 'The plan as a tree of stages' }));
+  expect(tree.getAllByText(/^results of/).map((end) => [end.textContent, end.previousElementSibling?.textContent])).toEqual([
+    ['results of itself', '4/s'],
+    ['results of three', '7/s'],
+    ['results of main and grouped', '1/s'],
+    ['results of named', '3/s'],
+  ]);
+  expect(tree.getAllByText('Stage 1')).toHaveLength(1);
+  expect(tree.getByText('stage 1').parentElement?.textContent).toBe('stage 145/s');
+  // A relation does not flow.
+  expect(tree.getByText('customers').parentElement?.textContent).toBe('customers');
+});

@@ -1,10 +1,10 @@
-/** A plan as a tree: streams flow into stages, and stages into each other, with what goes along each edge. */
+/** A plan as trees, one for each stage that gives results: streams flow into stages, and stages into each other. */
 import type { ReactNode } from 'react';
-import { hasKind, isAsOf, type PlanStage, type StageInput } from '../api/stages';
+import { givingResults, hasKind, isAsOf, type PlanStage, type StageInput } from '../api/stages';
 import classes from './StageTree.module.css';
 
 interface StageTreeProps<Stage extends PlanStage> {
-  /** In the order in which rows reach them; the last one gives the results. */
+  /** In the order in which rows reach them. */
   stages: Stage[];
   /** What is written at the edge that leaves a stream or a stage, such as "12/s"; null where nothing is known. */
   along: (from: StageInput) => string | null;
@@ -12,7 +12,10 @@ interface StageTreeProps<Stage extends PlanStage> {
   about?: (stage: Stage) => ReactNode;
 }
 
-const nameOf = (input: StageInput): string => ('stream' in input ? input.stream : `stage ${String(input.stage)}`);
+function nameOf(input: StageInput): string {
+  if ('stream' in input) return input.stream;
+  return 'relation' in input ? input.relation : `stage ${String(input.stage)}`;
+}
 
 /** Such as LEFT JOIN. */
 const kindOf = ({ kind }: PlanStage): string => `${kind ?? ''} JOIN`;
@@ -38,18 +41,27 @@ function whenGiven(stage: PlanStage, first: string, second: string): string {
   return 'an unmatched row comes out once nothing can match it any more';
 }
 
+/** What leaves a stage that gives results. */
+const resultsOf = ({ queries }: PlanStage): string => (queries.length > 0 ? `results of ${queries.join(' and ')}` : 'results');
+
 /** The tree in words, such as "Stage 1 joins a with b; stage 2 joins stage 1 with c and gives the results." */
 export function stagesInWords(stages: PlanStage[]): string {
-  const words = stages.map((stage) => `stage ${String(stage.stage)} ${doneBy(stage)}`);
-  const text = `${words.join('; ')} and gives the results.`;
+  const giving = new Set(givingResults(stages));
+  const words = stages.map(
+    (stage) => `stage ${String(stage.stage)} ${doneBy(stage)}${giving.has(stage) ? ` and gives the ${resultsOf(stage)}` : ''}`,
+  );
+  const text = `${words.join('; ')}.`;
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 export function StageTree<Stage extends PlanStage>({ stages, along, about }: StageTreeProps<Stage>) {
-  const last = stages.at(-1);
-  if (last === undefined) return null;
+  if (stages.length === 0) return null;
+  // One that several others read is drawn where it is read first, and named elsewhere.
+  const drawn = new Set<number>();
   const draw = (input: StageInput): ReactNode => {
-    const stage = 'stage' in input ? stages.find((one) => one.stage === input.stage) : undefined;
+    const stage =
+      'stage' in input && !drawn.has(input.stage) ? stages.find((one) => one.stage === input.stage) : undefined;
+    if (stage !== undefined) drawn.add(stage.stage);
     return (
       <>
         {stage === undefined ? <span className={classes.stream}>{nameOf(input)}</span> : drawStage(stage)}
@@ -60,8 +72,9 @@ export function StageTree<Stage extends PlanStage>({ stages, along, about }: Sta
   const drawStage = (stage: Stage): ReactNode => (
     <div className={classes.join}>
       <ul className={classes.inputs}>
-        {stage.inputs.map((input) => (
-          <li key={nameOf(input)}>{draw(input)}</li>
+        {stage.inputs.map((input, side) => (
+          // A stream may be joined with itself.
+          <li key={`${String(side)} ${nameOf(input)}`}>{draw(input)}</li>
         ))}
       </ul>
       <div className={classes.stage}>
@@ -75,10 +88,12 @@ export function StageTree<Stage extends PlanStage>({ stages, along, about }: Sta
     <figure className={classes.figure}>
       <figcaption className={classes.words}>{stagesInWords(stages)}</figcaption>
       <div className={classes.scrolled} role="region" aria-label="The plan as a tree of stages" tabIndex={0}>
-        <div className={classes.root}>
-          {draw({ stage: last.stage })}
-          <span className={classes.results}>results</span>
-        </div>
+        {givingResults(stages).map((stage) => (
+          <div key={stage.stage} className={classes.root}>
+            {draw({ stage: stage.stage })}
+            <span className={classes.results}>{resultsOf(stage)}</span>
+          </div>
+        ))}
       </div>
     </figure>
   );

@@ -6,7 +6,7 @@ const OPERATION = 'op';
 
 export class GroupTable {
   private readonly rows = new Map<string, TailRow>();
-  /** Groups that have changed since the table began, of which older values say nothing. */
+  /** Groups that have changed since the table began or last forgot, of which older values say nothing. */
   private readonly changed = new Set<string>();
   private readonly places: number[];
   private readonly operation: number;
@@ -22,9 +22,16 @@ export class GroupTable {
     this.most = most;
   }
 
-  /** What the groups were when the table began, which may come late. */
+  /** Changes were left out: all groups are to be filled in. */
+  forget(): void {
+    this.changed.clear();
+  }
+
+  /** What all groups were when the table began or last forgot, which may come late. */
   fill(rows: TailRow[]): void {
-    for (const row of rows) if (!this.changed.has(this.keyOf(row))) this.put(row);
+    const filled = new Map(rows.map((row) => [this.keyOf(row), row]));
+    for (const key of [...this.rows.keys()]) if (!filled.has(key) && !this.changed.has(key)) this.rows.delete(key);
+    for (const [key, row] of filled) if (!this.changed.has(key)) this.put(row);
   }
 
   /** Changes, oldest first. */

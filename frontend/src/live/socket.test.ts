@@ -81,6 +81,18 @@ test('after a lost connection it goes on after the last snapshot that came whole
   expect(wire(1).sent[1]).toEqual({ type: 'subscribe', id: '1', payload: { job: 'a', where: 'x > 1', from: '41.0' } });
 });
 
+test('who goes on says which results the snapshot is of', () => {
+  const live = socket();
+  live.subscribe({ job: 'a' }, listener);
+  wire(0).greet();
+  const schema = { job: 'a', job_name: 'a', columns: [], groups: [], snapshot: '41.0', results: 'a-1' };
+  wire(0).tell({ type: 'schema', id: '1', payload: schema });
+  wire(0).events.onClose(1006);
+  vi.advanceTimersByTime(1_000);
+  wire(1).greet();
+  expect(wire(1).sent[1]).toEqual({ type: 'subscribe', id: '1', payload: { job: 'a', from: '41.0', results: 'a-1' } });
+});
+
 test('what is no longer kept is told, and asked for anew from now on', () => {
   const live = socket();
   live.subscribe({ job: 'a' }, listener);

@@ -52,6 +52,8 @@ interface Followed {
   listener: Listener;
   /** The snapshot to go on after. */
   position: string | null;
+  /** Which results it is of. */
+  results: string | undefined;
   /** What went wrong may be over in a moment. */
   mayRetry: boolean;
   /** How often it failed since it last went well. */
@@ -96,7 +98,8 @@ export class LiveSocket {
   /** Follow a job's results until the returned function is called. */
   subscribe(asked: Subscription, listener: Listener): () => void {
     const id = String(this.nextId++);
-    const followed: Followed = { asked, listener, position: null, mayRetry: false, failures: 0, again: undefined };
+    const nowhere = { position: null, results: undefined };
+    const followed: Followed = { asked, listener, ...nowhere, mayRetry: false, failures: 0, again: undefined };
     this.followed.set(id, followed);
     clearTimeout(this.linger);
     if (this.isGreeted) this.ask(id, followed);
@@ -161,6 +164,7 @@ export class LiveSocket {
     switch (frame.type) {
       case 'schema':
         followed.position = frame.payload.snapshot;
+        followed.results = frame.payload.results;
         followed.failures = 0;
         listener.onColumns(frame.payload.columns, frame.payload.groups ?? [], frame.payload.snapshot);
         break;
@@ -198,9 +202,9 @@ export class LiveSocket {
     followed.listener.onEnd(reason);
   }
 
-  private ask(id: string, { asked, position, again }: Followed): void {
+  private ask(id: string, { asked, position, results, again }: Followed): void {
     clearTimeout(again);
-    this.send({ type: 'subscribe', id, payload: position === null ? asked : { ...asked, from: position } });
+    this.send({ type: 'subscribe', id, payload: position === null ? asked : { ...asked, from: position, results } });
   }
 
   private send(frame: ClientFrame): void {

@@ -116,3 +116,48 @@ test('a table of groups begins anew with what it is told anew', async () => {
   tail.onNews(change('8.0', ['c', 3, 'upsert']));
   expect(tail.getView().rows.map((row) => row.cells[0])).toEqual(['c']);
 });
+
+test('groups are asked for again where changes of them were left out', async () => {
+  const asked: string[] = [];
+  let answers: unknown[][][] = [];
+  const load = (snapshot: string) => {
+    asked.push(snapshot);
+    const found = answers.shift();
+    return found === undefined ? Promise.reject(new Error('gone')) : Promise.resolve(found);
+  };
+  const settled = () => new Promise((resolve) => setTimeout(resolve));
+  const tail = new Tail((draw) => draw(), load);
+  const rows = () => tail.getView().rows.map((row) => row.cells.slice(0, 2));
+  tail.onColumns(COLUMNS, ['k']);
+  tail.onNews(change('1.0', ['a', 1, 'upsert'], ['b', 1, 'upsert'], ['c', 1, 'upsert']));
+  expect(asked).toEqual([]);
+  const whole = [
+    ['a', 1, 'upsert'],
+    ['b', 4, 'upsert'],
+    ['d', 4, 'upsert'],
+  ];
+  answers = [whole];
+  tail.onNews({ ...change('4.0', ['a', 4, 'upsert']), truncated: true, more: true });
+  expect(asked).toEqual([]);
+  tail.onNews({ ...change('4.0', ['b', 3, 'upsert']), truncated: true });
+  // Snapshots that are dropped while the groups are on their way are asked for afterwards, once.
+  answers.push([['d', 9, 'upsert']]);
+  tail.onNews({ ...change('6.0', ['b', 6, 'upsert']), dropped: 1 });
+  tail.onNews({ ...change('8.0', ['a', null, 'delete']), dropped: 1 });
+  await settled();
+  expect(asked).toEqual(['4.0', '8.0']);
+  expect(rows()).toEqual([['d', 9]]);
+  tail.onNews({ ...change('10.0', ['d', 10, 'upsert']), dropped: 1 });
+  await settled();
+  expect(rows(), 'what is there stays where asking fails').toEqual([['d', 10]]);
+});
+
+test('snapshots with more rows than come are counted', () => {
+  const tail = new Tail((draw) => draw());
+  tail.onNews(snapshot('1.0', [1], { truncated: true, more: true }));
+  tail.onNews(snapshot('1.0', [2], { truncated: true }));
+  tail.onNews(snapshot('2.0', [3]));
+  expect(tail.getView().cut).toBe(1);
+  tail.clear();
+  expect(tail.getView().cut).toBe(0);
+});

@@ -27,6 +27,8 @@ export interface TailView {
   received: number;
   /** Rows that the server left out because this page was slow, in so many snapshots. */
   dropped: { rows: number; snapshots: number };
+  /** Snapshots with more rows than a connection sends. */
+  cut: number;
   /** Rows that came while paused. */
   waiting: number;
   isPaused: boolean;
@@ -42,6 +44,7 @@ const EMPTY: TailView = {
   changes: [],
   received: 0,
   dropped: { rows: 0, snapshots: 0 },
+  cut: 0,
   waiting: 0,
   isPaused: false,
   progress: null,
@@ -71,6 +74,9 @@ export class Tail implements Listener {
   private readonly schedule: (draw: () => void) => void;
   private readonly load: Load;
   private table: GroupTable | null = null;
+  /** Of groups that change, the snapshot as of which all are to be asked for; null where none was left out. */
+  private unseen: string | null = null;
+  private isFilling = false;
 
   constructor(schedule: (draw: () => void) => void, load = NOTHING) {
     this.schedule = schedule;
@@ -99,20 +105,33 @@ export class Tail implements Listener {
     const { columns, groups } = this.view;
     if (this.table !== null) this.table = new GroupTable(columns, groups, ROWS_MAX);
     this.received = this.receivedWhenPaused = 0;
-    this.change({ ...this.shown(), received: 0, waiting: 0, dropped: EMPTY.dropped });
+    this.change({ ...this.shown(), received: 0, waiting: 0, dropped: EMPTY.dropped, cut: 0 });
   }
 
   readonly onColumns = (columns: Column[], groups: string[] = [], snapshot: string | null = null): void => {
     this.change({ columns, groups, problem: null, end: null });
     this.table = groups.length > 0 ? new GroupTable(columns, groups, ROWS_MAX) : null;
     this.changes = [];
-    if (this.table !== null && snapshot !== null) void this.fill(this.table, snapshot);
+    this.unseen = snapshot;
+    void this.fill();
   };
 
-  private async fill(table: GroupTable, snapshot: string): Promise<void> {
-    // Without them the table has the groups that change from now on.
-    const found = await this.load(snapshot).catch(() => []);
-    if (table !== this.table) return;
+  /** Ask for all groups, and once more if changes were left out meanwhile. */
+  private async fill(): Promise<void> {
+    if (this.isFilling) return;
+    this.isFilling = true;
+    while (this.table !== null && this.unseen !== null) {
+      const [table, snapshot] = [this.table, this.unseen];
+      this.unseen = null;
+      table.forget();
+      // Without them the table has the groups that change from now on.
+      const found = await this.load(snapshot).catch(() => null);
+      if (found !== null && table === this.table) this.put(table, snapshot, found);
+    }
+    this.isFilling = false;
+  }
+
+  private put(table: GroupTable, snapshot: string, found: unknown[][]): void {
     const rows = found.map((cells, place) => ({ number: place - found.length, snapshot, cells }));
     table.fill(rows);
     this.newest = table.list();
@@ -129,11 +148,14 @@ export class Tail implements Listener {
       this.table.take(rows);
       this.newest = this.table.list();
       this.changes = [...this.changes, ...rows].slice(-CHANGES_MAX);
+      if (news.dropped > 0 || news.truncated) this.unseen = news.snapshot;
+      if (!news.more) void this.fill();
     }
-    const { dropped, isPaused } = this.view;
+    const { dropped, cut, isPaused } = this.view;
     this.change({
       received: this.received,
       dropped: { rows: dropped.rows + (news.gap?.rows ?? 0), snapshots: dropped.snapshots + news.dropped },
+      cut: cut + (news.truncated && !news.more ? 1 : 0),
       ...(isPaused ? { waiting: this.received - this.receivedWhenPaused } : this.shown()),
     });
   };

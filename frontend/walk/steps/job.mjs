@@ -126,6 +126,15 @@ export async function costlyChange(page, walk) {
   await preview.getByText('Nothing is changed yet').waitFor({ timeout: SLOW_MS });
 }
 
+/** What follows looks at no running job, and one that runs takes a core. */
+export async function stopJob(page) {
+  await page.getByRole('link', { name: 'Jobs', exact: true }).click();
+  await page.getByRole('link', { name: 'demo auctions' }).click();
+  await heading(page, 'demo auctions');
+  await page.getByRole('button', { name: 'Stop', exact: true }).click();
+  await page.getByRole('button', { name: 'Start', exact: true }).waitFor({ timeout: SLOW_MS });
+}
+
 /** A mistake at its field, the right change, somebody else's in between, and then it is applied. */
 export async function changeJob(page, walk) {
   await page.getByRole('tab', { name: 'Change' }).click();

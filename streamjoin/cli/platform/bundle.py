@@ -7,12 +7,11 @@ import os
 import platform
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from streamjoin.cli.platform.checks import all_checks
 from streamjoin.cli.platform.common import Where
 from streamjoin.cli.platform.masked import masked_settings, masked_text, secrets_of
 from streamjoin.errors import InputError, StreamJoinError
@@ -22,9 +21,14 @@ LOGS_MAX = 200
 EVENTS_MAX = 1000
 
 
-def write_bundle(file: Path, read_settings: Callable[[], Any], where: Where) -> dict[str, str]:
+def write_bundle(
+    file: Path, read_settings: Callable[[], Any], checks: Callable[[Callable[[], Any]], Sequence[Any]], where: Where
+) -> dict[str, str]:
     """Write it; returns what each part has, or why it is missing.
 
+    Args:
+        read_settings: as `streamjoin up` reads them, raising `InputError`.
+        checks: what doctor looks at, of what reads the settings.
     Raises:
         InputError: there is such a file already.
     """
@@ -49,7 +53,7 @@ def write_bundle(file: Path, read_settings: Callable[[], Any], where: Where) -> 
             add(name, json.dumps(value, indent=1, default=str), what)
 
         add_json("versions.json", versions(), "versions")
-        add_json("doctor.json", [check.to_json() for check in all_checks(read_settings)], "what doctor found")
+        add_json("doctor.json", [check.to_json() for check in checks(read_settings)], "what doctor found")
         if settings is not None:
             add_json("settings.json", masked_settings(settings), "settings, secrets masked")
             logs = find_logs(Path(settings.data))

@@ -55,7 +55,7 @@ class Where:
     """Where the platform is. Its key comes from STREAMJOIN_API_KEY only: other users see arguments.
 
     Args:
-        host: The platform's address; STREAMJOIN_HOST unless given.
+        host: The platform's address; STREAMJOIN_HOST unless given, or port STREAMJOIN_PORT of this machine.
     """
 
     host: str | None = None
@@ -104,6 +104,11 @@ def note(text: str) -> None:
     """Say something to a person who looks on; never part of what a program reads."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """Say something that is to be known, on standard error whoever looks on."""
+    print(f"streamjoin: {text}", file=sys.stderr)
 
 
 def read_document(file: str) -> dict[str, Any]:

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 
-from streamjoin.cli.platform.common import HERE, File, Output, Version, Wait, WaitS, Where, note, read_document, show
+from streamjoin.cli.platform.common import (
+    HERE,
+    File,
+    Output,
+    Version,
+    Wait,
+    WaitS,
+    Where,
+    note,
+    read_document,
+    show,
+    warn,
+)
+from streamjoin.cli.platform.jobfile import change_of, draft_of
+from streamjoin.cli.platform.registering import check_registered, entries_of, registered
 from streamjoin.cli.platform.rejected import RejectedOutput, RowLimit, Rows, show_counts, show_rows
 from streamjoin.errors import InputError
 
@@ -21,10 +35,14 @@ if TYPE_CHECKING:
 app = cyclopts.App(name="jobs", help="Jobs of the platform: joins that run, or are to.")
 COLUMNS = ("name", "phase", "wanted", "streams", "operator.name", "generation", "version", "reason", "id")
 EVENTS = ("at", "severity", "kind", "message")
-DRAFT = ("query", "queries", "operator", "results", "run")
-CHANGE = (*DRAFT, "refresh_streams", "start_anew")
 CHANGES = ("field", "before", "after", "effect")
 LOOK_S = 1.0
+Own = Annotated[
+    str | None,
+    cyclopts.Parameter(
+        name="--own", help="Which of the file's `queries:` is the job's own; the first that runs unless given."
+    ),
+]
 
 
 @app.command(name="ls")
@@ -61,10 +79,10 @@ def get(job: str, *, output: Output = "yaml", where: Where = HERE) -> None:
 
 
 @app.command
-def validate(*, file: File, output: Output = "table", where: Where = HERE) -> None:
+def validate(*, file: File, own: Own = None, output: Output = "table", where: Where = HERE) -> None:
     """Check a job's file against the registered streams; exit status 2 where it is wrong."""
     with where.client() as client:
-        found = client.jobs.validate(**_draft(read_document(file)))
+        found = client.jobs.validate(**_looked_at(client, file, own))
         if output in ("json", "yaml"):
             show(found, output)
         elif found["valid"]:
@@ -77,10 +95,10 @@ def validate(*, file: File, output: Output = "table", where: Where = HERE) -> No
 
 
 @app.command
-def explain(*, file: File, output: Output = "table", where: Where = HERE) -> None:
+def explain(*, file: File, own: Own = None, output: Output = "table", where: Where = HERE) -> None:
     """Show how a job's file would run, and what every operator would cost."""
     with where.client() as client:
-        found = client.jobs.explain(**_draft(read_document(file)))
+        found = client.jobs.explain(**_looked_at(client, file, own))
         if output in ("json", "yaml"):
             show(found["plan"], output)
         else:
@@ -88,10 +106,10 @@ def explain(*, file: File, output: Output = "table", where: Where = HERE) -> Non
 
 
 @app.command
-def preview(*, file: File, output: Output = "table", where: Where = HERE) -> None:
+def preview(*, file: File, own: Own = None, output: Output = "table", where: Where = HERE) -> None:
     """Show up to 20 rows that a job's file would give, from samples of the streams, or why there are none."""
     with where.client() as client:
-        found = client.jobs.preview(**_draft(read_document(file)))
+        found = client.jobs.preview(**_looked_at(client, file, own))
         if output in ("json", "yaml"):
             show(found, output)
         else:
@@ -100,12 +118,14 @@ def preview(*, file: File, output: Output = "table", where: Where = HERE) -> Non
 
 @app.command
 def create(
-    name: str | None = None, *, file: File, start: Annotated[bool, cyclopts.Parameter(negative=())] = False,
-    wait: Wait = False, timeout: WaitS = 120.0, output: Output = "yaml", where: Where = HERE,
+    name: str | None = None, *, file: File, own: Own = None,
+    start: Annotated[bool, cyclopts.Parameter(negative=())] = False, wait: Wait = False,
+    timeout: WaitS = 120.0, output: Output = "yaml", where: Where = HERE,
 ) -> None:  # fmt: skip
-    """Create a job from a file: query, others beside it as queries, and operator, results and run as in a join file.
+    """Create a job from a join file, or from query, others beside it as queries, operator, results and run.
 
-    Where the file has whole sections `streams:` and `relations:`, those that are not there yet are registered first.
+    Where the file has whole sections `streams:` and `relations:`, those that are not there yet are registered first;
+    relative paths in it are paths of this machine. Of a file with queries alone, one is the job's own.
 
     Parameters
     ----------
@@ -119,9 +139,9 @@ def create(
         called = name or document.get("name")
         if not called:
             raise InputError("a job needs a name: streamjoin jobs create NAME -f FILE, or `name:` in the file")
-        draft = _draft(document)
-        _register(client, document)
-        job = client.jobs.create(str(called), start=start, **draft)
+        draft = _draft(document, own)
+        with registered(client, entries_of(document, file, client.host)):
+            job = client.jobs.create(str(called), start=start, **draft)
         if start and wait:
             job = client.jobs.wait(job["id"], ("running",), wait_s=timeout)
         note(f"job {job['name']} is {job['phase']} as {job['id']}")
@@ -175,29 +195,30 @@ def restart(
 
 @app.command
 def update(
-    job: str, *, file: File, version: Version = None,
+    job: str, *, file: File, own: Own = None, version: Version = None,
     dry_run: Annotated[bool, cyclopts.Parameter(negative=(), help="Only show what would change.")] = False,
     output: Output = "table", where: Where = HERE,
 ) -> None:  # fmt: skip
     """Change a job; a running one goes on with the change at a batch boundary.
 
-    The file has the sections that change: query, queries, operator, results, run. `refresh_streams: true` takes the
-    streams over as they are registered now; `start_anew: true` agrees that the job begins again without its state,
-    where it must.
+    The file has the sections that change: query, queries, operator, results, run; or it is the one that made the job,
+    with streams and relations as they are registered. `refresh_streams: true` takes the streams over as they are
+    registered now; `start_anew: true` agrees that the job begins again without its state, where it must.
 
     Parameters
     ----------
     job
         Its id or name.
     """
-    change = read_document(file)
-    _check_fields("a change", change, CHANGE)
+    document = read_document(file)
     with where.client() as client:
+        change = _change(client, job, document, file, own)
         if dry_run:
             found = client.jobs.diff(job, **change)
             show(found["changes"] if output in ("table", "csv") else found, output, CHANGES)
             if found["starts_anew"]:
-                note("the job would begin again without its state; it needs `start_anew: true`")
+                why = next((f": {item['reason']}" for item in found["changes"] if item.get("reason")), "")
+                note(f"the job would begin again without its state; it needs `start_anew: true`{why}")
         else:
             show([client.jobs.change(job, version=version, **change)], output, COLUMNS)
 
@@ -306,6 +327,7 @@ def rejected(
             show_rows(found[:limit], len(found) > limit, output)
         else:
             counts = client.jobs.rejected_counts(job)
+            next(iter(client.jobs.rejected(job, stream=stream, reason=reason)), None)  # says where there is no such
             show_counts(
                 [row for row in counts if stream in (None, row["stream"]) and reason in (None, row["reason"])], output
             )
@@ -321,37 +343,44 @@ def added(before: str, now: str) -> str:
     return now[place + len(mark) :] if place >= 0 else now
 
 
-def _check_fields(what: str, document: Mapping[str, Any], fields: Sequence[str]) -> None:
-    if unknown := document.keys() - set(fields):
-        raise InputError(f"{what} has {', '.join(fields)}; not {', '.join(sorted(map(str, unknown)))}")
-
-
-def _draft(document: Mapping[str, Any]) -> dict[str, Any]:
-    _check_fields("a job's file", document, ("name", "streams", "relations", *DRAFT))
-    if not isinstance(document.get("query"), str):
-        raise InputError("a job's file needs a query")
-    draft = {field: document[field] for field in DRAFT if document.get(field) is not None}
+def _draft(document: Mapping[str, Any], own: str | None) -> dict[str, Any]:
+    found = draft_of(document, own)
+    for sentence in found.told:
+        warn(sentence)
+    draft = dict(found.sections)
     if (streams := document.get("streams")) is not None:
         draft["streams"] = list(streams)
     return draft
 
 
-def _register(client: Client, document: Mapping[str, Any]) -> None:
-    from streamjoin.client import NotFound
-    from streamjoin.sources.credentials import split, split_relation
+def _looked_at(client: Client, file: str, own: str | None) -> dict[str, Any]:
+    """A job's file as a draft; its streams and relations are looked at as they are registered."""
+    document = read_document(file)
+    draft = _draft(document, own)
+    check_registered(
+        client,
+        entries_of(document, file, client.host),
+        "or all of them with the job: streamjoin jobs create -f FILE leaves it stopped; without the platform, "
+        "streamjoin validate, explain and preview look at a join file alone",
+    )
+    return draft
 
-    for section, what, group, apart in (
-        ("streams", "stream", client.streams, split), ("relations", "relation", client.relations, split_relation),
-    ):  # fmt: skip
-        entries = document.get(section)
-        for name, spec in entries.items() if isinstance(entries, dict) else ():
-            try:
-                group.get(str(name))
-                note(f"{what} {name} is registered already and stays as it is")
-            except NotFound:
-                shown, secrets = apart(spec) if isinstance(spec, dict) else (spec, {})
-                group.create(str(name), shown, secrets=secrets or None)
-                note(f"{what} {name} is registered")
+
+def _change(client: Client, job: str, document: Mapping[str, Any], file: str, own: str | None) -> dict[str, Any]:
+    """A file as a change of a job."""
+    is_whole = any(document.get(field) is not None for field in ("name", "queries", "streams", "relations"))
+    before = client.jobs.get(job) if is_whole else None
+    found = change_of(document, before, own)
+    for sentence in found.told:
+        warn(sentence)
+    check_registered(client, entries_of(document, file, client.host), "and update the job then")
+    if before is not None and document.get("streams") is not None:
+        further = found.sections.get("queries", {})
+        if missing := [name for name, one in before["queries"].items() if name not in further and not one["stopped"]]:
+            warn(
+                f"the job goes on with {', '.join(missing)}, which the file does not have; `stopped: true` ends a query"
+            )
+    return found.sections
 
 
 def _place(place: Mapping[str, Any]) -> str:

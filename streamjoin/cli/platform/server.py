@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import cyclopts
 
@@ -19,15 +20,13 @@ def up() -> None:
 
     Set up by STREAMJOIN_ variables; `streamjoin config show` lists them.
     """
-    platform_part("worker.platform")  # what is not installed is told before anything starts
-    platform_part("worker.up").main()
+    _platform().up()
 
 
 def doctor(*, output: Output = "table") -> None:
     """Look whether `streamjoin up` can run here, and say what to do where it cannot; exit status 1 then."""
-    from streamjoin.cli.platform.checks import all_checks
-
-    found = all_checks(platform_part("worker.platform").read_up_settings)
+    platform = _platform()
+    found = platform.all_checks(platform.read_up_settings)
     if output == "table":
         for check in found:
             print(
@@ -44,7 +43,7 @@ def config_show(*, output: Output = "table") -> None:
     """Show the platform's settings as the environment gives them; secrets are masked."""
     from streamjoin.cli.platform.masked import masked_settings
 
-    rows = masked_settings(platform_part("backend.settings").read_settings())
+    rows = masked_settings(_platform().read_settings())
     if output in ("json", "yaml"):
         show({row["setting"]: row["value"] for row in rows}, output)
     else:
@@ -57,7 +56,7 @@ def config_rotate_key() -> None:
 
     Stop the platform first, and start it with the new key. Done again it changes nothing.
     """
-    platform_part("backend.auth.rotate").main()
+    _platform().rotate_key()
 
 
 def support_bundle(file: WrittenIfGiven = None, *, where: Where = HERE) -> None:
@@ -72,7 +71,13 @@ def support_bundle(file: WrittenIfGiven = None, *, where: Where = HERE) -> None:
 
     if file is None:
         file = Path(f"streamjoin-support-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip")
-    parts = write_bundle(file, platform_part("worker.platform").read_up_settings, where)
+    platform = _platform()
+    parts = write_bundle(file, platform.read_up_settings, platform.all_checks, where)
     for part, what in parts.items():
         note(f"{part}: {what}")
     print(file)
+
+
+def _platform() -> Any:
+    """What is not installed is told before anything starts."""
+    return platform_part("worker.commands")

@@ -16,8 +16,8 @@ from streamjoin.operators.aligned.step import AlignedStep
 from streamjoin.operators.rounds.operator import RoundsOperator
 from streamjoin.plan.in_rounds import ALIGNED, NamedOrders, in_rounds
 from streamjoin.plan.rounds import RoundPlan
-from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan
+from streamjoin.plan.sharing import Pairs
+from streamjoin.plan.stages import Plan
 from streamjoin.plan.window import format_us
 
 REACHES_A_SEGMENT = 5
@@ -43,7 +43,7 @@ class Aligned(RoundsOperator):
     round: RoundPlan | None = None
     name = "aligned"
 
-    def planned(self, plan: AnyPlan) -> AnyPlan:
+    def planned(self, plan: Plan) -> Plan:
         """See `Operator`."""
         found = in_rounds(plan, ALIGNED, self.orders)
         if self.segment_us is not None and self.segment_us < 1:
@@ -88,7 +88,7 @@ class Aligned(RoundsOperator):
         """See `Operator`."""
         return AlignedStep(work, self.plan, self.segments)
 
-    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+    def stored_columns(self, plan: Pairs, side: int) -> tuple[str, ...]:
         """See `Operator`."""
         return kept_columns(self.plan, side)
 

@@ -14,7 +14,7 @@ from streamjoin.operators.rounds.settings import Orders
 from streamjoin.plan.in_rounds import ALIGNED as SYSTEM
 from streamjoin.plan.in_rounds import rounds_refusal
 from streamjoin.plan.rounds import RoundPlan
-from streamjoin.plan.stages import AnyPlan
+from streamjoin.plan.stages import Plan
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Span, Units
 
@@ -47,7 +47,7 @@ def _aligned(settings: AlignedSettings, slots: int) -> Aligned:
     return Aligned(settings.nodes or slots, settings.segment, settings.master, settings.orders or {})
 
 
-def plans(settings: AlignedSettings, plan: AnyPlan, slots: int) -> AnyPlan:
+def plans(settings: AlignedSettings, plan: Plan, slots: int) -> Plan:
     """All rounds of a plan as one stage.
 
     Raises:

@@ -11,7 +11,7 @@ from streamjoin.errors import InputError
 from streamjoin.index.columns import routed_columns
 from streamjoin.index.kernels import mix
 from streamjoin.operators.asof.step import AsOfStep
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.window import R, S
 
 
@@ -37,7 +37,7 @@ class AsOfJoin(Operator):
     @property
     def units(self) -> tuple[UnitSpec, ...]:
         """All alike."""
-        return tuple(UnitSpec(number, f"unit {number}", (R, S), (R, S)) for number in range(self.count))
+        return tuple(UnitSpec(number, f"A{number}", (R, S), (R, S)) for number in range(self.count))
 
     def route(self, side: int, tuples: Tuples) -> list[Route]:
         """A tuple goes to one unit, by its key."""
@@ -49,7 +49,7 @@ class AsOfJoin(Operator):
         """See `AsOfStep`."""
         return AsOfStep(work)
 
-    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+    def stored_columns(self, plan: Pairs, side: int) -> tuple[str, ...]:
         """With those of the keys, by which versions are told apart."""
         return routed_columns(plan, side)
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from streamjoin.operators.asof.asof import AsOfJoin
 from streamjoin.operators.kind import Joins, OperatorKind
-from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, asof_stages
+from streamjoin.plan.sharing import Pairs
+from streamjoin.plan.stages import Plan, asof_stages
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Units
 
@@ -21,12 +21,12 @@ class AsOfSettings(Settings):
     ] = None
 
 
-def build(settings: AsOfSettings, plan: Plan, slots: int) -> AsOfJoin:
+def build(settings: AsOfSettings, plan: Pairs, slots: int) -> AsOfJoin:
     """The units of a plan."""
     return AsOfJoin(settings.units or slots)
 
 
-def _refuses(plan: AnyPlan) -> str | None:
+def _refuses(plan: Plan) -> str | None:
     return None if asof_stages(plan) else "it runs ASOF JOIN only; choose another operator, or leave operator.name out"
 
 

@@ -9,24 +9,22 @@ Unit 0 is the first one of R's first subgroup, of which it is the last to stay: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import pyarrow as pa
-
 from streamjoin.engine.operator import Capabilities, Operator
 from streamjoin.engine.routing import UnitSpec
-from streamjoin.engine.state import DRAINS, UnitState
+from streamjoin.engine.state import UnitState
 from streamjoin.engine.storing import UnitStep
 from streamjoin.engine.unit import Step, Work
+from streamjoin.operators.adapting.members import Load, Member
+from streamjoin.operators.adapting.step import PLAN, Noting
 from streamjoin.operators.biclique.router import Biclique
-from streamjoin.operators.biclique.scaling import SIDES, Limits, Load, Member, UnitPlan, after
+from streamjoin.operators.biclique.scaling import SIDES, Limits, UnitPlan, after
 from streamjoin.plan.window import R, S
 
-PLAN = "units"
-"""In the values of unit 0: a `UnitPlan`."""
 NO_LIMITS = Limits(1 << 62, 1, 1)
 """By these nothing is ever decided."""
 
@@ -113,66 +111,31 @@ class AdaptiveBiclique(Biclique):
 
     def step(self, work: Work) -> Step:
         """See `Operator`; unit 0 also decides."""
-        return _Manager(work, self) if not work.unit.number else _Member(work, self)
-
-
-class _Member:
-    """A unit's step as it is, with a note in its state where it drains."""
-
-    def __init__(self, work: Work, operator: AdaptiveBiclique) -> None:
-        self.work = work
-        self.operator = operator
-        self._step = UnitStep(work)
-        self.span = self._step.span
-        self.report = self._step.report
-        self.state = self._step.state
-
-    @property
-    def query(self) -> int:
-        """See `Step`."""
-        return self._step.query
-
-    def results(self) -> Iterator[pa.RecordBatch]:
-        """See `Step`."""
-        yield from self._step.results()
-        state = self._step.state
-        self.state = replace(state, values={**state.values, **self.values()})
-
-    def values(self) -> dict[str, Any]:
-        """What its next state says beside what is stored."""
-        return {DRAINS: True} if self.work.unit.number in self.operator.plan.draining else {}
-
-
-class _Manager(_Member):
-    """The step of the unit that decides."""
-
-    def __init__(self, work: Work, operator: AdaptiveBiclique) -> None:
-        super().__init__(work, operator)
+        step, drains = UnitStep(work), work.unit.number in self.plan.draining
+        if work.unit.number:
+            return Noting(step, drains=drains)
         loads = {number: _load(work.look(number)) for number in work.numbers}
-        self.next = operator.decide(work.before.version, work.given.now_us, loads)
-        self.report.adapting = self._told()
+        following = self.decide(work.before.version, work.given.now_us, loads)
+        step.report.adapting = self._told(work.given.now_us, following)
+        return Noting(step, drains=drains, plan=following)
 
-    def values(self) -> dict[str, Any]:
-        """The plan of the next batch."""
-        return {PLAN: self.next.to_json()}
-
-    def _told(self) -> dict[str, Any]:
+    def _told(self, now_us: int, following: UnitPlan) -> dict[str, Any]:
         """Which units the batch has, what each stored before it, and what was decided in it."""
-        plan = self.operator.plan
-        asked_now = self.next.round_us != plan.round_us
+        plan = self.plan
+        asked_now = following.round_us != plan.round_us
         return {
             "plan": plan.number,
-            "at_us": self.work.given.now_us,
+            "at_us": now_us,
             "units": {SIDES[side]: sum(map(len, plan.storing(side))) for side in (R, S)},
             "draining": {SIDES[side]: sum(member.drains for member in plan.members(side)) for side in (R, S)},
             "round": {
                 f"{SIDES[side]} {group}": {"load": asked.load, "wish": asked.wish, "times": asked.times}
                 for side in (R, S)
-                for group, asked in enumerate(self.next.asked[side])
+                for group, asked in enumerate(following.asked[side])
             }
             if asked_now
             else {},
-            "decisions": [one for one in self.next.to_json()["decisions"] if one["plan"] > plan.number],
+            "decisions": [one for one in following.to_json()["decisions"] if one["plan"] > plan.number],
         }
 
 

@@ -9,20 +9,19 @@ from pydantic import Field
 
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.operators import costs
+from streamjoin.operators.adapting.settings import ROUNDS_MAX, SHARE, check_adapts
 from streamjoin.operators.biclique.adaptive import AdaptiveBiclique
 from streamjoin.operators.biclique.router import Biclique, Routing
 from streamjoin.operators.biclique.scaling import Limits
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.operators.kind import OperatorKind
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.window import FullHistory
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import UNITS_MAX, Choice, Flag, Keys, Span, Units, Whole
 
 _ROOT = "the root of these units, rounded down"
 _MIB, _MIB_MAX = 1 << 20, 1 << 24
-_ROUNDS_MAX = 1000
-_SHARE = Field(gt=0, le=1, strict=True)
 _LIMITS = (
     "capacity", "min_units", "max_units", "add_above", "drain_below", "target", "check_every", "confirmations",
 )  # fmt: skip
@@ -96,17 +95,17 @@ class BicliqueSettings(Settings):
         setting("adaptive: units of each stream at most", unset="four times as many as at first", keeps_state=True),
     ] = None
     add_above: Annotated[
-        Annotated[float, _SHARE] | None,
+        Annotated[float, SHARE] | None,
         setting("adaptive: above this share of its capacity a subgroup asks for units", unset="0.8", keeps_state=True),
     ] = None
     drain_below: Annotated[
-        Annotated[float, _SHARE] | None,
+        Annotated[float, SHARE] | None,
         setting(
             "adaptive: below this share of its capacity a subgroup gives units away", unset="0.3", keeps_state=True
         ),
     ] = None
     target: Annotated[
-        Annotated[float, _SHARE] | None,
+        Annotated[float, SHARE] | None,
         setting("adaptive: the share of its capacity that a subgroup is to have then", unset="0.6", keeps_state=True),
     ] = None
     check_every: Annotated[
@@ -116,12 +115,12 @@ class BicliqueSettings(Settings):
         ),
     ] = None
     confirmations: Annotated[
-        Annotated[int, Whole(1, _ROUNDS_MAX)] | None,
+        Annotated[int, Whole(1, ROUNDS_MAX)] | None,
         setting("adaptive: how many times in a row the answer must be the same", unset="3", keeps_state=True),
     ] = None
 
 
-def build(settings: BicliqueSettings, plan: Plan, slots: int) -> Biclique:
+def build(settings: BicliqueSettings, plan: Pairs, slots: int) -> Biclique:
     """The biclique of a plan.
 
     Raises:
@@ -143,7 +142,7 @@ def build(settings: BicliqueSettings, plan: Plan, slots: int) -> Biclique:
     return AdaptiveBiclique(*at_first, limits=limits)
 
 
-def _built(settings: BicliqueSettings, plan: Plan, routing: Routing, r_units: int, s_units: int) -> Biclique:
+def _built(settings: BicliqueSettings, plan: Pairs, routing: Routing, r_units: int, s_units: int) -> Biclique:
     if routing is Routing.HASH and not plan.predicate.equalities:
         raise UnsupportedError(
             "hash routing sends equal keys to one unit, and "
@@ -162,15 +161,10 @@ def _built(settings: BicliqueSettings, plan: Plan, routing: Routing, r_units: in
     return Biclique(r_units, s_units, routing, r_groups, s_groups, bounds)
 
 
-def _limits(settings: BicliqueSettings, plan: Plan, r_units: int, s_units: int) -> Limits | None:
+def _limits(settings: BicliqueSettings, plan: Pairs, r_units: int, s_units: int) -> Limits | None:
     """When units are added and taken away; None where they are not."""
     if not settings.adaptive:
-        if given := settings.model_fields_set & set(_LIMITS):
-            raise InputError(
-                f"{sorted(given)[0]} says when units are added and taken away; write adaptive: true beside it, or "
-                "leave it out",
-                field=f"operator.{sorted(given)[0]}",
-            )
+        check_adapts(settings, _LIMITS, "units")
         return None
     found = Limits(
         round((settings.capacity or 1024) * _MIB),
@@ -197,7 +191,7 @@ def _limits(settings: BicliqueSettings, plan: Plan, r_units: int, s_units: int) 
     return found
 
 
-def _bounds(settings: BicliqueSettings, plan: Plan, d: int, e: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _bounds(settings: BicliqueSettings, plan: Pairs, d: int, e: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if not any(found.is_band for found in plan.predicate.ranges):
         raise UnsupportedError(
             "contrand routing needs an equality or a band between the streams; otherwise use routing: random",

@@ -16,12 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from streamjoin.operators.adapting.members import DECISIONS_KEPT, Asked, Decision, Load, Member
 from streamjoin.operators.costs import scaling_change
 from streamjoin.plan.window import R, S
 
 SIDES = "RS"
-DECISIONS_KEPT = 50
-"""The last ones, which the state remembers; reports have them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,74 +46,6 @@ class Limits:
     rounds: int = 3
     every_us: int = 60_000_000
     shrinks: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What a unit stores."""
-
-    rows: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A unit of a subgroup.
-
-    Args:
-        since: the first batch that it takes part in.
-        drains: it stores nothing new.
-    """
-
-    number: int
-    since: int = 0
-    drains: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a subgroup asked for in its last round.
-
-    Args:
-        wish: more units, or fewer where negative.
-        times: in how many rounds in a row it was the same direction, since units changed last.
-        load: tau.
-    """
-
-    wish: int = 0
-    times: int = 0
-    load: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A change of one subgroup, with the numbers that it was made by.
-
-    Args:
-        plan: the number of the plan that it made.
-        batch: the first one that follows it.
-        at_us: when it was made, by the clock of the batch.
-        side: whose units; R or S.
-        group: of which subgroup.
-        units: how many stored before.
-        bytes: what all of them had, with those that drain.
-        load: tau; 0 where units left, which are empty.
-        wish: how many units more or fewer were asked for.
-        added, drained, left: numbers of units.
-    """
-
-    plan: int
-    batch: int
-    at_us: int
-    side: str
-    group: int
-    units: int
-    bytes: int = 0
-    load: float = 0.0
-    wish: int = 0
-    added: tuple[int, ...] = ()
-    drained: tuple[int, ...] = ()
-    left: tuple[int, ...] = ()
 
 
 Groups = tuple[tuple[Member, ...], ...]
@@ -157,6 +88,11 @@ class UnitPlan:
         return [[member.number for member in group if not member.drains] for group in self.groups[side]]
 
     @property
+    def numbers(self) -> list[int]:
+        """Of all units."""
+        return sorted(member.number for side in (R, S) for member in self.members(side))
+
+    @property
     def draining(self) -> list[int]:
         """The units that store nothing new."""
         return [member.number for side in (R, S) for member in self.members(side) if member.drains]
@@ -170,17 +106,13 @@ class UnitPlan:
         """The inverse of `to_json`, also after a text was made of it."""
         groups = [tuple(tuple(Member(**one) for one in group) for group in side) for side in value["groups"]]
         asked = [tuple(Asked(**one) for one in side) for side in value["asked"]]
-        made = [
-            Decision(**{**one, **{name: tuple(one[name]) for name in ("added", "drained", "left")}})
-            for one in value["decisions"]
-        ]
         return UnitPlan(
             (groups[R], groups[S]),
             value["end"],
             value["number"],
             (asked[R], asked[S]),
             value["round_us"],
-            tuple(made),
+            tuple(map(Decision.from_json, value["decisions"])),
         )
 
     def with_group(self, side: int, group: int, members: Sequence[Member]) -> UnitPlan:
@@ -278,10 +210,9 @@ def _round(
     # What those that drain still have will be the others' share: as much comes anew as they let go.
     load = size / (storing * limits.capacity_bytes)
     wish = _wish(load, storing, limits)
-    before = plan.asked[side][group]
-    times = (before.times if (wish > 0) == (before.wish > 0) and before.wish else 0) + 1 if wish else 0
-    if times < limits.rounds:
-        return plan.with_asked(side, group, Asked(wish, times, load))
+    asked = plan.asked[side][group].again(wish, load)
+    if asked.times < limits.rounds:
+        return plan.with_asked(side, group, asked)
     plan = plan.with_asked(side, group, Asked(wish, 0, load))
     all_storing = sum(map(len, plan.storing(side)))
     granted = max(min(wish, limits.most - all_storing), limits.least - all_storing)

@@ -20,8 +20,8 @@ from streamjoin.operators.coordinated.table import RoutingTable
 from streamjoin.operators.rounds.operator import RoundsOperator
 from streamjoin.plan.in_rounds import COORDINATED, NamedOrders, in_rounds
 from streamjoin.plan.rounds import RoundPlan
-from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan
+from streamjoin.plan.sharing import Pairs
+from streamjoin.plan.stages import Plan
 from streamjoin.plan.window import format_us
 
 COPIES = 2
@@ -51,7 +51,7 @@ class Coordinated(RoundsOperator):
     table: RoutingTable | None = field(default=None, compare=False, repr=False)
     name = "coordinated"
 
-    def planned(self, plan: AnyPlan) -> AnyPlan:
+    def planned(self, plan: Plan) -> Plan:
         """See `Operator`."""
         found = in_rounds(plan, COORDINATED, self.orders)
         if self.segment_us is not None and self.segment_us < 1:
@@ -114,7 +114,7 @@ class Coordinated(RoundsOperator):
             return FirstHop(work, self.plan, self.routes, self.length_us)
         return LaterHop(work, self.plan, self.routes)
 
-    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+    def stored_columns(self, plan: Pairs, side: int) -> tuple[str, ...]:
         """See `Operator`."""
         return kept_columns(self.plan, side) if self.plan.is_first else ()
 

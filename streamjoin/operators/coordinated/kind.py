@@ -14,7 +14,7 @@ from streamjoin.operators.rounds.settings import Orders
 from streamjoin.plan.in_rounds import COORDINATED as SYSTEM
 from streamjoin.plan.in_rounds import rounds_refusal
 from streamjoin.plan.rounds import RoundPlan
-from streamjoin.plan.stages import AnyPlan
+from streamjoin.plan.stages import Plan
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Span, Units
 
@@ -42,7 +42,7 @@ def _coordinated(settings: CoordinatedSettings, slots: int) -> Coordinated:
     return Coordinated(settings.nodes or slots, settings.copies, settings.segment, settings.orders or {})
 
 
-def plans(settings: CoordinatedSettings, plan: AnyPlan, slots: int) -> AnyPlan:
+def plans(settings: CoordinatedSettings, plan: Plan, slots: int) -> Plan:
     """The hops of a plan.
 
     Raises:

@@ -94,6 +94,17 @@ def latency_of_lengths_s(met: Sequence[Met], lengths: Sequence[int], nodes: int,
     return (nodes - 1) / 2 * times.hop + max(work, hops * times.hop)
 
 
+def cycle_s(met: Sequence[Met], nodes: int, times: StepTimes) -> float:
+    """How long a ring is at work on one tuple, with no other in it, until the last END is back at the head.
+
+    Not the paper's: by (5) work and hops overlap wholly, there are M rounds, and T_s is no part of a hop. But END flags
+    follow right behind the tuples that they close, so M - 1 rounds are enough; nodes wait where few partial results are
+    under way; and what goes on has to be received and sent.
+    """
+    lengths = [nodes] * len(met)
+    return ring_s(met, lengths, times) / nodes + sum(lengths) * (times.hop + times.send)
+
+
 def bounds_of_length(met: Sequence[Met], times: StepTimes) -> tuple[float, float]:
     """N_1 and N_2 (section 5.2): where rounds take as long as work, and where hops do."""
     central, rounds = central_s(met, times), len(met) + 1

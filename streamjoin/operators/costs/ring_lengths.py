@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from statistics import mean
 
 from streamjoin.operators.costs.psp import (
+    Met,
+    StepTimes,
     bandwidth_bytes_per_s,
     bounds_of_length,
     latency_of_lengths_s,
+    latency_s,
+    ring_s,
 )
 from streamjoin.operators.costs.several import Several
 
@@ -35,44 +39,101 @@ class RingTerms:
     bandwidth_bytes_per_s: float
 
 
-def ring_terms(known: Several, orders: Orders, available: int) -> RingTerms:
-    """The terms of a ring that has so many nodes at most."""
-    met = [known.met(origin, order) for origin, order in enumerate(orders)]
-    streams = len(orders)
-    best = _lowest(lambda nodes: mean_latency_s(known, orders, [nodes] * streams), available)
-    first, second = (_weighted(known, [bounds_of_length(one, known.times)[which] for one in met]) for which in range(2))
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What PSP's formulas ask of the streams of a ring.
+
+    Args:
+        rates_per_s: by stream.
+        orders: by origin, the streams that its tuples meet.
+        met: by origin, what they meet in each round.
+        impacts: by stream, lambda W times the mean share of its conditions; those with more are looked at last.
+        tuple_bytes: by stream.
+    """
+
+    rates_per_s: Sequence[float]
+    orders: Orders
+    met: Sequence[Sequence[Met]]
+    impacts: Sequence[float]
+    tuple_bytes: Sequence[float]
+
+    def latency_s(self, lengths: Sequence[int], times: StepTimes) -> float:
+        """(5), a mean over all tuples that come in, of streams that are kept by so many nodes."""
+        nodes = max(lengths)
+        each = [
+            latency_of_lengths_s(one, [lengths[stream] for stream in order], nodes, times)
+            for one, order in zip(self.met, self.orders, strict=True)
+        ]
+        return _weighted(self.rates_per_s, each)
+
+
+def ring_terms(known: Several, orders: Orders, available: int, times: StepTimes | None = None) -> RingTerms:
+    """The terms of a ring that has so many nodes at most.
+
+    Args:
+        times: what steps take, where that is known better than by `known`.
+    """
+    return terms_of(load_of(known, orders), available, times or known.times)
+
+
+def load_of(known: Several, orders: Orders) -> Load:
+    """What is known of streams, for a ring."""
+    return Load(
+        [one.rate_per_s for one in known.streams],
+        orders,
+        [known.met(origin, order) for origin, order in enumerate(orders)],
+        [_impact(known, stream) for stream in range(len(orders))],
+        [one.tuple_bytes for one in known.streams],
+    )
+
+
+def terms_of(load: Load, available: int, times: StepTimes) -> RingTerms:
+    """The terms of a ring that has so many nodes at most, of what is known of its streams.
+
+    Cost: (5) for each stream and number of nodes.
+    """
+    streams = len(load.orders)
+    best = _lowest(lambda nodes: load.latency_s([nodes] * streams, times), available)
+    bounds = [bounds_of_length(one, times) for one in load.met]
+    first, second = (_weighted(load.rates_per_s, [one[which] for one in bounds]) for which in range(2))
     lengths = [0] * streams
-    for stream in sorted(range(streams), key=lambda one: (_impact(known, one), one)):
+    for stream in sorted(range(streams), key=lambda one: (load.impacts[one], one)):
 
-        def latency_s(nodes: int, stream: int = stream) -> float:
-            return mean_latency_s(known, orders, [nodes if one == stream else one_s or nodes
-                                                  for one, one_s in enumerate(lengths)])  # fmt: skip
+        def of_length_s(nodes: int, stream: int = stream) -> float:
+            # One that is not known yet is as long as this one.
+            return load.latency_s([nodes if one == stream else length or nodes
+                                   for one, length in enumerate(lengths)], times)  # fmt: skip
 
-        lengths[stream] = _lowest(latency_s, available)
+        lengths[stream] = _lowest(of_length_s, available)
     bandwidth = max(
-        bandwidth_bytes_per_s(one, [best] * len(one), known.streams[origin].tuple_bytes, known.times)
-        for origin, one in enumerate(met)
+        (
+            bandwidth_bytes_per_s(one, [best] * len(one), size, times)
+            for one, size in zip(load.met, load.tuple_bytes, strict=True)
+            if all(met.stored for met in one)
+        ),
+        default=0.0,
     )
-    return RingTerms(
-        best, (first, second), tuple(lengths), mean_latency_s(known, orders, [best] * streams), bandwidth
-    )  # fmt: skip
+    latency_s = load.latency_s([best] * streams, times)
+    return RingTerms(best, (first, second), tuple(lengths), latency_s, bandwidth)
 
 
-def mean_latency_s(known: Several, orders: Orders, lengths: Sequence[int]) -> float:
-    """(5), a mean over all tuples that come in, of streams that are kept by so many nodes."""
-    nodes = max(lengths)
-    return _weighted(
-        known,
-        [
-            latency_of_lengths_s(known.met(origin, order), [lengths[stream] for stream in order], nodes, known.times)
-            for origin, order in enumerate(orders)
-        ],
-    )
+def best_length_of(rates_per_s: Sequence[float], met: Sequence[Sequence[Met]], times: StepTimes, available: int) -> int:
+    """N*, of streams whose tuples meet others so, with the lowest mean of (5); the fewest of equals.
+
+    Args:
+        rates_per_s, met: by origin.
+    """
+    return _lowest(lambda nodes: _weighted(rates_per_s, [latency_s(one, nodes, times) for one in met]), available)
 
 
-def _weighted(known: Several, values: Sequence[float]) -> float:
+def busy_share(rates_per_s: Sequence[float], met: Sequence[Sequence[Met]], times: StepTimes, nodes: int) -> float:
+    """How busy each of so many nodes is (1, 4): above 1, tuples come faster than they are joined."""
+    works = [ring_s(one, [nodes] * len(one), times) for one in met]
+    return sum(rate * work for rate, work in zip(rates_per_s, works, strict=True)) / nodes
+
+
+def _weighted(rates: Sequence[float], values: Sequence[float]) -> float:
     """The mean of what is said of each stream, by the streams' rates."""
-    rates = [one.rate_per_s for one in known.streams]
     whole = sum(rates)
     return sum(rate * value for rate, value in zip(rates, values, strict=True)) / whole if whole else mean(values)
 
@@ -84,6 +145,6 @@ def _impact(known: Several, stream: int) -> float:
     return one.rate_per_s * one.reach_s * (mean(shares) if shares else 1.0)
 
 
-def _lowest(latency_s: Callable[[int], float], available: int) -> int:
+def _lowest(latency: Callable[[int], float], available: int) -> int:
     """The number of nodes with the lowest latency; the fewest of equals."""
-    return min(range(1, available + 1), key=latency_s)
+    return min(range(1, available + 1), key=latency)

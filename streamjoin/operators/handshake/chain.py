@@ -17,7 +17,7 @@ from streamjoin.operators.handshake.line import Line
 from streamjoin.operators.handshake.resize import resized
 from streamjoin.operators.handshake.state import requeried
 from streamjoin.operators.handshake.step import ChainStep
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.window import R, S
 
 
@@ -78,7 +78,7 @@ class Handshake(Line, Operator):
         """See `Operator`."""
         return requeried(state, change)
 
-    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+    def stored_columns(self, plan: Pairs, side: int) -> tuple[str, ...]:
         """See `Operator`."""
         return stored_columns(plan, side)
 

@@ -14,7 +14,7 @@ import numpy as np
 from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import IndexLayout, Probes
 from streamjoin.index.segment import ProbeCounts, Segment
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.window import CountWindow
 
 OPPOSITE = "__opposite"
@@ -61,7 +61,7 @@ class CountedSegment(Segment):
                 yield probing[keep], stored[keep]
 
 
-def stored_columns(plan: Plan, side: int) -> tuple[str, ...]:
+def stored_columns(plan: Pairs, side: int) -> tuple[str, ...]:
     """The columns of a chain's stored tuples, which probe on their way: those that are routed, and the counts."""
     names = routed_columns(plan, side)
     return (*names, OPPOSITE) if isinstance(plan.window, CountWindow) else names

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from streamjoin.flow.punctuation import IDLE_TIMEOUT_US, StreamClock, last_seen_us
 from streamjoin.index.segment import SegmentInfo
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.window import CountWindow, FullHistory, TimeWindow
 
 
@@ -43,7 +43,7 @@ def idle(clocks: tuple[StreamClock, ...], now_us: int) -> bool:
 
 
 def outlived(
-    plan: Plan, side: int, clocks: tuple[StreamClock, ...], part: int, parts: int
+    plan: Pairs, side: int, clocks: tuple[StreamClock, ...], part: int, parts: int
 ) -> Callable[[SegmentInfo], bool]:
     """Whether blocks of `side` are older than `part` of `parts` of the window; past all of it they meet nothing new.
 

@@ -12,8 +12,8 @@ from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.operators.costs.handshake import handshake
 from streamjoin.operators.handshake.chain import Handshake
 from streamjoin.operators.kind import OperatorKind
-from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, stages_of
+from streamjoin.plan.sharing import Pairs
+from streamjoin.plan.stages import Plan
 from streamjoin.plan.window import FullHistory
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Flag, Units, Whole
@@ -65,7 +65,7 @@ class HandshakeSettings(Settings):
     ] = 0
 
 
-def build(settings: HandshakeSettings, plan: Plan, slots: int) -> Handshake:
+def build(settings: HandshakeSettings, plan: Pairs, slots: int) -> Handshake:
     """The chain of a plan.
 
     Raises:
@@ -87,8 +87,8 @@ def _predict(
     return found if sets_block else replace(found, block=None)
 
 
-def _refuses(plan: AnyPlan) -> str | None:
-    kind = next((stage.plan.queries[0].kind for stage in stages_of(plan) if stage.plan.queries[0].kind.decided), None)
+def _refuses(plan: Plan) -> str | None:
+    kind = next((stage.plan.queries[0].kind for stage in plan.stages if stage.plan.queries[0].kind.decided), None)
     if kind is None:
         return None
     return (

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from streamjoin.operators.kind import Joins, OperatorKind
 from streamjoin.operators.lookup.operator import Lookup
-from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan, joins_relation, stages_of
+from streamjoin.plan.sharing import Pairs
+from streamjoin.plan.stages import Plan, joins_relation
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Units
 
@@ -28,15 +28,15 @@ class LookupSettings(Settings):
     ] = None
 
 
-def build(settings: LookupSettings, plan: Plan, slots: int) -> Lookup:
+def build(settings: LookupSettings, plan: Pairs, slots: int) -> Lookup:
     """The lookups of a stage."""
     return Lookup(settings.units or slots)
 
 
-def _refuses(plan: AnyPlan) -> str | None:
+def _refuses(plan: Plan) -> str | None:
     return (
         None
-        if any(map(joins_relation, stages_of(plan)))
+        if any(map(joins_relation, plan.stages))
         else "lookup joins a stream with a relation, and this query reads none"
     )
 

@@ -11,7 +11,7 @@ from streamjoin.engine.state import UnitState, totals_of
 from streamjoin.engine.unit import Step, Work
 from streamjoin.errors import InputError
 from streamjoin.operators.lookup.step import LookupStep
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.window import R
 
 
@@ -57,7 +57,7 @@ class Lookup(Operator):
         """See `Operator`."""
         return LookupStep(work)
 
-    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+    def stored_columns(self, plan: Pairs, side: int) -> tuple[str, ...]:
         """None: units store nothing."""
         return ()
 

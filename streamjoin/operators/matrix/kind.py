@@ -9,7 +9,7 @@ from streamjoin.operators import costs
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.operators.matrix import Matrix
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Units
 
@@ -29,7 +29,7 @@ class MatrixSettings(Settings):
     ] = None
 
 
-def build(settings: MatrixSettings, plan: Plan, slots: int) -> Matrix:
+def build(settings: MatrixSettings, plan: Pairs, slots: int) -> Matrix:
     """The matrix of a plan."""
     # As many cells as the biclique has units, so that the two compare.
     side = max(math.isqrt(2 * slots), 1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from streamjoin.operators.kind import Joins, OperatorKind
 from streamjoin.operators.meshjoin.operator import MeshJoin
 from streamjoin.operators.meshjoin.settings import ScanSettings, refuses, scan_of
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 
 
-def build(settings: ScanSettings, plan: Plan, slots: int) -> MeshJoin:
+def build(settings: ScanSettings, plan: Pairs, slots: int) -> MeshJoin:
     """The units of a stage."""
     return MeshJoin(settings.units or slots, scan_of(settings))
 

@@ -14,7 +14,7 @@ from streamjoin.index.kernels import mix
 from streamjoin.index.table import Part
 from streamjoin.operators.meshjoin.scan import Scan
 from streamjoin.operators.meshjoin.step import MeshStep
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.window import R
 
 
@@ -64,7 +64,7 @@ class MeshJoin(Operator):
         """See `Operator`."""
         return MeshStep(work, self.scan)
 
-    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+    def stored_columns(self, plan: Pairs, side: int) -> tuple[str, ...]:
         """Tuples wait as they have come."""
         return routed_columns(plan, side)
 

@@ -8,7 +8,7 @@ from streamjoin.errors import InputError
 from streamjoin.index.layout import layout_of
 from streamjoin.operators.meshjoin.scan import Scan
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.stages import AnyPlan, joins_relation, stages_of
+from streamjoin.plan.stages import Plan, joins_relation
 from streamjoin.plan.window import S
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Rate, Units, Whole
@@ -79,9 +79,9 @@ def scan_of(settings: ScanSettings) -> Scan:
     return Scan(settings.partitions, memory, settings.steps, settings.rate)
 
 
-def refuses(plan: AnyPlan) -> str | None:
+def refuses(plan: Plan) -> str | None:
     """Why a relation cannot be read in parts by the join value."""
-    joins: list[Any] = [stage.plan for stage in stages_of(plan) if joins_relation(stage)]
+    joins: list[Any] = [stage.plan for stage in plan.stages if joins_relation(stage)]
     if not joins:
         return "it joins a stream with a relation, and this query reads none"
     for join in joins:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,13 +13,17 @@ from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import Step, Work
 from streamjoin.errors import InputError
 from streamjoin.index.columns import kept_columns
+from streamjoin.operators.costs.psp import StepTimes
+from streamjoin.operators.costs.several import TIMES
 from streamjoin.operators.ring.resize import resized
+from streamjoin.operators.ring.slices import Slices, even_slices
+from streamjoin.operators.ring.spent import StepsWatched
 from streamjoin.operators.ring.step import FirstRound, later_round
 from streamjoin.operators.rounds.operator import RoundsOperator
 from streamjoin.plan.in_rounds import RING, NamedOrders, in_rounds
 from streamjoin.plan.rounds import RoundPlan
-from streamjoin.plan.sharing import Plan
-from streamjoin.plan.stages import AnyPlan
+from streamjoin.plan.sharing import Pairs
+from streamjoin.plan.stages import Plan
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Ring(RoundsOperator):
     round: RoundPlan | None = None
     name = "ring"
 
-    def planned(self, plan: AnyPlan) -> AnyPlan:
+    def planned(self, plan: Plan) -> Plan:
         """See `Operator`."""
         found = in_rounds(plan, RING, self.orders)
         known = {name.lower() for name in found.names}
@@ -60,6 +64,16 @@ class Ring(RoundsOperator):
         return tuple(min(given.get(name.lower(), self.nodes), self.nodes) for name in self.streams)
 
     @property
+    def times_known(self) -> tuple[StepTimes, frozenset[str]]:
+        """What single steps take, as set or assumed, and the names of those that are set."""
+        return TIMES, frozenset()
+
+    @property
+    def watching(self) -> StepsWatched:
+        """What nodes spend on single steps."""
+        return StepsWatched(*self.times_known)
+
+    @property
     def capabilities(self) -> Capabilities:
         """Slices move by names of files; every result is found in the batch that brought its last part."""
         return Capabilities(resizes=True)
@@ -72,24 +86,36 @@ class Ring(RoundsOperator):
             UnitSpec(node, f"node {node}", streams, streams if node == 0 else ()) for node in range(self.nodes)
         )
 
+    @property
+    def slices(self) -> Slices:
+        """Which node keeps a row; of the first round."""
+        return even_slices(self.nodes, self.lengths_by_stream, self.plan.reaches_us)
+
+    def keeping(self, stream: int) -> Sequence[int]:
+        """The nodes that may have rows of a stream."""
+        return range(self.lengths_by_stream[stream])
+
+    def storing(self, stream: int) -> Sequence[int]:
+        """The nodes that may store new rows of a stream."""
+        return self.keeping(stream)
+
     def route(self, side: int, tuples: Tuples) -> list[Route]:
         """Every partial result to all nodes that keep rows of the stream it meets.
 
         New rows also go to those that may store them, of which one does.
         """
-        lengths = self.lengths_by_stream
-        roles = dict.fromkeys(range(lengths[self.plan.meets[side]]), PROBE)
-        for node in range(lengths[side]) if self.plan.is_first else ():
+        roles = dict.fromkeys(self.keeping(self.plan.meets[side]), PROBE)
+        for node in self.storing(side) if self.plan.is_first else ():
             roles[node] = roles.get(node, 0) | STORE
         return [Route(np.arange(len(tuples), dtype=np.int64), tuple(roles.items()))]
 
     def step(self, work: Work) -> Step:
         """See `Operator`."""
         if self.plan.is_first:
-            return FirstRound(work, self.plan, self.lengths_by_stream)
+            return FirstRound(work, self.plan, self.slices)
         return later_round(work, self.plan)
 
-    def stored_columns(self, plan: Plan, side: int) -> tuple[str, ...]:
+    def stored_columns(self, plan: Pairs, side: int) -> tuple[str, ...]:
         """See `Operator`."""
         return kept_columns(self.plan, side) if self.plan.is_first else ()
 

@@ -24,35 +24,43 @@ from streamjoin.engine.unit import Work
 from streamjoin.flow.block import Block
 from streamjoin.index.chain import Chain
 from streamjoin.index.segment import Segment
-from streamjoin.operators.ring.slices import node_of, nodes_of
+from streamjoin.operators.ring.slices import Slices
 from streamjoin.operators.ring.state import Infos, NodeState
 from streamjoin.operators.rounds.expiry import others_mark_us
 from streamjoin.operators.rounds.keeping import Keeping
 from streamjoin.operators.rounds.later import LaterRound
+from streamjoin.operators.rounds.meeting import SEGMENT_S
 from streamjoin.operators.rounds.step import RoundStep
 from streamjoin.plan.rounds import RoundPlan
+
+STORED, PURGED = "stored", "purged"
+"""Kinds of work: rows that are indexed and written; rows that die or move on, with what it takes to see which."""
+STREAM_S = 500e-6
+"""What it takes on a slow machine to store rows of a stream, however few."""
 
 
 class FirstRound(RoundStep):
     """See `Step`.
 
     Args:
-        lengths: by stream, how many nodes keep its tuples.
+        slices: of the batch.
     """
 
-    def __init__(self, work: Work, plan: RoundPlan, lengths: tuple[int, ...]) -> None:
+    def __init__(self, work: Work, plan: RoundPlan, slices: Slices) -> None:
         super().__init__(work, plan, len(plan.streams))
         self.keeping = Keeping(self.meeting)
-        self.lengths = lengths
+        self.slices = slices
         self._node = work.unit.number
+        self._spent = self.meeting.spent
         self._look = cache(lambda node: NodeState.of(work.look(node)))
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """See `Step`."""
         streams, views = self.keeping.streams, self.keeping.views
-        begun = self._work.seconds()
+        begun, begun_s = self._work.seconds(), self._spent.now_s()
         chains = {stream: self._settled(stream) for stream in streams}
         leaving = {stream: self._leaving(stream, chains[stream]) for stream in streams}
+        self._spent.since(begun_s, PURGED)
         self.report.seconds["expire"] += self._work.seconds() - begun
         new = {stream: self._stored(stream) for stream in streams}
         for origin in streams:
@@ -68,7 +76,7 @@ class FirstRound(RoundStep):
     def _settled(self, stream: int) -> Chain:
         """What the node keeps of a stream at the beginning of the batch."""
         infos = list(self._look(self._node).settled(stream))
-        for other in range(self._work.units):
+        for other in self._work.numbers:
             if other != self._node:
                 sent = self._look(other).sent.get((stream, self._node), ())
                 infos += [info.taken_over(other, self._node) for info in sent]
@@ -76,17 +84,17 @@ class FirstRound(RoundStep):
 
     def _period_us(self, stream: int) -> int:
         """A segment is at most half a slice long, as whole ones move on."""
-        slice_us = self.plan.reaches_us[stream] // (2 * self.lengths[stream])
-        return max(min(self.plan.archive_period(stream), slice_us), 1)
+        half_us = self.slices.width_us(stream, self.plan.reaches_us[stream]) // 2
+        return max(min(self.plan.archive_period(stream), half_us), 1)
 
     def _leaving(self, stream: int, chain: Chain) -> dict[int, list[Segment]]:
         """By node, what has become too old for this one; `chain` keeps the rest."""
-        mark_us, reach_us, length = self.keeping.mark_us(stream), self.plan.reaches_us[stream], self.lengths[stream]
+        mark_us = self.keeping.mark_us(stream)
         leaving: dict[int, list[Segment]] = {}
         kept: list[Segment] = []
         for segment in chain.segments:
-            node = node_of(segment.info.ts_max_us, mark_us, reach_us, length)
-            (leaving.setdefault(node, []) if node > self._node else kept).append(segment)
+            node = self.slices.goes_to(stream, segment.info.ts_max_us, mark_us, self._node)
+            (leaving.setdefault(node, []) if node != self._node else kept).append(segment)
         chain.segments = kept
         return leaving
 
@@ -98,31 +106,40 @@ class FirstRound(RoundStep):
             if stream in self._work.unit.counts:
                 self.keeping.count_late(stream, block.ts_us)
             block = self._mine(stream, block)
+        begun_s = self._spent.now_s()
         chain = self.keeping.new(stream, block, self._period_us(stream))
+        if block is not None and len(block):
+            self._spent.since(begun_s, STORED, len(block), STREAM_S)
         self.report.seconds["store"] += self._work.seconds() - begun
         return chain
 
     def _mine(self, stream: int, block: Block) -> Block:
         """The rows that this node stores: every node knows how far the streams have come with the batch."""
-        mark_us, length = others_mark_us(self.meeting.clocks, stream), self.lengths[stream]
-        node = nodes_of(block.ts_us, mark_us, self.plan.reaches_us[stream], length)
+        node = self.slices.nodes_of(stream, block.ts_us, others_mark_us(self.meeting.clocks, stream))
         mine = np.nonzero(node == self._node)[0]
         return block if mine.size == len(block) else block.take(mine)
 
     def _finish(
         self, chains: dict[int, Chain], leaving: dict[int, dict[int, list[Segment]]], new: dict[int, Chain]
     ) -> None:
-        begun, saved = self._work.seconds(), self.keeping.saved
-        node = NodeState(
-            {stream: saved(chain.segments) for stream, chain in chains.items()},
-            {stream: saved(chain.segments) for stream, chain in new.items()},
-            {(stream, to): saved(some) for stream, sent in leaving.items() for to, some in sent.items()},
-        )
+        begun, saved, spent = self._work.seconds(), self.keeping.saved, self._spent
+        begun_s = spent.now_s()
+        at_rest = {stream: saved(chain.segments) for stream, chain in chains.items()}
+        spent.since(begun_s, PURGED)
+        begun_s = spent.now_s()
+        stored = {stream: saved(chain.segments) for stream, chain in new.items()}
+        spent.since(begun_s, STORED)
+        begun_s = spent.now_s()
+        sent = {(stream, to): saved(some) for stream, sent in leaving.items() for to, some in sent.items()}
+        node = NodeState(at_rest, stored, sent)
         moved = [info for infos in node.sent.values() for info in infos]
+        moved_rows = sum(info.rows for info in moved)
+        looked_at = sum(map(len, at_rest.values())) + len(moved)
+        spent.since(begun_s, PURGED, self.report.expired_rows + moved_rows, looked_at * SEGMENT_S)
         self.report.outbox_rows = tuple(node.sent_on(stream) for stream in chains)
         self.report.forwarded = {
             "blocks": len(moved),
-            "tuples": sum(info.rows for info in moved),
+            "tuples": moved_rows,
             "bytes": sum(info.bytes for info in moved),
         }
         self.state = self.keeping.after([node.answered(stream, with_new=True) for stream in chains], node.tables)

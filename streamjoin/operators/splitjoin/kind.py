@@ -8,7 +8,7 @@ from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
 from streamjoin.operators.costs.splitjoin import splitjoin
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.operators.splitjoin import SplitJoin
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Units, Whole
 
@@ -30,7 +30,7 @@ class SplitJoinSettings(Settings):
     ] = 1
 
 
-def build(settings: SplitJoinSettings, plan: Plan, slots: int) -> SplitJoin:
+def build(settings: SplitJoinSettings, plan: Pairs, slots: int) -> SplitJoin:
     """The cores of a plan."""
     return SplitJoin(settings.cores or slots, settings.turn_tuples)
 

@@ -10,7 +10,7 @@ from streamjoin.operators.kind import Joins, OperatorKind
 from streamjoin.operators.meshjoin.settings import ScanSettings, refuses, scan_of
 from streamjoin.operators.ssbj.moving import Inequality, Rule
 from streamjoin.operators.ssbj.operator import BalancedJoin
-from streamjoin.plan.sharing import Plan
+from streamjoin.plan.sharing import Pairs
 from streamjoin.settings.setting import setting
 from streamjoin.settings.values import Choice, Whole
 
@@ -34,7 +34,7 @@ class BalancedSettings(ScanSettings):
     ] = Inequality.BYTES
 
 
-def build(settings: BalancedSettings, plan: Plan, slots: int) -> BalancedJoin:
+def build(settings: BalancedSettings, plan: Pairs, slots: int) -> BalancedJoin:
     """The units of a stage."""
     rule = Rule(settings.switching_factor, settings.eviction_period, settings.inequality)
     return BalancedJoin(settings.units or slots, scan_of(settings), rule=rule)

@@ -16,7 +16,7 @@ import pytest
 from streamjoin.operators.biclique import Biclique
 from streamjoin.plan.decimals import carried, carried_type, widened
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.sharing import SharedPlan
+from streamjoin.plan.sharing import SharedJoin
 from streamjoin.query import plan_query
 from tests.conformance.check import ANY, REPRESENTATIVES
 from tests.conformance.local import Batch, LocalRun
@@ -125,7 +125,7 @@ def test_decimals_are_joined_and_given_back_exactly(operator: str, earlier: bool
     }
     for names in (("equality",), ("null-safe",), ("band",), tuple(CONDITIONS)):
         chosen = tuple(plans[name] for name in names)
-        plan = chosen[0] if len(chosen) == 1 else SharedPlan(names, chosen)
+        plan = chosen[0] if len(chosen) == 1 else SharedJoin(names, chosen)
         folder = tmp_path / "-".join(names)
         job = LocalRun(plan, ANY[operator], folder)
         found = [Counter[tuple[object, ...]]() for _ in names]

@@ -16,12 +16,13 @@ import pytest
 
 from streamjoin.explain import reading as readings_of
 from streamjoin.explain.plans import explain
-from streamjoin.explain.reading import predicted
+from streamjoin.explain.reading import Reading, predicted
 from streamjoin.operators.costs.reading import BATCH_S, SCAN_TIMES, SORTED_TIMES
 from streamjoin.operators.costs.ssbj import Bytes, memory_bytes
 from streamjoin.operators.ssbj.step import COLLECTED_SHARE
+from streamjoin.spark.run import foretold
 
-from .conftest import Changes, Try
+from .conftest import GONE, Changes, Try
 from .test_auto_relations import BAND, JOIN, MIXED
 
 ROWS = 60_000
@@ -64,8 +65,8 @@ def test_rows_read_and_what_the_cache_joins_are_predicted(validate: Try) -> None
     text = str(shown)
     assert f"\n            ssbj: {ssbj['cached_share']:.0%} of o from the cache, " in text
     assert "rows of c read for each row of o, in 1.0 MiB; units join up to " in text and "meshjoin: " in text
-    assert "ssbj         can run it; its rate is predicted above" in text
-    assert "lookup       can run it; its rate is predicted above" in text
+    assert "ssbj             can run it; its rate is predicted above" in text
+    assert "lookup           can run it; its rate is predicted above" in text
 
 
 def test_meshjoin_with_its_usual_memory_by_hand(validate: Try) -> None:
@@ -190,7 +191,7 @@ def test_rows_of_packed_text_files_are_not_guessed(folder: Path, validate: Try) 
     packed = {**changes(), "relations": {"customers": {"source": "csv", "path": "packed.csv.gz"}}}
     shown = explain(validate(packed))
     assert shown.relations[0].about is None and shown.readings == ()
-    assert "\nlookup       can run it; the rows of c are not counted before it is read\n" in str(shown)
+    assert "\nlookup           can run it; the rows of c are not counted before it is read\n" in str(shown)
 
 
 def test_why_nothing_is_predicted_is_said(folder: Path, validate: Try) -> None:
@@ -203,4 +204,28 @@ def test_why_nothing_is_predicted_is_said(folder: Path, validate: Try) -> None:
         (changes(BAND), "its rate without an equality is not predicted"),
         (changes(MIXED), "its rate beside other joins is not predicted"),
     ):
-        assert f"\nlookup       can run it; {said}\n" in str(explain(validate(given)))
+        assert f"\nlookup           can run it; {said}\n" in str(explain(validate(given)))
+
+
+def test_what_is_predicted_beside_other_queries_is_that_of_the_part_or_why_nothing_is(validate: Try) -> None:
+    plain = changes()
+    pairs = "SELECT ONLINE o.id FROM orders AS o, payments AS p WHERE o.k = p.k WITHIN 10 SECONDS"
+
+    def beside(**queries: str) -> Changes:
+        found = {name: {"query": query, "results": {"discard": True}} for name, query in queries.items()}
+        return {**plain, "query": GONE, "results": GONE, "queries": found}
+
+    assert (
+        predicted(
+            validate(beside(pairs=pairs, left=pairs.replace(", payments AS p WHERE", " LEFT JOIN payments AS p ON")))
+        )
+        is None
+    )
+    alone = predicted(validate(plain))
+    of_part = predicted(validate(beside(pairs=pairs, named=JOIN)))
+    assert isinstance(alone, Reading) and alone == of_part
+    several = beside(pairs=pairs, named=JOIN, again=JOIN.replace("orders.id", "orders.id, orders.k"))
+    why = "2 parts of the job join relations, and what they do together is not predicted"
+    assert predicted(validate(several)) == why and foretold(validate(several)) == {"text": why}
+    banded = validate(beside(pairs=pairs, band=BAND))
+    assert foretold(banded) == {"text": "its rate without an equality is not predicted"}

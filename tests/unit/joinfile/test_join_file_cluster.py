@@ -191,8 +191,8 @@ def test_a_place_that_executors_would_not_find_is_refused_before_anything_is_loo
     assert wrong.value.field == "run.checkpoint"
     assert wrong.value.message == (
         f"checkpoint would lie in {tmp_path}/state, a folder of this machine alone, and executors of {MASTER} could "
-        "not reach it; mount the folder at the same path on all its machines and set run.shared: true, or set "
-        "run.master: local"
+        "not reach it; mount the folder at the same path on all its machines and set run.shared: true (on a platform "
+        "STREAMJOIN_SPARK_SHARED=true), or set run.master: local"
     )
     for run in ({"master": MASTER, "shared": True}, {}):
         with pytest.raises(InputError, match=r"a\.csv"):

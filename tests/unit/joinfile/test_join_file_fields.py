@@ -397,16 +397,6 @@ def test_several_queries_share_a_file(validate: Try) -> None:
             "queries.b.results",
             "is where the results of a go",
         ),
-        (
-            {"queries": {"a": {"query": BAND}, "b": {"query": f"{BAND} WITHIN 5 ROWS"}}},
-            "queries.b.query",
-            "all have windows of rows, or none has",
-        ),
-        (
-            {"queries": {"a": {"query": BAND}, "b": {"query": BAND.replace("orders, payments", "payments, orders")}}},
-            "queries.b.query",
-            "the same two streams, in the same order in FROM",
-        ),
         (operator(main="orders.id = payments.id"), "operator.main", "names a conjunct of one query"),
         (
             {**operator(routing="hash"), "queries": {

@@ -14,7 +14,7 @@ from streamjoin.explain.plans import explain, summary
 from streamjoin.explain.preview import preview
 from streamjoin.spec.joinfile import parse
 
-from .conftest import GONE, Changes, Try
+from .conftest import Changes, Try
 
 CUSTOMERS = {"source": "csv", "path": "customers"}
 JOIN = "SELECT ONLINE o.id, c.name FROM orders AS o JOIN customers AS c ON o.k = c.id"
@@ -138,7 +138,7 @@ def test_a_query_joins_a_relation_with_a_stream(name: str, validate: Try) -> Non
     text = str(explain(bound))
     assert text.startswith("join        o, with relation c, in 1 stage: (o, c)\n")
     assert "relations   c: about 3 rows in 2 files, 34 bytes; read once and sorted, with id, name" in text
-    assert "biclique     cannot: biclique joins streams; a stream is joined with a relation by lookup" in text
+    assert "biclique         cannot: biclique joins streams; a stream is joined with a relation by lookup" in text
     assert "state grows" not in text
     shown = explain(bound).to_json()
     assert shown["relations"] == {"c": {"relation": "customers", "rows": None, "files": 2, "bytes": 34}}
@@ -170,11 +170,6 @@ def test_a_preview_looks_rows_up(validate: Try) -> None:
         ({"operator/main": "o.k = c.id"}, "or with a relation, has a main condition of its own", "operator.main"),
         ({"operator/archive_period": "1s"}, "an archive period is a span of time", "operator.archive_period"),
         ({"operator/index": "tree", "query": "SELECT ONLINE o.id FROM orders AS o, customers AS c"}, "tree index", ""),
-        (
-            {"query": GONE, "results": GONE, "queries": {"one": {"query": JOIN}}},
-            "this joins relation c, and the queries of one job join two streams; run it as a job of its own",
-            "queries.one.query",
-        ),
     ],
 )
 def test_what_a_join_with_a_relation_cannot_have_is_refused_by_name(

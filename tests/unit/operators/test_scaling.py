@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from streamjoin.engine.routing import even_groups
-from streamjoin.operators.biclique.scaling import Limits, Load, Member, UnitPlan, after, grown, released, shrunk
+from streamjoin.operators.adapting.members import Load, Member
+from streamjoin.operators.biclique.scaling import Limits, UnitPlan, after, grown, released, shrunk
 from streamjoin.plan.window import R, S
 
 MINUTE_US = 60_000_000

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from streamjoin.operators.costs.psp import StepTimes, partials
-from streamjoin.operators.costs.ring_lengths import mean_latency_s, ring_terms
+from streamjoin.operators.costs.ring_lengths import load_of, ring_terms
 from streamjoin.operators.costs.several import (
     Cost,
     Known,
@@ -216,8 +216,8 @@ def test_lengths_are_worked_out_one_stream_after_the_other() -> None:
     orders = [(1, 2), (0, 2), (1, 0)]
     terms = ring_terms(several, orders, 20)
     assert (terms.best, terms.lengths) == (5, (2, 5, 6))
-    assert mean_latency_s(several, orders, terms.lengths) < terms.latency_s
-    assert terms.latency_s == pytest.approx(mean_latency_s(several, orders, [5, 5, 5]))
+    assert load_of(several, orders).latency_s(terms.lengths, times) < terms.latency_s
+    assert terms.latency_s == pytest.approx(load_of(several, orders).latency_s([5, 5, 5], times))
 
 
 def test_what_would_have_to_change_is_found() -> None:

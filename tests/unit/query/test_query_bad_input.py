@@ -72,6 +72,10 @@ WINDOWS = [
 ]
 
 SYNTAX = [
+    ("SELECT ONLINE R.k FROM select, R", 1, 24, "select is a reserved word; where it is the name of a stream, quote"),
+    ("SELECT ONLINE R.k FROM R, from", 1, 27, 'quote it: "from"'),
+    ("SELECT ONLINE select.k FROM R, S", 1, 15, 'quote it: "select"'),
+    ("SELECT ONLINE R.k FROM R JOIN where ON R.k = 1", 1, 31, 'quote it: "where"'),
     (HEAD + " WHERE", 1, 29, "an operand is missing"),
     (HEAD + " WHERE R.k = ", 1, 39, "an operand is missing"),
     (HEAD + " WHERE R.k = = S.k", 1, 41, "an operand is missing"),
@@ -254,6 +258,8 @@ UNSUPPORTED = [
     ("SELECT ONLINE R.k FROM R JOIN broadcast(S) ON R.k = S.k", 1, 31, "there is nothing to broadcast"),
     ("SELECT ONLINE SUM(R.x) OVER () FROM R, S", 1, 24, "window functions"),
     ("SELECT ONLINE R.k FROM R LEFT JOIN S ON R.k = S.k", 1, 36, "over full history no row of LEFT JOIN is ever known"),
+    ("SELECT ONLINE S.k FROM R RIGHT JOIN S ON R.k = S.k", 1, 37, "over full history no row of RIGHT JOIN is ever"),
+    ("SELECT ONLINE R.k FROM R FULL JOIN S ON R.k = S.k", 1, 36, "over full history no row of FULL JOIN is ever known"),
     ("SELECT ONLINE R.k FROM R ANTI JOIN S ON R.k = S.k", 1, 36, "over full history no row of LEFT ANTI JOIN"),
     ("SELECT ONLINE R.k FROM R FULL JOIN S ON R.k = S.k WITHIN 5 ROWS", 1, 36, "windows of rows are for inner joins"),
     ("SELECT ONLINE R.k FROM R SEMI JOIN S ON R.k = S.k WITHIN 5 ROWS", 1, 36, "windows of rows are for inner joins"),

@@ -301,11 +301,13 @@ def test_contrand_gives_every_stage_its_groups(tmp_path):
     assert first == second and len(first.units) == 6
 
 
-def test_several_queries_are_refused_with_three_streams(tmp_path):
+def test_several_queries_of_three_streams_may_share_a_job(tmp_path):
     queries = f"queries:\n  one: {{query: {QUERY!r}, results: {{parquet: one}}}}"
-    with pytest.raises(InputError) as caught:
-        bound(tmp_path, "{name: biclique}", queries)
-    assert "joins 3 streams" in caught.value.message and "query:" in caught.value.message
+    found = bound(
+        tmp_path, "{name: biclique}", f"{queries}\n  other: {{query: {QUERY!r}, results: {{parquet: other}}}}"
+    )
+    assert [one.name for one in found.queries] == ["one", "other"]
+    assert [part.numbers for part in found.plan.parts] == [(0, 1), (0, 2)]
 
 
 def test_every_operator_takes_three_streams():

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.errors import InputError, StateError, UnsupportedError
 from streamjoin.plan.sharing import key_text
 from streamjoin.spark.checkpoint import brought, opened
-from streamjoin.spark.identity import identity
+from streamjoin.spark.identity import check_continues, identity, operators_differ
+from streamjoin.spark.requerying import requery
 from streamjoin.spec.job import IDENTITY_FILE, Job, recorded
 from streamjoin.spec.joinfile import JoinFile, parse
 from streamjoin.spec.prepare import Bound, bind
@@ -64,7 +65,7 @@ def test_the_only_query_of_a_job_may_get_company_and_may_not_change(tmp_path: Pa
     assert together.plan.started == {"near"}
     with opened(together.job()) as held:
         assert held.requeries_for(together.job())
-        held.requery(together.job())
+        requery(held, together.job())
     with pytest.raises(InputError, match="with other query"), opened(bound(one).job()):
         pass
     assert bound(f"queries:\n  {more}\n  first: {same}}}").earlier is None
@@ -118,7 +119,7 @@ def test_what_a_checkpoint_was_used_for_goes_on(tmp_path: Path) -> None:
     job = alone.job()
     with opened(job) as held:
         assert held.requeries_for(job) and not held.resizes_for(job)
-        held.requery(job)
+        requery(held, job)
         assert not held.requeries_for(job)
     now, gone = alone_text.partition("queries:\n")[::2]
     near, same, new = gone.splitlines()[:3]
@@ -226,18 +227,55 @@ def test_a_job_not_all_of_which_is_beside_its_states_stays_in_its_folder(
         brought(file("two"))
 
 
-def test_units_that_come_and_go_keep_their_state_in_a_folder(tmp_path: Path) -> None:
-    """Said wherever a file is looked at, without asking the store: that of a platform is not in what people write."""
-    streams, queries, several = FILE.partition("queries:")
-    one = 'query: "SELECT ONLINE a.x, b.a FROM a, b WHERE a.x = b.a WITHIN 1 SECOND"\n'
-    operator = "operator: {name: biclique, adaptive: true, capacity: 10}\n"
-    stored = "run: {state: 's3://key:secret@bucket/job'}\n"
-    several = queries + several.replace("NEAR", STORE).replace("SAME", FOLDER)
-    for text in (streams + one, streams + several):
-        with pytest.raises(UnsupportedError) as refused:
-            bind(parse(text + operator + stored, base=tmp_path))
-        said = str(refused.value)
-        assert said.startswith("operator.adaptive: units that come and go keep") and "secret" not in said
-        assert "s3://bucket/job" in said and "STREAMJOIN_STATE" in said
-    with opened(bind(parse(streams + one + operator, base=tmp_path)).job()) as held:
-        assert held.generation is None
+@pytest.mark.parametrize(
+    ("was", "now", "words"),
+    [
+        ("ring ((2, 1), (0, 2)) [], 2 nodes at first, adaptive | Aggregate(units=2)",
+         "ring ((2, 1), (0, 2)) [], 3 nodes at first, adaptive | Aggregate(units=2)",
+         "the checkpoint began with 2 nodes, and this says 3"),
+        ("ring ((2, 1),) []", "ring ((2, 1),) [], 2 nodes at first, adaptive",
+         "the checkpoint began with a fixed number of units, and this says units that come and go (adaptive)"),
+        ("Biclique(r_units=2, s_units=2, routing=<Routing.HASH: 'hash'>, bounds=None)",
+         "Biclique(r_units=2, s_units=3, routing=<Routing.RANDOM: 'random'>, bounds=None)",
+         "the checkpoint began with s_units 2, and this says 3; the checkpoint began with routing hash, and this says "
+         "random"),
+        ("Biclique(r_units=2) | Biclique(r_units=2)", "Biclique(r_units=4) | Biclique(r_units=4)",
+         "the checkpoint began with r_units 2, and this says 4"),
+        ("handshake", "splitjoin", "the checkpoint began with handshake, and this says splitjoin"),
+        ("handshake | lookup", "handshake", "the checkpoint began with more stages than this has"),
+        ("ring ((2, 1),) []", "ring ((1, 2),) []",
+         "the checkpoint began with ring ((2, 1),) [], and this says ring ((1, 2),) []"),
+    ],
+)  # fmt: skip
+def test_how_operators_differ_is_said_in_words(was: str, now: str, words: str) -> None:
+    assert operators_differ(was, now) == words
+
+
+RING = """
+streams:
+  a: {source: generator, kind: band.r, time: ts}
+  b: {source: generator, kind: band.s, time: ts}
+  c: {source: generator, kind: band.s, time: ts}
+query: "SELECT ONLINE a.x FROM a, b, c WHERE a.x = b.a AND b.a = c.a WITHIN 1 SECOND"
+operator: {name: ring, adaptive: true, nodes: NODES}
+"""
+
+
+def test_a_look_at_a_checkpoint_refuses_what_a_start_refuses_and_changes_nothing(tmp_path: Path) -> None:
+    def job(nodes: int) -> Job:
+        return bind(parse(RING.replace("NODES", str(nodes)), base=tmp_path)).job()
+
+    check_continues(job(3))
+    assert not list(tmp_path.iterdir()), "nothing has begun"
+    with opened(job(2)):
+        pass
+    before = (job(2).checkpoint / IDENTITY_FILE).read_bytes()
+    check_continues(job(2))
+    said = r"with other operator \(the checkpoint began with 2 nodes, and this says 3\); use another run.checkpoint"
+    for start in (lambda: check_continues(job(3)), lambda: opened(job(3)).__enter__()):
+        with pytest.raises(InputError, match=said):
+            start()
+    assert (job(2).checkpoint / IDENTITY_FILE).read_bytes() == before
+    (job(2).checkpoint / IDENTITY_FILE).write_text("{")
+    with pytest.raises(StateError, match="is damaged"):
+        check_continues(job(2))

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from streamjoin.errors import InputError, RunError
-from streamjoin.spark.failures import first_cause
+from streamjoin.spark.failures import first_cause, too_large
 
 OURS = version("pyspark")
 NEEDED = (
@@ -75,3 +75,39 @@ def test_a_failure_is_told_in_one_sentence(said: str, shown: str) -> None:
 def test_what_is_a_sentence_already_stays() -> None:
     wrong = InputError("no stream r")
     assert first_cause(wrong) is wrong
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            "Cannot broadcast the table that is larger than 8.0 GiB: 9.3 GiB. SQLSTATE: XXKST\n\tat org.x",
+            "it takes 9.3 GiB, and Spark broadcasts 8.0 GiB at most",
+        ),
+        (
+            "x\nCaused by: org.x: Cannot broadcast the table that is larger than 1024.0 B: 2.5 KiB.\n\tat org.x",
+            "it takes 2.5 KiB, and Spark broadcasts 1024.0 B at most",
+        ),
+        (
+            "Cannot broadcast the table over 357913941 rows: 400000000 rows.",
+            "it has 400000000 rows, and Spark broadcasts 357913941 at most",
+        ),
+        (
+            "Job aborted due to stage failure: Total size of serialized results of 8 tasks (1204.3 MiB) is bigger than "
+            "spark.driver.maxResultSize (1024.0 MiB).\n\tat org.x",
+            "it takes 1204.3 MiB, and Spark's driver accepts 1024.0 MiB; spark.driver.maxResultSize in run.spark says "
+            "how much",
+        ),
+        (
+            "Not enough memory to build and broadcast the table to all worker nodes. As a workaround, you can",
+            "Java's heap has no room for it; run.driver_memory says how much there is",
+        ),
+    ],
+)
+def test_a_relation_that_is_too_large_to_be_broadcast_is_told_of_with_its_size(said: str, why: str) -> None:
+    assert str(too_large(ValueError(f"{QUERY}{said}"))) == f"the relation is too large to be broadcast: {why}"
+
+
+@pytest.mark.parametrize("cause", ["java.io.IOException: disk full", "java.lang.OutOfMemoryError: Java heap space"])
+def test_another_failure_is_not_taken_for_a_relation_that_is_too_large(cause: str) -> None:
+    assert too_large(ValueError(f"{QUERY}x\n\tat org.x\nCaused by: {cause}")) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from streamjoin.flow.punctuation import IDLE_TIMEOUT_US, StreamClock
 from streamjoin.flow.silence import REST_US
 from streamjoin.operators.biclique import Biclique
 from streamjoin.operators.handshake import Handshake
+from streamjoin.plan.kinds import JoinKind
 from streamjoin.sources.file_kinds import OPENS
 from streamjoin.sources.spec import SourceSpec
 from streamjoin.spark.source import StreamJoinReader, Task, pack
@@ -36,9 +38,16 @@ BEATS_MAX = 200
 
 
 def reader(
-    folder: Path, operator: Operator, *, ends: bool = True, heartbeat_us: int = 0, resizes: int = 0, sides: str = "rs"
+    folder: Path,
+    operator: Operator,
+    *,
+    ends: bool = True,
+    heartbeat_us: int = 0,
+    resizes: int = 0,
+    sides: str = "rs",
+    kind: JoinKind = JoinKind.INNER,
 ) -> StreamJoinReader:
-    found = plan(history(0), "equality", "20 us")
+    found = replace(plan(history(0), "equality", "20 us"), kind=kind)
     sources = {
         side: SourceSpec(OPENS, {"format": "parquet", "path": folder / name, "files_per_batch": 1}, COLUMNS)
         for side, name in enumerate("rs") if name in sides
@@ -142,19 +151,25 @@ def test_a_live_job_rests_until_its_first_tuple(tmp_path: Path, monkeypatch: pyt
     assert not beats.at(now_us + BEAT_US - 1) and beats.at(now_us + BEAT_US)
 
 
-@pytest.mark.parametrize(("operator", "drained"), [(Biclique(2, 2), 0), (Handshake(3), 3)])
-def test_a_live_job_rests_once_its_routers_are_idle_and_its_chain_is_drained(
-    operator: Operator, drained: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("operator", "kind", "drained"),
+    [
+        (Biclique(2, 2), JoinKind.INNER, 0), (Handshake(3), JoinKind.INNER, 3), (Biclique(2, 2), JoinKind.LEFT, 1),
+        (Biclique(2, 2), JoinKind.FULL, 1), (Biclique(2, 2), JoinKind.ANTI, 1),
+    ],
+)  # fmt: skip
+def test_a_live_job_rests_once_its_routers_are_idle_its_chain_is_drained_and_its_rows_are_decided(
+    operator: Operator, kind: JoinKind, drained: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_history(history(0), tmp_path, 1)
-    beats = Beats(reader(tmp_path, operator, ends=False, heartbeat_us=BEAT_US), monkeypatch)
+    beats = Beats(reader(tmp_path, operator, ends=False, heartbeat_us=BEAT_US, kind=kind), monkeypatch)
     assert beats.at(BEGUN_US)
     until_idle = IDLE_TIMEOUT_US // BEAT_US + 1
     assert beats.until_rest() == until_idle + drained
     # A new start knows it; one with another number of units does not.
-    again = reader(tmp_path, operator, ends=False, heartbeat_us=BEAT_US)
+    again = reader(tmp_path, operator, ends=False, heartbeat_us=BEAT_US, kind=kind)
     assert not beats.at(beats.now_us + BEAT_US, again)
-    resized = reader(tmp_path, operator, ends=False, heartbeat_us=BEAT_US, resizes=1)
+    resized = reader(tmp_path, operator, ends=False, heartbeat_us=BEAT_US, resizes=1, kind=kind)
     assert beats.at(beats.now_us + BEAT_US, resized)
 
 

@@ -14,8 +14,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyspark import SparkContext, java_gateway
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from streamjoin.errors import InputError, RunError
 from streamjoin.spark import session
 from streamjoin.spark.session import create_session
 from streamjoin.spec.cluster import Cluster
@@ -93,3 +95,42 @@ def test_a_session_on_this_machine_keeps_what_it_is_given_from_the_command_line_
     with pytest.raises(Started):
         create_session(2)
     assert "--properties-file" not in command.words and "spark.driver.memory=1024m" in command.words
+
+
+REFUSAL = """WARNING: Using incubator modules: jdk.incubator.vector
+Exception in thread "main" java.lang.NumberFormatException: Size must be specified as bytes (b) and so on
+\tat org.apache.spark.network.util.JavaUtils.byteStringAs(JavaUtils.java:1)
+"""
+
+
+@pytest.mark.parametrize("with_log", [True, False])
+def test_java_that_does_not_start_says_why(
+    with_log: bool, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def start(words: list[str], **_: Any) -> Never:
+        os.write(2, REFUSAL.encode())
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr(java_gateway, "Popen", start)
+    log = tmp_path / "spark.log" if with_log else None
+    if log is not None:
+        log.write_text("java.lang.Error: of an earlier start\n")
+    with pytest.raises(InputError, match="Java did not start with these settings") as no:
+        create_session(2, settings={"spark.executor.memory": "lots", "spark.secret": SECRET}, log=log)
+    assert no.value.field == "run.spark" and SECRET not in str(no.value)
+    assert no.value.message == (
+        "Java did not start with these settings (spark.executor.memory, spark.secret); it said: "
+        "java.lang.NumberFormatException: Size must be specified as bytes (b) and so on"
+    )
+    with pytest.raises(RunError, match=r"Java did not start; it said: java\.lang\.NumberFormatException"):
+        create_session(2, log=log)
+    assert log is None or log.read_text().count("Size must be") == 2
+
+
+def test_other_failures_of_a_start_stay_what_they_are(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(words: list[str], **_: Any) -> Never:
+        raise PySparkRuntimeError(errorClass="ONLY_ALLOW_SINGLE_TRIGGER", messageParameters={})
+
+    monkeypatch.setattr(java_gateway, "Popen", start)
+    with pytest.raises(PySparkRuntimeError):
+        create_session(2, settings={"spark.x": "y"})

@@ -13,7 +13,7 @@ from streamjoin.operators import registry
 from streamjoin.operators.asof import AsOfJoin
 from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.operators.ring import Ring
-from streamjoin.plan.stages import AnyPlan
+from streamjoin.plan.stages import Plan
 from streamjoin.query import plan_query
 from streamjoin.spark.join import stage_operators
 from tests.conformance import loops
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[str, Operator, dict[str, Any]]] = {
 }
 
 
-def of_slots(operator: Operator, knobs: dict[str, Any], plan: AnyPlan) -> tuple[Operator, ...]:
+def of_slots(operator: Operator, knobs: dict[str, Any], plan: Plan) -> tuple[Operator, ...]:
     """The operators of a start with `BEFORE` slots, when other stages had as many units as there were slots."""
     own = {"routing": "hash", "r_units": 2, "s_units": 2} if operator is IN_TWO else knobs
     return registry.build_all(operator.name, own, plan, BEFORE)

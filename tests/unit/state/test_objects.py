@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import tempfile
 import threading
@@ -27,7 +28,7 @@ from streamjoin.state.generation import Generation, Head, owner
 from streamjoin.state.objects import Refused, opened, without_secrets
 from streamjoin.state.objectstore import ObjectStates
 from streamjoin.state.restored import restore
-from streamjoin.state.root import ObjectRoot
+from streamjoin.state.root import ObjectRoot, root_of
 from tests.servers.objects import MOODS, Moods, folder_root
 
 BUSY = "AWS Error UNKNOWN (HTTP status 503)"
@@ -300,16 +301,25 @@ def test_a_cache_that_is_full_says_so(tmp_path: Path) -> None:
 
 def test_the_default_cache_is_this_users_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    place = folder_root(tmp_path / "store", default_folder())
+    place = replace(folder_root(tmp_path / "store"), cache=None)
     before = os.umask(0)
     try:
         place.opened()
         again = replace(place, retry_s=1.0)
         again.opened()
-        mode = place.cache.stat().st_mode & 0o777
+        mode = default_folder().stat().st_mode & 0o777
     finally:
         os.umask(before)
     assert mode == 0o700
+
+
+def test_the_default_cache_is_where_each_machine_has_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    place = root_of("s3://key:secret@bucket/job?scheme=http&endpoint_override=127.0.0.1:1", Path, None, None)
+    assert isinstance(place, ObjectRoot)
+    (there := tmp_path / "another machine's").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(there))
+    _, cache = pickle.loads(pickle.dumps(place)).opened()
+    assert cache.folder == default_folder() and there in cache.folder.parents
 
 
 @pytest.mark.parametrize("wrong", ["of others", "of a group", "another user's", "a link", "a file"])

@@ -8,9 +8,9 @@ import { endNames, linesOf, ticksOf } from './scaling';
 import { draftOf, resolved, scaledDraft, settingOf, withKnob, type Setting } from './setting';
 
 const OPERATORS = [
-  { name: 'biclique', system: 'BiStream', settings: {} },
-  { name: 'handshake', system: 'ESJ', settings: {} },
-  { name: 'spark', system: 'Spark', settings: {} },
+  { name: 'biclique', system: 'BiStream', settings: {}, runs_jobs: true },
+  { name: 'handshake', system: 'ESJ', settings: {}, runs_jobs: true },
+  { name: 'spark', system: 'Spark', settings: {}, runs_jobs: false },
 ];
 
 const option = (name: string, memory_bytes: number | null, refusal: string | null = null) => ({

@@ -14,7 +14,7 @@ export function FurtherQueryPanel({ of, mayChange, onStop }: FurtherQueryPanelPr
   return (
     <Panel
       title={`Query ${of.name}`}
-      note={of.stopped ? 'stopped; its results are kept' : 'beside it, over the same stored tuples'}
+      note={of.stopped ? 'stopped; its results are kept' : 'beside it, in the same job'}
       actions={
         mayChange &&
         !of.stopped && (

@@ -3,12 +3,16 @@ import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-libra
 import type uPlot from 'uplot';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { reportOf } from '../../api/figures';
+import { ZoneSwitch } from '../../shell/ZoneSwitch';
+import { chooseZone } from '../../times';
 import { JobCharts } from './JobCharts';
 
 /** What stands in for the library that draws: jsdom has no canvas. */
 const made = vi.hoisted(() => {
   class FakePlot {
     static readonly all: FakePlot[] = [];
+    /** A date whose local parts are those of the zone. */
+    static tzDate = (date: Date, timeZone: string) => new Date(date.toLocaleString('en-US', { timeZone }));
     readonly options: uPlot.Options;
     shown: unknown = null;
     select = { left: 0, top: 0, width: 0, height: 0 };
@@ -115,6 +119,47 @@ test('two series differ by colour and by dash, in the chart and in its legend', 
   expect([first?.dash, second?.dash]).toEqual([[], [7, 5]]);
   const lines = [...(screen.getByText('out').querySelectorAll('line') ?? [])];
   expect(lines.map((line) => line.getAttribute('stroke-dasharray'))).toEqual(['7 5']);
+});
+
+test('axes, what is pointed at and what is cut off are in the zone that is chosen', () => {
+  const before = process.env.TZ;
+  process.env.TZ = 'Asia/Kolkata';
+  // Times are written by the machine's zone at the time of the choice.
+  act(() => chooseZone('utc'));
+  act(() => chooseZone('local'));
+  render(
+    <MantineProvider env="test">
+      <ZoneSwitch />
+    </MantineProvider>,
+  );
+  const drawn = () =>
+    FakePlot.all.map(({ options }) => {
+      const { values } = options.axes?.[0] ?? {};
+      const words = (stepS: number) =>
+        typeof values === 'function' ? values(FakePlot.all[0] as unknown as uPlot, [T0_S + 5], 0, 0, stepS) : null;
+      const { tzDate } = options;
+      return [words(10), words(300), tzDate?.(T0_S).getHours(), tzDate?.(T0_S).getMinutes()];
+    });
+  const point = () =>
+    act(() => {
+      for (const hook of FakePlot.all[0]?.options.hooks?.setCursor ?? [])
+        hook?.({ cursor: { idx: 7 } } as unknown as uPlot);
+    });
+  try {
+    point();
+    expect(drawn()).toEqual(Array(4).fill([['05:30:05'], ['05:30'], 5, 30]));
+    expect(screen.getByText('05:30:07')).toBeDefined();
+    expect(screen.getByText('▲ up to 62.1K/s at 05:30:03')).toBeDefined();
+    fireEvent.click(screen.getByRole('radio', { name: 'UTC' }));
+    expect(drawn()).toEqual(Array(4).fill([['00:00:05'], ['00:00'], 0, 0]));
+    // What is pointed at is written anew, without another move of the pointer.
+    expect(screen.getByText('00:00:07')).toBeDefined();
+    expect(screen.getByText('▲ up to 62.1K/s at 00:00:03')).toBeDefined();
+    expect(screen.queryByText(/05:30/)).toBeNull();
+  } finally {
+    process.env.TZ = before;
+    act(() => chooseZone('local'));
+  }
 });
 
 test('one chart is as wide as the page on demand', () => {

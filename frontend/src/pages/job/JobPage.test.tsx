@@ -20,9 +20,11 @@ const job = {
   reason: null,
   generation: 1,
   failures: 0,
+  last_run: null,
   operator: {},
   results: {},
   run: {},
+  last_start: { generation: 1, at: null, cause: 'start', warm: false, seconds: 3.1, steps: { launch: 0.4 } },
 };
 
 let answers: () => Promise<Response> = () => Promise.resolve(Response.json(job));
@@ -48,6 +50,7 @@ test('when the platform is out of reach the header says so, and since when; and 
   const page = heading.closest('[data-lost]');
   expect(page?.getAttribute('data-lost')).toBe('false');
   expect(screen.getByText(/^for /)).toBeDefined();
+  expect(screen.getByText('Last start: 3.1 s (launch 400 ms)')).toBeDefined();
 
   answers = () => Promise.reject(new TypeError('Failed to fetch'));
   await act(() => client.refetchQueries({ queryKey: jobQuery('job_1').queryKey, exact: true }));

@@ -23,6 +23,7 @@ import { Live } from './Live';
 import { LogsPanel } from './logs/LogsPanel';
 import { RejectedPanel } from './rejected/RejectedPanel';
 import { Revisions } from './revisions/Revisions';
+import { StartSteps } from './StartSteps';
 import { useTabs } from './useTabs';
 
 // The editor is large, and only this tab has one.
@@ -63,6 +64,7 @@ function JobView({ job, error = null, lostSinceMs }: JobViewProps) {
       <JobHead job={job} mayChange={isMine} lostSinceMs={lostSinceMs} />
       {error !== null && <ProblemView error={error} />}
       <StateReason job={job} mayChange={isMine} />
+      <StartSteps job={job} />
       <Tabs value={tab} keepMounted={false} onChange={turnTo}>
         <Tabs.List mb="md">
           {tabs.map(([value, label]) => (

@@ -7,7 +7,7 @@ import { useTimes } from '../../times';
 import { Approximate } from './Approximate';
 import { inputWords, type Input } from './input';
 import classes from './JobStats.module.css';
-import { isApproximate, leftOutOf, missingWords } from './leftOut';
+import { isApproximate, leftOutOf, missingWords, reconnects } from './leftOut';
 import { Unmatched } from './Unmatched';
 
 interface JobStatsProps {
@@ -22,6 +22,7 @@ export function JobStats({ job, reports, input, span }: JobStatsProps) {
   const report = reports.at(-1);
   const leftOut = leftOutOf(reports);
   const missing = missingWords(leftOut);
+  const again = reconnects(reports);
   const isComing = input.kind === 'coming';
   return (
     <Stats>
@@ -53,11 +54,19 @@ export function JobStats({ job, reports, input, span }: JobStatsProps) {
         label="Generation"
         value={formatCount(job.generation)}
         note={
-          job.failures === 0 ? (
-            'no failure since its last start'
-          ) : (
-            <span className={classes.warning}>{formatCount(job.failures)} failed in a row</span>
-          )
+          <>
+            {job.failures === 0 ? (
+              'no failure since its last start'
+            ) : (
+              <span className={classes.warning}>{formatCount(job.failures)} failed in a row</span>
+            )}
+            {again > 0 && (
+              <span className={classes.again}>
+                its query began {again === 1 ? 'once' : `${formatCount(again)} times`} again in the last {span}, as a
+                Python worker was late to connect
+              </span>
+            )}
+          </>
         }
       />
     </Stats>

@@ -41,7 +41,7 @@ export function StreamFigures({ job, reports, input, span }: StreamFiguresProps)
           <Table.Thead>
             <Table.Tr>
               <Table.Th scope="col">Stream</Table.Th>
-              {['In', 'Lag', 'Mark', isComing ? 'Live' : 'Stored', 'Late', 'Shed', 'Unreadable', 'NULL keys'].map((head) => (
+              {['In', 'Lag', 'Watermark', isComing ? 'Live' : 'Stored', 'Late', 'Shed', 'Unreadable', 'NULL keys'].map((head) => (
                 <Table.Th key={head} scope="col" className={classes.figure}>
                   {head}
                 </Table.Th>

@@ -83,6 +83,11 @@ function Came({ view }: { view: TailView }) {
           snapshots
         </strong>
       )}
+      {view.cut > 0 && view.groups.length === 0 && (
+        <strong className={classes.dropped}>
+          {formatCount(view.cut)} snapshots have more rows than come here; Ask gives them all
+        </strong>
+      )}
       {view.end === 'restarted' && <strong className={classes.dropped}>the job began anew</strong>}
       {view.end === 'resync' && <strong className={classes.dropped}>some results in between are no longer kept</strong>}
     </span>

@@ -53,6 +53,7 @@ test('while input comes the figures are rates, and tuples are live', () => {
   expect(screen.getByText('500/s', { selector: 'dd' })).toBeDefined();
   expect(screen.getByText('100 live tuples')).toBeDefined();
   expect(screen.getByRole('columnheader', { name: 'Live' })).toBeDefined();
+  expect(screen.getByRole('columnheader', { name: 'Watermark' })).toBeDefined();
 });
 
 test('rows that wait, and what became of others, are told where the plan decides on rows', () => {
@@ -69,6 +70,18 @@ test('rows that wait, and what became of others, are told where the plan decides
   cleanup();
   shown(report(0, 500, decided('LEFT ANTI', 9, 0)));
   expect(screen.getByText(/^1,200 given as unmatched/).textContent).not.toContain('too late');
+});
+
+test('a query that began again in its driver is counted beside failures, in the time that is shown', () => {
+  shown(report(0, 500), report(1, 500, { reconnects: 0 }));
+  expect(screen.queryByText(/late to connect/)).toBeNull();
+  cleanup();
+  shown(report(0, 500, { reconnects: 1 }), report(1, 500));
+  expect(screen.getByText(/^its query began once again in the last 5 min/)).toBeDefined();
+  cleanup();
+  shown(report(0, 500, { reconnects: 2 }), report(1, 500, { reconnects: 1 }));
+  expect(screen.getByText(/^its query began 3 times again/)).toBeDefined();
+  expect(screen.getByText(/no failure since its last start/)).toBeDefined();
 });
 
 test('input that is over says "finished", with totals in place of zeros, and nothing is called live', () => {

@@ -52,6 +52,9 @@ export const isApproximate = (reports: Report[]): boolean => reports.some((repor
 export const missingReports = (reports: Report[]): number =>
   reports.reduce((sum, report) => sum + report.droppedReports, 0);
 
+/** Starts of the query again, inside its driver: nothing is lost by them. */
+export const reconnects = (reports: Report[]): number => reports.reduce((sum, report) => sum + report.reconnects, 0);
+
 /**
  * @param streams names to show before anything was reported.
  * @param isRunning whether the newest report is of now.

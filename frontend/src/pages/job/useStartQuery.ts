@@ -6,7 +6,7 @@ import { diffQuery } from '../../api/queries';
 import type { Diagnostics, Job } from '../../api/types';
 import { squigglesOf } from '../../editor/offsets';
 import { furtherQueries } from './furtherQueries';
-import { startOf, wrongIn } from './startQuery';
+import { startOf, verdictOn, wrongIn } from './startQuery';
 
 const TYPED_MS = 350;
 
@@ -20,16 +20,14 @@ export function useStartQuery(job: Job, name: string, query: string) {
   const { ofName, ofQuery, elsewhere } = useMemo(() => wrongIn(name, refusal), [name, refusal]);
   const squiggles = useMemo(() => squigglesOf(query, ofQuery), [query, ofQuery]);
   const isLooking = !isSeen || look.isFetching;
-  const diagnostics: Diagnostics | undefined = isLooking
-    ? undefined
-    : { valid: look.isSuccess, diagnostics: ofQuery, columns: [], summary: 'it fits what is stored' };
+  const diagnostics: Diagnostics | undefined = isLooking ? undefined : verdictOn(look.isSuccess ? look.data : undefined, job, ofQuery);
   return {
     change,
     wrongName: isTaken ? 'there is a query of this name' : ofName,
     squiggles,
     diagnostics,
     isLooking,
-    isRight: isSeen && look.isSuccess && !isTaken,
+    isRight: diagnostics?.valid === true && !isTaken,
     /** Null where its fields say all of it. */
     refusal: elsewhere ? refusal : null,
   };

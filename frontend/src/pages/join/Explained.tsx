@@ -1,6 +1,7 @@
 /** How the query would run, and the operators side by side. */
 import { Code } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { Fragment } from 'react';
 import { explainQuery } from '../../api/queries';
 import { hasKind } from '../../api/stages';
 import type { Draft, Explanation } from '../../api/types';
@@ -47,6 +48,12 @@ function Facts({ plan, columns, isOne }: FactsProps) {
           <dd>{plan.order}</dd>
         </>
       )}
+      {Object.entries(plan.unknownRates).map(([name, why]) => (
+        <Fragment key={name}>
+          <dt>Rate of {name}</dt>
+          <dd>not known: {why}</dd>
+        </Fragment>
+      ))}
       {plan.options.length > 0 && (
         <>
           <dt>Window</dt>

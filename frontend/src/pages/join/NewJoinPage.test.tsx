@@ -185,6 +185,14 @@ test('without a window it is said by how much the state grows, and the join can 
   expect(create().getAttribute('aria-describedby')).toBeNull();
 });
 
+test('why the rate of a stream is not known is told', async () => {
+  typed(QUERY);
+  plan = { unknown_rates: { r: 'topic r is empty' } };
+  shown();
+  expect((await screen.findByText('Rate of r')).nextElementSibling?.textContent).toBe('not known: topic r is empty');
+  expect(screen.queryByText('Rate of s')).toBeNull();
+});
+
 test('growth that nobody can tell is not told, and a window is no matter', async () => {
   typed(QUERY);
   plan = { state_grows: true, state_bytes_per_hour: null };

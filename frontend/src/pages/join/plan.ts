@@ -1,4 +1,5 @@
 /** An explanation's plan, read out of the open mapping that the API gives. */
+import { mapping } from '../../api/mapping';
 import { stagesOf, type PlanStage } from '../../api/stages';
 import type { Explanation } from '../../api/types';
 import { waysOf, type Ways } from './ways';
@@ -44,6 +45,8 @@ export interface Plan {
   stages: Stage[];
   /** Tuples of each stream in a second of event time, as they were sampled. */
   ratesPerS: Record<string, number>;
+  /** Why the rate of a stream is not known, by stream that was asked for it. */
+  unknownRates: Record<string, string>;
   options: Option[];
   /** To join three streams and more; null where there is one alone, or nothing is known of the streams. */
   ways: Ways | null;
@@ -102,6 +105,9 @@ export function planOf({ plan }: Explanation): Plan {
       groups: typeof stage.groups === 'string' ? stage.groups : null,
     })),
     ratesPerS: ratesOf(plan.sampled),
+    unknownRates: Object.fromEntries(
+      Object.entries(mapping(plan.unknown_rates)).map(([name, why]) => [name, text(why)]),
+    ),
     options: Array.isArray(plan.operators) ? plan.operators.map((option) => optionOf(option, plan.readings)) : [],
     ways: waysOf(plan.ways),
   };

@@ -1,4 +1,5 @@
 /** The ways to join three streams and more, read out of an explanation's open mapping. */
+import { formatSeconds } from '../../format';
 
 export interface Way {
   /** What is joined with what, such as `((a, b), c)`. */
@@ -62,8 +63,4 @@ export function fieldsOfWay(way: Pick<Way, 'operator'>, stagesBy: string): Recor
   };
 }
 
-export function workWords(seconds: number): string {
-  if (seconds >= 1) return `${seconds.toPrecision(3)} s/s`;
-  if (seconds >= 1e-3) return `${(seconds * 1e3).toPrecision(3)} ms/s`;
-  return `${(seconds * 1e6).toPrecision(3)} µs/s`;
-}
+export const workWords = (seconds: number): string => `${formatSeconds(seconds)}/s`;

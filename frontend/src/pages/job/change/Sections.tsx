@@ -18,9 +18,6 @@ import type { Section } from './definition';
 import { operatorOfForm, pointerOf, type Form } from './form';
 import classes from './Sections.module.css';
 
-/** Spark's own join keeps no results, so no job runs on it. */
-const IS_NO_JOB = 'spark';
-
 /** The fields that are shown: those that are known, and those that the job has besides. */
 export function shownFields(form: Form): Record<Section | 'snapshot', Field[]> {
   const others = (section: Section) =>
@@ -45,7 +42,7 @@ interface SectionsProps {
 
 export function Sections({ form, streams, mistakes, onEdit }: SectionsProps) {
   const operators = useQuery(operatorsQuery);
-  const offered = operators.data?.map(({ name }) => name).filter((name) => name !== IS_NO_JOB) ?? [];
+  const offered = operators.data?.filter(({ runs_jobs }) => runs_jobs).map(({ name }) => name) ?? [];
   const operator = operatorOfForm(form);
   const shown = shownFields(form);
   const set = (path: string, text: string) => onEdit({ fields: { ...form.fields, [path]: text } });

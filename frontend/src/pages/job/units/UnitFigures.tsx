@@ -48,7 +48,7 @@ export function UnitFigures({ id, unit, report, isPeak, measure }: UnitFiguresPr
         </div>
         {Object.entries(report.marksUs).map(([stream, markUs]) => (
           <div key={stream} className={classes.mark}>
-            <dt>Mark of {stream}</dt>
+            <dt>Watermark of {stream}</dt>
             <dd>{times.timeOfUs(markUs)}</dd>
           </div>
         ))}

@@ -121,6 +121,13 @@ function KafkaFields({ form }: { form: Form }) {
           otherwise="earliest"
           hint="Counts for a job's first batch only"
         />
+        <TextField
+          form={form}
+          field="rows_per_s"
+          label="Records a second"
+          placeholder="as the topic tells"
+          hint="By which costs are predicted and the order of joins is chosen"
+        />
       </FieldGrid>
       {draft.texts.format === 'avro' && <AvroSchemaField form={form} />}
       <Section title="Settings of the Kafka client">

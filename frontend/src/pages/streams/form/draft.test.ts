@@ -22,6 +22,7 @@ const ENTRIES = {
     format: 'avro',
     avro_schema: { type: 'record', fields: [] },
     starting: 'latest',
+    rows_per_s: 12.5,
     client: { 'security.protocol': 'SSL', 'fetch.max.bytes': 5 },
     schema: { id: 'int64' },
     time: 'arrival',

