@@ -201,7 +201,9 @@ def run(settings: Settings, stop: threading.Event, show: Show, head_start: HeadS
             if not stop.is_set():
                 show(f"\nstreamjoin is up after {time.monotonic() - begun_s:.1f} s: {_url(settings)}")
                 _tell_more(settings, show, is_first=not had_password)
-            while not stop.wait(_PAUSE_S):
+            # Not stop.wait(): a signal that comes while it holds its lock would wait for that lock for good.
+            while not stop.is_set():
+                time.sleep(_PAUSE_S)
                 for child in platform.children:
                     child.look(show)
                 platform.look_at_pool()

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 from backend.catalog.database import Catalog
 from backend.settings import read_settings
@@ -35,7 +36,7 @@ def main(job_id: str, generation: int) -> int:
     child = subprocess.Popen(["sleep", "600"], process_group=0)  # as Python workers: in the session, not in the group
     keeper.observe("running")
     while how == "deaf" or not stop.is_set():
-        stop.wait(0.05)
+        time.sleep(0.05)
         if how == "deaf":
             stop.clear()
     child.kill()
