@@ -13,6 +13,8 @@ from .test_bundles import bound, rows_in, streams, write
 from .test_starting_queries import BASE, alone, file_of
 
 PLACES = ("router.before_punctuation", "unit.before_probe", "unit.before_segments", "state.before_collect")
+ROUTERS, UNITS = 4, 8
+"""Of a batch of the job, so often each place is met."""
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -21,10 +23,14 @@ def test_a_batch_that_dies_there_is_done_again_exactly(
 ) -> None:
     write(tmp_path, streams(90))
     file = file_of(tmp_path, "job", BASE)
+    # In the middle of the third batch: the first units have the next version by then, and the batch needs the last one.
+    each = ROUTERS if place.startswith("router") else UNITS
     with monkeypatch.context() as patch:
-        patch.setattr(failpoints, "_points", {place: ("raise", 9)})
+        patch.setattr(failpoints, "_points", {place: ("raise", 2 * each + each // 2 + 2)})
         with pytest.raises(failpoints.FailpointError):
             run_alone(bound(file))
+    commits = tmp_path / "job-checkpoint" / "offsets" / "commits"
+    assert sorted(path.name for path in commits.iterdir()) == ["0", "1"], "the third batch was to fail"
     run_alone(bound(file))
     for name, query in BASE.items():
         wanted = alone(tmp_path, f"{name}-alone", query)
