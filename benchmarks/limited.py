@@ -31,6 +31,12 @@ class Cgroup:
         """Writing a process id here moves that process in."""
         return self.folder / "cgroup.procs"
 
+    def anonymous_bytes(self) -> int:
+        """Memory of its processes that no file backs."""
+        name = "total_rss" if self.version == 1 else "anon"
+        lines = (self.folder / "memory.stat").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.split()[0] == name)
+
     def figures(self) -> dict[str, int | str]:
         """The peak, in bytes, and how often the limit was met or broken."""
         names = (

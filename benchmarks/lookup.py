@@ -12,6 +12,10 @@ the pages, is not timed.
 The whole job from Parquet, with two slots: `lookup`, Spark's own join with the relation broadcast and with both sides
 shuffled, each batch a file of the stream, and Flink's lookup join with its full cache. All count the same results.
 Rates leave out the first batch, of Flink the first tenth of the rows, and what was read before it.
+
+    python -m benchmarks.lookup --cgroup /sys/fs/cgroup/memory
+
+A relation whose pages have a tenth of its size in memory; see `benchmarks.lookup_limited`.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import multiprocessing
 import tempfile
 import time
 from collections.abc import Iterator
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +36,7 @@ import pyarrow.parquet as pq
 from benchmarks import systems
 from benchmarks.baselines.termination import exit_on_terminate
 from benchmarks.data import make_equi
+from benchmarks.lookup_limited import limited_lookup, timed
 from benchmarks.scale import Scale
 from benchmarks.systems import Report
 from streamjoin.engine.loop import Brought, Loop
@@ -39,7 +45,7 @@ from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import Cascade
 from streamjoin.query import plan_query
-from streamjoin.relations.versions import Tables, Versions
+from streamjoin.relations.versions import Tables, Version, Versions
 from streamjoin.state.memory import MemoryStates
 
 BLOCK_ROWS = 1 << 18
@@ -48,6 +54,7 @@ STREAM = pa.schema([("ts", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("k",
 OURS, FLINK = "lookup", "flink-lookup-full-cache"
 SPARKS = ("spark-broadcast", "spark-shuffled")
 QUERY = "SELECT ONLINE r.ts, r.key, r.val, c.city, c.name FROM r JOIN c ON r.key = c.id"
+TEXT = "s.id, r.name"
 ANY_SIZE = {"spark.driver.maxResultSize": "0"}
 """Spark's driver refuses results above 1 GiB, and a relation that is broadcast comes to the driver as one."""
 RELATION = pa.schema([("id", pa.int64()), ("city", pa.int64()), ("name", pa.string())])
@@ -72,17 +79,28 @@ def blocks(rows: int) -> Iterator[tuple[pa.RecordBatch, int]]:
         yield pa.RecordBatch.from_arrays([pa.array(some), pa.array(some % 1000), texts], schema=RELATION), 0
 
 
+def sorted_relation(folder: Path, select: str, rows: int) -> Version:
+    """The relation, read and sorted into segments."""
+    (plan,) = (stage.plan for stage in planned(select).stages)
+    assert isinstance(plan, JoinPlan)
+    version = Versions(folder, "r", sync=False).read(blocks(rows), {0: plan}, "made")
+    assert version is not None
+    return version
+
+
+def bring(rng: np.random.Generator, number: int, rows: int, batch_rows: int) -> Brought:
+    """A batch of random keys, of which nine in ten are there."""
+    times = pa.array(np.arange(batch_rows) + number * batch_rows).cast(STREAM.field("ts").type)
+    arrays = [times, pa.array(np.arange(batch_rows)), pa.array(rng.integers(0, rows * 10 // 9, batch_rows))]
+    return Brought([[pa.RecordBatch.from_arrays(arrays, schema=STREAM)]], number, versions={"r": 1})
+
+
 def looked_up(folder: Path, select: str, rows: int, batch_rows: int, batches: int, seed: int, ready: object) -> float:
     """Rows a second of one process."""
     rng = np.random.default_rng(seed)
     states = MemoryStates()
     loop = Loop(planned(select), (Lookup(1),), lambda stage: states, tables=Tables(folder))
-    brought = []
-    for number in range(batches + 1):
-        times = pa.array(np.arange(batch_rows) + number * batch_rows).cast(STREAM.field("ts").type)
-        keys = pa.array(rng.integers(0, rows * 10 // 9, batch_rows))
-        arrays = [times, pa.array(np.arange(batch_rows)), keys]
-        brought.append(Brought([[pa.RecordBatch.from_arrays(arrays, schema=STREAM)]], number, versions={"r": 1}))
+    brought = [bring(rng, number, rows, batch_rows) for number in range(batches + 1)]
     begun_s = 0.0
     for number, batch in enumerate(brought):
         if number == 1:
@@ -99,16 +117,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Look rows of a stream up in a relation.")
     parser.add_argument("--systems", action="store_true", help="whole jobs of several systems, not the units alone")
     parser.add_argument("--rows", type=int, help="of the relation: 10,000,000, with --systems 1,000,000")
-    parser.add_argument("--batch-rows", type=int, default=1 << 20)
+    parser.add_argument("--batch-rows", type=int, help="1,048,576, with --cgroup 4,194,304")
     parser.add_argument("--batches", type=int, default=8)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--memory-mb", type=int, default=4096, help="heap of Spark's and Flink's Java")
     parser.add_argument("--limit-s", type=float, default=600.0, help="what each system may take")
+    parser.add_argument("--cgroup", type=Path, help="memory cgroup in which others may be made; see limited.py")
     asked = parser.parse_args()
+    if asked.cgroup:
+        _limited(asked.cgroup, asked.rows or 10_000_000, asked.batch_rows or 1 << 22, asked.batches, asked.processes)
+        return 0
+    batch_rows = asked.batch_rows or 1 << 20
     if asked.systems:
         exit_on_terminate()
-        return _systems(asked.rows or 1_000_000, asked.batch_rows, asked.batches, asked.memory_mb, asked.limit_s)
-    _units(asked.rows or 10_000_000, asked.batch_rows, asked.batches, asked.processes)
+        return _systems(asked.rows or 1_000_000, batch_rows, asked.batches, asked.memory_mb, asked.limit_s)
+    _units(asked.rows or 10_000_000, batch_rows, asked.batches, asked.processes)
     return 0
 
 
@@ -164,14 +187,11 @@ def _words(report: Report) -> str:
 
 def _units(rows: int, batch_rows: int, batches: int, processes: int) -> None:
     """Our units alone."""
-    for what, select in (("a number", "s.id, r.city"), ("the text", "s.id, r.name")):
+    for what, select in (("a number", "s.id, r.city"), ("the text", TEXT)):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            (plan,) = (stage.plan for stage in planned(select).stages)
-            assert isinstance(plan, JoinPlan)
             begun_s, process = time.perf_counter(), psutil.Process()
-            version = Versions(folder, "r", sync=False).read(blocks(rows), {0: plan}, "made")
-            assert version is not None
+            version = sorted_relation(folder, select, rows)
             seconds, size = time.perf_counter() - begun_s, process.memory_info().rss
             print(
                 f"{what}: {version.rows:,} rows read and sorted in {seconds:.1f} s, {version.bytes / 2**20:,.0f} MiB "
@@ -183,6 +203,20 @@ def _units(rows: int, batch_rows: int, batches: int, processes: int) -> None:
                 given = [(folder, select, rows, batch_rows, batches, seed) for seed in range(processes)]
                 rates = pool.starmap(_one, given, chunksize=1)
             print(f"{what}: {sum(rates):,.0f} stream rows/s in {processes} processes")
+
+
+def _limited(parent: Path, rows: int, batch_rows: int, batches: int, processes: int) -> None:
+    """Our units below a limit of memory; a batch's rows are shared by the processes."""
+
+    def build(folder: Path) -> int:
+        return sorted_relation(folder, TEXT, rows).bytes
+
+    def join(folder: Path, seed: int, together: Barrier) -> tuple[list[float], int]:
+        states, rng = MemoryStates(), np.random.default_rng(seed)
+        loop = Loop(planned(TEXT), (Lookup(1),), lambda stage: states, tables=Tables(folder))
+        return timed(loop, lambda number: bring(rng, number, rows, batch_rows // processes), batches, together)
+
+    limited_lookup(parent, build, join, [(seed,) for seed in range(processes)], batch_rows=batch_rows)
 
 
 _ready: object = None
