@@ -28,6 +28,7 @@ from streamjoin.state.objectstore import ObjectStates
 from streamjoin.state.restored import restore
 from streamjoin.state.root import ObjectRoot
 from streamjoin.state.store import KEPT_VERSIONS
+from tests.failing import failing_at
 from tests.servers.objects import folder_root
 
 from .check import OPERATORS, expected, pairs_of, plan
@@ -129,12 +130,10 @@ def far(
     )
 
 
-def crash(job: Far, place: str, batch: Pieces, monkeypatch: pytest.MonkeyPatch) -> bool:
+def crash(job: Far, place: str, batch: Pieces) -> bool:
     """Do a batch that does not count; whether it came to the place, and died there."""
     name, _, visit = place.partition(":")
-    with monkeypatch.context() as patch:
-        patch.setattr(failpoints, "_points", {name: ("raise", int(visit))})
-        patch.setattr(failpoints, "_reached", {})
+    with failing_at(name, int(visit)):
         try:
             job.batch(batch, commit=False)
         except failpoints.FailpointError:
@@ -147,13 +146,13 @@ def crash(job: Far, place: str, batch: Pieces, monkeypatch: pytest.MonkeyPatch) 
     [("biclique 2+3", "band"), ("splitjoin 4", "band"), ("handshake 3", "band"), ("biclique by hash 3+2", "equality")],
 )
 def test_a_job_that_dies_everywhere_and_moves_gives_the_same_pairs(
-    operator: str, condition: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    operator: str, condition: str, tmp_path: Path
 ) -> None:
     job, batches, want = far(tmp_path, operator, condition)
     deaths = 0
     for number, batch in enumerate(batches):
         if number:
-            deaths += crash(job, PLACES[number % len(PLACES)], batch, monkeypatch)
+            deaths += crash(job, PLACES[number % len(PLACES)], batch)
             job.slots = 1 + number % 3
             (job.move if number % 2 else job.begin)()
             if number % 4 == 0:
@@ -170,9 +169,7 @@ def test_a_job_that_dies_everywhere_and_moves_gives_the_same_pairs(
 
 
 @pytest.mark.parametrize("routed", ROUTED)
-def test_units_come_and_go_while_a_job_dies_everywhere_and_moves(
-    routed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_units_come_and_go_while_a_job_dies_everywhere_and_moves(routed: str, tmp_path: Path) -> None:
     given = history(3, r=140, s=120, time_shape="disordered", delay_us=20)
     made = plan(given, "equality", "20 us")
     operator = scripted(ROUTED[routed], 5, BATCHES)
@@ -182,7 +179,7 @@ def test_units_come_and_go_while_a_job_dies_everywhere_and_moves(
     deaths = 0
     for number, batch in enumerate(given.cuts(BATCHES)):
         if number:
-            deaths += crash(job, PLACES[number % len(PLACES)], batch, monkeypatch)
+            deaths += crash(job, PLACES[number % len(PLACES)], batch)
             job.slots = 1 + number % 3
             (job.move if number % 2 else job.begin)()
             job.generation.sweep([first], job.version)
@@ -212,9 +209,7 @@ class FarRing(Far):
 
 
 @pytest.mark.parametrize("later", [0, 1])
-def test_nodes_of_a_ring_come_and_go_while_a_job_dies_everywhere_and_moves(
-    later: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_nodes_of_a_ring_come_and_go_while_a_job_dies_everywhere_and_moves(later: int, tmp_path: Path) -> None:
     """The places are those of the first round and of the next one."""
     reaches, given = (20, 10, 30), [rows_of(place, 70) for place in range(3)]
     ring = ScriptedRing(2, script=random_script(random.Random(later), BATCHES))
@@ -224,7 +219,7 @@ def test_nodes_of_a_ring_come_and_go_while_a_job_dies_everywhere_and_moves(
         if number:
             name, _, visit = PLACES[number % len(PLACES)].partition(":")
             nodes = len(seen[-1])
-            deaths += crash(job, f"{name}:{int(visit) + nodes * later}", pieces, monkeypatch)
+            deaths += crash(job, f"{name}:{int(visit) + nodes * later}", pieces)
             job.slots = 1 + number % 3
             (job.move if number % 2 else job.begin)()
             job.generation.sweep([2, 2], job.version)

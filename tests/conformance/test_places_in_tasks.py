@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamjoin import failpoints
+from tests.failing import failing_at
 
 from .alone import run_alone
 from .test_bundles import bound, rows_in, streams, write
@@ -18,17 +19,13 @@ ROUTERS, UNITS = 4, 8
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_batch_that_dies_there_is_done_again_exactly(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_dies_there_is_done_again_exactly(place: str, tmp_path: Path) -> None:
     write(tmp_path, streams(90))
     file = file_of(tmp_path, "job", BASE)
     # In the middle of the third batch: the first units have the next version by then, and the batch needs the last one.
     each = ROUTERS if place.startswith("router") else UNITS
-    with monkeypatch.context() as patch:
-        patch.setattr(failpoints, "_points", {place: ("raise", 2 * each + each // 2 + 2)})
-        with pytest.raises(failpoints.FailpointError):
-            run_alone(bound(file))
+    with failing_at(place, 2 * each + each // 2 + 2), pytest.raises(failpoints.FailpointError):
+        run_alone(bound(file))
     commits = tmp_path / "job-checkpoint" / "offsets" / "commits"
     assert sorted(path.name for path in commits.iterdir()) == ["0", "1"], "the third batch was to fail"
     run_alone(bound(file))

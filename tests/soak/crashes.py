@@ -17,13 +17,12 @@ from itertools import count, cycle
 from pathlib import Path
 
 import numpy as np
-import pytest
 from pyspark.sql import SparkSession
 
-from streamjoin import failpoints
 from streamjoin.errors import RunError
 from streamjoin.spark.session import create_session
 from tests.conformance.histories import history
+from tests.failing import failing_at
 from tests.spark.jobs import run_to_the_end, write_history
 from tests.spark.test_crashes import BATCHES, CASES, SLOTS, check_results, check_state, committed, write_join_file
 
@@ -34,9 +33,7 @@ KILLS_A_JOB = 6
 
 def die(session: SparkSession, file: Path, place: str, visit: int, slots: int) -> bool:
     """Run a join until its driver dies there; False if it came to its end before."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(failpoints, "_points", {place: ("raise", visit)})
-        patch.setattr(failpoints, "_reached", {})
+    with failing_at(place, visit):
         try:
             run_to_the_end(session, file, slots)
         except RunError as error:

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from streamjoin import failpoints
 from streamjoin.errors import RunError
 from streamjoin.spark.baseline import run_baseline
 from streamjoin.spark.progress import Progress
@@ -25,6 +24,7 @@ from tests import duck
 from tests.conformance.check import WINDOWS
 from tests.conformance.conditions import CONDITIONS
 from tests.conformance.histories import History
+from tests.failing import failing_at
 
 STREAMS = ("r", "s")
 BEGIN_S = 1_700_000_000
@@ -89,11 +89,8 @@ def crash(session: SparkSession, file: Path, place: str, slots: int = 2) -> None
     tenth of a kill, which ends a Spark that has to be started for it.
     """
     name, _, visit = place.partition(":")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(failpoints, "_points", {name: ("raise", int(visit))})
-        patch.setattr(failpoints, "_reached", {})
-        with pytest.raises(RunError, match=f"^{name}$"):
-            run_to_the_end(session, file, slots)
+    with failing_at(name, int(visit)), pytest.raises(RunError, match=f"^{name}$"):
+        run_to_the_end(session, file, slots)
 
 
 def _run(session: SparkSession, file: JoinFile) -> Progress:

@@ -16,6 +16,7 @@ from streamjoin.spec.prepare import bind
 from tests.conformance.alone import run_alone
 from tests.conformance.test_bundles import FILED, file_of, rows_in, streams, write
 from tests.conformance.test_starting_queries import BASE, NEW, alone, batch_of, job_of, since
+from tests.failing import failing_at
 
 from . import losing
 from .jobs import crash, run_to_the_end
@@ -73,17 +74,13 @@ def test_a_driver_that_dies_goes_on_exactly(session: SparkSession, tmp_path: Pat
     check(tmp_path)
 
 
-def test_queries_start_and_end_in_a_job_that_goes_on(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_queries_start_and_end_in_a_job_that_goes_on(session: SparkSession, tmp_path: Path) -> None:
     """The last batch of the driver that died is done for the queries that it began with."""
     write(tmp_path, streams(64))
     crash(session, job_of(tmp_path, BASE), "batch.before_commit:3")
     queries = BASE | {name: NEW[name] for name in ("left", "three", "semi")}
-    with monkeypatch.context() as patch:
-        patch.setattr(failpoints, "_points", {"requery.after_note": ("raise", 1)})
-        with pytest.raises(failpoints.FailpointError):
-            run_to_the_end(session, job_of(tmp_path, queries, ["bc"]), 2)
+    with failing_at("requery.after_note"), pytest.raises(failpoints.FailpointError):
+        run_to_the_end(session, job_of(tmp_path, queries, ["bc"]), 2)
     run_to_the_end(session, job_of(tmp_path, queries, ["bc"]), 1)
     for name in ("left", "three", "semi"):
         wanted = since(alone(tmp_path, f"{name}-alone", NEW[name]), 3)

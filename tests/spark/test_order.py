@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from streamjoin import failpoints
 from streamjoin.errors import RunError
 from streamjoin.explain.order import ordered
 from streamjoin.plan.stages import Cascade
@@ -20,6 +19,7 @@ from streamjoin.spark.run import report, run_job
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import bind
 from tests import duck
+from tests.failing import failing_at
 
 from .jobs import check_same, write_file
 from .test_store_crashes import reader_of, rows_of
@@ -72,17 +72,12 @@ def answer(file: Path, **question: Any) -> Counter[Any]:
     return rows_of(reader_of(file), Question(select=("a", "b", "c"), **question))
 
 
-def test_the_order_is_kept_over_a_failure_and_other_rates(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_order_is_kept_over_a_failure_and_other_rates(session: SparkSession, tmp_path: Path) -> None:
     for number in range(2):
         write(tmp_path, number, keys=3, others=60)
     file = join_file(tmp_path, "chosen")
-    with monkeypatch.context() as patch:
-        patch.setattr(failpoints, "_points", {"batch.before_commit": ("raise", 2)})
-        patch.setattr(failpoints, "_reached", {})
-        with pytest.raises(RunError, match="before_commit"):
-            start(session, file)
+    with failing_at("batch.before_commit", 2), pytest.raises(RunError, match="before_commit"):
+        start(session, file)
     for number in range(2, 4):
         write(tmp_path, number, keys=60, others=3)
     shape, told = start(session, file)

@@ -29,6 +29,7 @@ from streamjoin.state.objects import Refused, opened, without_secrets
 from streamjoin.state.objectstore import ObjectStates
 from streamjoin.state.restored import restore
 from streamjoin.state.root import ObjectRoot, root_of
+from tests.failing import failing_at
 from tests.servers.objects import MOODS, Moods, folder_root
 
 BUSY = "AWS Error UNKNOWN (HTTP status 503)"
@@ -551,18 +552,13 @@ def test_another_folder_is_refused_where_not_all_of_a_job_is_in_the_place(tmp_pa
 
 @pytest.mark.parametrize("is_first", [False, True])
 @pytest.mark.parametrize("dies", ["generation.before_owner", "generation.after_owner"])
-def test_a_start_that_was_killed_knows_its_own_folder_again(
-    dies: str, is_first: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_start_that_was_killed_knows_its_own_folder_again(dies: str, is_first: bool, tmp_path: Path) -> None:
     place, checkpoint = folder_root(tmp_path / "store"), tmp_path / "checkpoint"
     checkpoint.mkdir()
     if not is_first:
         batches(Generation(place, checkpoint, 1, 0), 0, 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(failpoints, "_points", {dies: ("raise", 1)})
-        patch.setattr(failpoints, "_reached", {})
-        with pytest.raises(failpoints.FailpointError):
-            Generation(place, checkpoint, 1, 0 if is_first else 2)
+    with failing_at(dies), pytest.raises(failpoints.FailpointError):
+        Generation(place, checkpoint, 1, 0 if is_first else 2)
     assert restore(place, checkpoint, "its X") == (dies == "generation.after_owner")
     restore(place, checkpoint, "its X")
     made = Generation(place, checkpoint, 1, 0 if is_first else 2)
