@@ -26,7 +26,7 @@ from streamjoin.spec.outputs import store_spec
 from streamjoin.spec.prepare import Bound, bind
 
 RUN_FIELDS = (
-    "slots", "files_per_batch", "offsets_per_batch", "heartbeat", "strict", "driver_memory", "until_end",
+    "slots", "files_per_batch", "offsets_per_batch", "heartbeat", "every", "strict", "driver_memory", "until_end",
 )  # fmt: skip
 """What a job may set of `run:`; the platform sets the rest."""
 RESULT_FIELDS = ("where", "select", "retain", "snapshot", "store")

@@ -35,6 +35,7 @@ from streamjoin.sources.filelog import is_pattern, root_of
 from streamjoin.sources.files import BATCH_BYTES
 from streamjoin.sources.guess import first_schema
 from streamjoin.sources.kafka_kind import KafkaSettings
+from streamjoin.spark import pace
 from streamjoin.spark.batchreport import BatchTimes
 from streamjoin.spark.driver import POLL_S
 from streamjoin.spark.failures import first_cause, too_large
@@ -169,7 +170,7 @@ def _write(bound: Bound, frame: DataFrame, checkpoint: Path, until_end: bool) ->
         writer = writer.format("json").option("path", str(bound.file.resolve(results.jsonl)))
     else:
         writer = writer.format("noop")
-    return writer.trigger(availableNow=True).start() if until_end else writer.start()
+    return pace.started(writer, bound.file.run.every, **({"availableNow": True} if until_end else {}))
 
 
 def join(session: SparkSession, bound: Bound) -> DataFrame:

@@ -19,7 +19,7 @@ from streamjoin.errors import RunError, UnsupportedError
 from streamjoin.failpoints import failpoint
 from streamjoin.plan.stages import answering
 from streamjoin.results.parts import Sink
-from streamjoin.spark import checkpoint, started
+from streamjoin.spark import checkpoint, pace, started
 from streamjoin.spark.aside import take_aside
 from streamjoin.spark.batchreport import BatchReport, batch_done, batch_report, missing
 from streamjoin.spark.failures import NOT_CONNECTED, first_cause
@@ -253,7 +253,7 @@ class Driver:
                 frames += [topics[number] for number in self.job.topics]
                 writer = functools.reduce(DataFrame.unionAll, frames).writeStream.foreachBatch(anchored)
             writer = writer.option("checkpointLocation", str(self.job.offsets))
-            return (writer.trigger(**trigger) if trigger else writer).start()
+            return pace.started(writer, self.job.every_us, **trigger)
         except Py4JJavaError as failure:  # as where Python cannot start what plans the batches
             raise first_cause(failure) from None
 

@@ -9,7 +9,7 @@ from streamjoin.plan.window import format_us
 from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.values import cut, shown
 from streamjoin.sources.registry import INPUTS
-from streamjoin.spec.sections import ONE_OF, OperatorFile, RelationFile, ResultsFile, SnapshotFile, StreamFile
+from streamjoin.spec.sections import ONE_OF, OperatorFile, RelationFile, ResultsFile, RunFile, SnapshotFile, StreamFile
 from streamjoin.state.objects import without_secrets
 
 REFRESH_US_MIN = 1_000_000
@@ -54,8 +54,8 @@ def check_relation(name: str, relation: RelationFile) -> None:
     _check_source(relation, place)
 
 
-def check_stream(name: str, stream: StreamFile, heartbeat_us: int) -> None:
-    """Refuse a stream whose fields do not go together, or not with `run.heartbeat`."""
+def check_stream(name: str, stream: StreamFile, run: RunFile) -> None:
+    """Refuse a stream whose fields do not go together, or not with how often there are batches."""
     place = check_name(name, "streams")
     if stream.shed is not None:
         try:
@@ -63,7 +63,7 @@ def check_stream(name: str, stream: StreamFile, heartbeat_us: int) -> None:
         except InputError as wrong:
             raise InputError(wrong.message, field=f"{place}.shed.{wrong.field}") from None
     if stream.idle is not None:
-        _check_idle(stream.idle, heartbeat_us, f"{place}.idle")
+        _check_idle(stream.idle, run, f"{place}.idle")
     if stream.deletes and not stream.key:
         raise InputError(
             "needs key, the columns that say what a row ends, such as key: [sym]", field=f"{place}.deletes"
@@ -75,15 +75,16 @@ def check_stream(name: str, stream: StreamFile, heartbeat_us: int) -> None:
     _check_source(stream, place)
 
 
-def _check_idle(idle_us: int, heartbeat_us: int, place: str) -> None:
+def _check_idle(idle_us: int, run: RunFile, place: str) -> None:
     if idle_us == 0:
         raise InputError("is 0s; give a span such as 30s, or leave it out for a stream that is never idle", field=place)
-    if idle_us < heartbeat_us:
-        raise InputError(
-            f"{format_us(idle_us)} is less than run.heartbeat, {format_us(heartbeat_us)}, by which silence is noticed; "
-            "give a longer span, or a shorter heartbeat",
-            field=place,
-        )
+    for name, cure in (("heartbeat", "a shorter heartbeat"), ("every", "more batches")):
+        if idle_us < (often_us := getattr(run, name)):
+            raise InputError(
+                f"{format_us(idle_us)} is less than run.{name}, {format_us(often_us)}, by which silence is noticed; "
+                f"give a longer span, or {cure}",
+                field=place,
+            )
 
 
 RULES = "{every: 1s}, {column: kind, value: end} or {per: file}"

@@ -47,6 +47,7 @@ class Job:
         sources: by the number of the stream, for those that StreamJoin reads itself.
         strict: a row that cannot be joined stops the job.
         heartbeat_us: while nothing arrives, a batch runs so often all the same, and expires what is due; 0 for never.
+        every_us: a batch begins so long after the one before began, at least; 0 for as soon as that has ended.
         sync: fsync state files.
         shedding: what is shed under overload.
         resizes: how often its state was given another number of units.
@@ -67,6 +68,7 @@ class Job:
     sources: Mapping[int, SourceSpec] = field(default_factory=dict)
     strict: bool = False
     heartbeat_us: int = 0
+    every_us: int = 0
     sync: bool = True
     shedding: Shedding = field(default_factory=Shedding)
     resizes: int = 0

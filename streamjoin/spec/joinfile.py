@@ -228,7 +228,7 @@ def _check(file: JoinFile) -> None:
     if not file.streams and not file.relations:  # whose query says better what is missing
         raise InputError("is empty; name the streams of the query", field="streams")
     for name, stream in file.streams.items():
-        check_stream(name, stream, file.run.heartbeat)
+        check_stream(name, stream, file.run)
     _check_relations(file, file.streams)
     for knob in _KNOBS_TO_COME:
         if knob in file.operator.knobs:

@@ -129,6 +129,7 @@ class Bound:
             },
             file.run.strict,
             file.run.heartbeat if heartbeat else 0,
+            file.run.every,
             shedding=Shedding(shed_rules(file, self.plan)),
             earlier=self.earlier if checkpoint == file.checkpoint else None,
             relations=self.relations,

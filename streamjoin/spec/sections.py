@@ -317,6 +317,11 @@ class BatchesFile(Settings):
         setting("while nothing arrives, a batch runs this often; 0s for never", label="Heartbeat"),
         Field(json_schema_extra={"default": "1s"}),
     ] = 1_000_000
+    every: Annotated[
+        Span,
+        setting("batches begin this often at most; 0s for at once", label="Batches at most every"),
+        Field(json_schema_extra={"default": "0s"}),
+    ] = 0
     strict: Annotated[Flag, setting("a row that cannot be joined stops the job", label="Strict")] = False
 
 

@@ -150,6 +150,33 @@ def test_a_batch_that_a_stop_interrupts_is_no_failure_in_any_log(
     )
 
 
+def test_batches_begin_as_often_as_asked_at_most_and_a_stop_does_not_wait_for_the_next(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    given = history(4, r=12 * BATCHES, s=11 * BATCHES)
+    write_history(given, tmp_path, BATCHES, [0])
+    text = join_text(query(CONDITION, WINDOW), OPERATOR, run="slots: 2, heartbeat: 100ms, every: SPAN")
+    with live(session, text.replace("SPAN", "1h"), tmp_path) as job:
+        job.wait_for_tuples(12, 11)  # the first batch is at once
+        write_history(given, tmp_path, BATCHES, [1])
+        time.sleep(1.5)
+        assert job.progress.batches == 1
+        stopped_s = time.monotonic()
+    assert time.monotonic() - stopped_s < 10
+    with live(session, text.replace("SPAN", "1s"), tmp_path) as job:
+        job.wait_for_tuples(12, 11)
+        begun_s, done = time.monotonic(), job.progress.batches
+        write_history(given, tmp_path, BATCHES, range(2, BATCHES))
+        # A batch that takes longer than a second is followed at once, so two may be nearer to each other.
+        assert comes_true(lambda: job.progress.batches >= done + 6, BATCH_S_MAX)
+        assert time.monotonic() - begun_s > 3, "heartbeats alone would be ten a second"
+    run_text(session, text.replace("SPAN", "1h"), tmp_path)  # to the end, which does not wait
+    check_same(
+        result_rows(tmp_path / "results"),
+        Counter(expected(given, CONDITION, plan(given, CONDITION, WINDOW), BATCHES)),
+    )
+
+
 def test_batches_go_on_while_nothing_arrives_and_change_no_tuple(session: SparkSession, tmp_path: Path) -> None:
     given = history(2)
     write_history(given, tmp_path, 1)

@@ -1659,6 +1659,15 @@ export const RUN_SETTINGS: readonly Setting[] = [
     "compared": false
   },
   {
+    "name": "every",
+    "label": "Batches at most every",
+    "says": "batches begin this often at most; 0s for at once",
+    "unset": "0s",
+    "kind": "text",
+    "countsUnits": false,
+    "compared": false
+  },
+  {
     "name": "strict",
     "label": "Strict",
     "says": "a row that cannot be joined stops the job",

@@ -72,6 +72,13 @@ SHEDDING: list[tuple[Changes, str, str]] = [
         "500 ms is less than run.heartbeat, 1 s, by which silence is noticed",
     ),
     (
+        {f"{ORDERS}/idle": "2s", "run": {"every": "5s"}},
+        "streams.orders.idle",
+        "2 s is less than run.every, 5 s, by which silence is noticed; give a longer span, or more batches",
+    ),
+    ({"run": {"every": 1}}, "run.every", "1 is not a span of time; write a number and us, ms, s"),
+    ({"run": {"every": "-1s"}}, "run.every", '"-1s" is negative; a span is 0s or longer'),
+    (
         {f"{ORDERS}/idle": "30s", "operator": {"name": "spark"}},
         "streams.orders.idle",
         "Spark's own join waits for the watermarks of both streams",
