@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.index.files import MappedFile
 from streamjoin.index.layout import IndexLayout, Probes
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
 from streamjoin.index.view import CELL, KEY, column_of
@@ -50,6 +51,7 @@ class Table:
         columns: the stored ones, without those of the engine.
         segments, lows, highs: in the order of the first key; int64 of shape (segments,).
         units: by segment, which unit reads it, where each has a part of the relation; its rows are in no order then.
+        files: by segment, where it is mapped; none where rows are in memory.
     """
 
     version: int
@@ -58,10 +60,15 @@ class Table:
     lows: np.ndarray
     highs: np.ndarray
     units: tuple[int, ...] = ()
+    files: tuple[MappedFile, ...] = ()
 
     @staticmethod
     def of(
-        version: int, columns: pa.Schema, parts: Sequence[tuple[Part, pa.RecordBatch]], layout: IndexLayout
+        version: int,
+        columns: pa.Schema,
+        parts: Sequence[tuple[Part, pa.RecordBatch]],
+        layout: IndexLayout,
+        files: Sequence[MappedFile] = (),
     ) -> Table:
         """A table over rows that are sorted already, without copying."""
         segments = tuple(
@@ -72,7 +79,7 @@ class Table:
             np.array([part.low for part, _ in parts], np.int64),
             np.array([part.high for part, _ in parts], np.int64),
         )
-        return Table(version, columns, segments, lows, highs, tuple(part.unit for part, _ in parts))
+        return Table(version, columns, segments, lows, highs, tuple(part.unit for part, _ in parts), tuple(files))
 
     def of_unit(self, unit: int) -> list[pa.RecordBatch]:
         """The rows that a unit reads, as they came, where each has a part of the relation."""
@@ -88,6 +95,8 @@ class Table:
         for number, segment in enumerate(self.segments):
             chosen = _meeting(probes, int(self.lows[number]), int(self.highs[number]))
             if chosen.rows.size:
+                if self.files:
+                    self.files[number].expect(chosen.rows.size)
                 for probe_rows, stored_rows in segment.probe(0, chosen, layout, counts):
                     yield segment, probe_rows, stored_rows
 

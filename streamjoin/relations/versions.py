@@ -22,7 +22,7 @@ import pyarrow as pa
 from streamjoin.durable import make_folder, sync_folder, write_durably
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
-from streamjoin.index.files import mapped_segment
+from streamjoin.index.files import mapped_file
 from streamjoin.index.layout import layout_of
 from streamjoin.index.table import Part, Table
 from streamjoin.plan.join import JoinPlan
@@ -212,8 +212,9 @@ class Versions:
         """
         parts = self.load(number).stages[stage]
         folder = self.folder / str(number) / str(stage)
-        opened = [(part, mapped_segment(folder / part.file, part.rows, "version")) for part in parts]
-        return Table.of(number, Sorting(plan, folder).columns, opened, layout_of(plan, S))
+        files = [mapped_file(folder / part.file, part.rows, "version") for part in parts]
+        opened = [(part, file.rows) for part, file in zip(parts, files, strict=True)]
+        return Table.of(number, Sorting(plan, folder).columns, opened, layout_of(plan, S), files)
 
 
 class Tables:
