@@ -7,6 +7,8 @@ there is. So batches wait for no read, and however a read ends, they go on with 
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, MutableMapping
@@ -23,6 +25,10 @@ from streamjoin.spec.relations import OnRelation, read_relations, refreshed
 _log = logging.getLogger("streamjoin.relations")
 POLL_S = 0.5
 _STOP_S = 60.0
+_SHARE, _REST_S_MAX = 0.25, 5.0
+"""Of the time in which rows come, so much is work: the database, too, may run where batches do."""
+_NICE = 19
+"""A batch that waits for its tasks is late at once, and a version that is read has time."""
 
 
 class _StoppedError(Exception):
@@ -66,6 +72,12 @@ def first_versions(job: Job, stop: threading.Event, on_relation: OnRelation | No
     return found[0]
 
 
+def give_way() -> None:
+    """Let others of this machine go first from now on, in this thread; Linux has that for single threads."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+
+
 class Refreshing:
     """Looks after the relations of one job.
 
@@ -80,11 +92,13 @@ class Refreshing:
         self.job, self.known, self._clock = job, known, clock
         self._stop = threading.Event()
         self._looked = dict.fromkeys(job.relations, clock())
+        self._rested_s = clock()
         for name in job.relations:
             self._tell(name)
 
     def run(self) -> None:
-        """Until `stop`."""
+        """Until `stop`, in a thread that yields the processors to whatever else wants them."""
+        give_way()
         while not self._stop.wait(POLL_S):
             for name in self.job.relations:
                 if self.is_due(name) and not self._stop.is_set():
@@ -99,6 +113,7 @@ class Refreshing:
     def refresh(self, name: str) -> None:
         """Look for a new version, and read it if there is one; whatever goes wrong is counted and told."""
         history = History(self.job.tables, name)
+        self._rested_s = self._clock()
         try:
             version = refreshed(self.job, self.job.relations[name], self._progress)
         except _StoppedError:
@@ -126,9 +141,11 @@ class Refreshing:
         }  # fmt: skip
 
     def _progress(self, name: str, rows: int) -> None:
-        if self._stop.is_set():
-            raise _StoppedError
         self.known[name]["reading_rows"] = rows
+        worked_s = self._clock() - self._rested_s
+        if self._stop.wait(min(worked_s * (1 / _SHARE - 1), _REST_S_MAX)):
+            raise _StoppedError
+        self._rested_s = self._clock()
 
 
 @contextmanager
