@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -155,6 +156,53 @@ def test_a_job_that_stops_gives_up_the_version_that_it_reads(job: Job, tmp_path:
     looking.stop()
     looking.refresh("rates")
     assert Versions(job.tables, "rates").numbers() == [1] and looking.known["rates"]["refresh_failures"] == 0
+
+
+def test_reading_beside_a_job_rests_three_quarters_of_the_time_and_a_stop_ends_a_rest(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, rests = 100.0, []
+    looking = refreshing(job, lambda: now_s)
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            nonlocal now_s
+            assert timeout is not None
+            rests.append(timeout)
+            now_s += timeout
+            return len(rests) == 4
+
+    def blocks(*_: object) -> Iterator[tuple[pa.RecordBatch, int]]:
+        nonlocal now_s
+        for seconds in (0.25, 1.0, 60.0, 0.5, 0.5):  # what each block takes
+            now_s += seconds
+            yield pa.RecordBatch.from_pydict({"k": [1], "said": [2]}), 0
+
+    monkeypatch.setattr(Relation, "blocks", blocks)
+    looking._stop = Stop()
+    now_s += 1_000.0  # since the job began, which is no work
+    write(tmp_path, {"k": [1], "said": [2], "more": [0]})
+    looking.refresh("rates")
+    assert rests == [0.75, 3.0, 5.0, 1.5]
+    assert Versions(job.tables, "rates").numbers() == [1] and looking.known["rates"]["refresh_failures"] == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others have no priorities of single threads")
+def test_the_thread_that_reads_beside_a_job_goes_last_and_no_other_does(job: Job, tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    class Looking(Refreshing):
+        def refresh(self, name: str) -> None:
+            seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+            self.stop()
+
+    looking = Looking(job, {"rates": told(Versions(job.tables, "rates").load(1))}, iter([0.0, *[1e9] * 9]).__next__)
+    thread = threading.Thread(target=looking.run)
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    thread.start()
+    thread.join(30)
+    assert seen == [19]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
 
 
 def test_how_far_a_version_is_is_told_while_it_is_read_and_not_after(
