@@ -62,8 +62,8 @@ class Draft(Body):
         queries: further ones, by name; their results are those of `job:name`.
         operator: `{name: auto}` or another, with its knobs.
         results: where, select, retain, snapshot and store, as in a join file.
-        run: slots, files_per_batch, offsets_per_batch, heartbeat, every, strict, driver_memory; `until_end` lets the job
-            end with its streams.
+        run: slots, files_per_batch, offsets_per_batch, heartbeat, every, strict, driver_memory; `until_end` lets the
+            job end with its streams.
     """
 
     query: str = Field(max_length=65_536)

@@ -1482,8 +1482,8 @@ export interface components {
          *         queries: further ones, by name; their results are those of `job:name`.
          *         operator: `{name: auto}` or another, with its knobs.
          *         results: where, select, retain, snapshot and store, as in a join file.
-         *         run: slots, files_per_batch, offsets_per_batch, heartbeat, every, strict, driver_memory; `until_end` lets the job
-         *             end with its streams.
+         *         run: slots, files_per_batch, offsets_per_batch, heartbeat, every, strict, driver_memory; `until_end` lets the
+         *             job end with its streams.
          * @example {
          *       "query": "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction AND bids.price >= auctions.reserve WITHIN 10 SECONDS"
          *     }
