@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -57,6 +58,6 @@ def follow(
             last = snapshot.id
             if stop.is_set():
                 return
-        stop.wait(poll_s)
+        time.sleep(poll_s)  # a signal that sets `stop` in this thread would wait for the lock that stop.wait() holds
         if last < reader.refresh().floor:
             raise ExpiredError(f"snapshots after {last} have been removed before they were read; begin anew")
