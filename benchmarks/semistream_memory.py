@@ -1,0 +1,163 @@
+"""What operators that read a relation of 10^7 rows again and again count as memory, and what their process has.
+
+    python -m benchmarks.semistream_memory [--rows 10000000] [--rounds 3]
+
+A unit of `ssbj` and one of `meshjoin` alone, without Spark, join a stream after Zipf's law with a relation of 120 bytes
+a row, with memory for 1, 2, 5 and 10 % of it. More comes than may enter, so memory is full. Each runs in a process of
+its own, whose anonymous memory is looked at every 5 ms; what it had after a small join is left out. That process also
+has what the count leaves out by its definition: the batch that comes, results on their way out, and what Python and
+Arrow take meanwhile. Rates are of all rounds but the first, and the relation's pages are in the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.lookup import STREAM, TEXT, blocks, planned
+from streamjoin.engine.loop import Brought, Loop
+from streamjoin.operators.meshjoin import MeshJoin
+from streamjoin.operators.meshjoin.scan import Scan
+from streamjoin.operators.ssbj import BalancedJoin
+from streamjoin.plan.join import JoinPlan
+from streamjoin.relations.versions import Tables, Version, Versions
+from streamjoin.state.store import StateStore
+
+OPERATORS = {"ssbj": BalancedJoin, "meshjoin": MeshJoin}
+SHARES = (0.01, 0.02, 0.05, 0.1)
+SAMPLE_S = 0.005
+COME_TIMES = 4
+"""So many times as many tuples come as fill the memory in a round."""
+TUPLE_BYTES = 24
+SMALL_ROWS, SMALL_BYTES = 20_000, 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One operator with one memory.
+
+    Args:
+        counted_bytes: what the operator counts, at most.
+        own_bytes: anonymous memory of its process at most, above what it had before.
+    """
+
+    memory_bytes: int
+    counted_bytes: int
+    own_bytes: int
+    tuples_per_s: float
+    results: int
+
+
+def relation(folder: Path, rows: int) -> Version:
+    """The relation, as it comes, for one unit."""
+    (plan,) = (stage.plan for stage in planned(TEXT).stages)
+    assert isinstance(plan, JoinPlan)
+    version = Versions(folder, "r", sync=False).read(blocks(rows), {0: plan}, "made", units={0: 1})
+    assert version is not None
+    return version
+
+
+def measured(folder: Path, name: str, version: Version, memory_bytes: int, rounds: int) -> Found:
+    """Join for some rounds through the relation, after two through a small one."""
+    with tempfile.TemporaryDirectory(dir=folder) as small:
+        _joined(Path(small), name, relation(Path(small), SMALL_ROWS), SMALL_BYTES, 2)
+    return _joined(folder, name, version, memory_bytes, rounds)
+
+
+def _joined(folder: Path, name: str, version: Version, memory_bytes: int, rounds: int) -> Found:
+    scan = Scan(memory_bytes=memory_bytes)
+    size = sum(part.bytes for part in version.stages[0])
+    parts = scan.parts(version.rows, size, 1)
+    steps = scan.steps_of(parts, size)
+    rows = round(COME_TIMES * memory_bytes / TUPLE_BYTES * steps / parts)
+    batches = -(-parts // steps)
+    with tempfile.TemporaryDirectory(dir=folder) as state:
+        store = StateStore(Path(state), sync=False)
+        loop = Loop(planned(TEXT), (OPERATORS[name](1, scan),), lambda stage: store, tables=Tables(folder))
+        rng, keys = np.random.default_rng(2), np.random.default_rng(1).permutation(version.rows)
+        bounds = np.cumsum(1 / np.arange(1, version.rows + 1))
+        joined = results = 0
+        begun_s = time.perf_counter()
+        before = _anonymous_bytes()
+        with _watched() as most:
+            for number in range(rounds * batches):
+                if number == batches:
+                    joined, begun_s = 0, time.perf_counter()
+                drawn = keys[np.searchsorted(bounds, rng.random(rows) * bounds[-1])]
+                times = pa.array(np.arange(rows) + number * rows).cast(STREAM.field("ts").type)
+                some = pa.RecordBatch.from_arrays([times, pa.array(np.arange(rows)), pa.array(drawn)], schema=STREAM)
+                brought = Brought([[some]], number, versions={"r": 1})
+                results += sum(part.num_rows for _, part in loop.batch(brought))
+                loop.commit(brought)
+                joined += loop.reports[0].reading["tuples"]
+        holding = loop.reports[0].holding
+        seconds = time.perf_counter() - begun_s
+    return Found(memory_bytes, holding["memory_bytes_max"], most[0] - before, joined / seconds, results)
+
+
+def main() -> int:
+    """Measure and print; the exit status is 1 where an operator counted more than it may have."""
+    parser = argparse.ArgumentParser(description="Memory of ssbj and meshjoin beside a large relation.")
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    asked = parser.parse_args()
+    context, worst = multiprocessing.get_context("spawn"), 0.0
+    with tempfile.TemporaryDirectory(prefix="semistream-") as name:
+        with context.Pool(1) as pool:
+            version = pool.apply(relation, (Path(name), asked.rows))
+        size = sum(part.bytes for part in version.stages[0])
+        print(f"relation {version.rows:,} rows, {size / 2**20:,.0f} MiB")
+        print(f"{'':<10}{'share':>6}{'memory':>10}{'counted':>10}{'process':>10}{'tuples/s':>12}{'results':>13}")
+        for share in SHARES:
+            for operator in OPERATORS:
+                with context.Pool(1) as pool:
+                    given = (Path(name), operator, version, round(share * size), asked.rounds)
+                    found = pool.apply(measured, given)
+                worst = max(worst, found.counted_bytes / found.memory_bytes)
+                mib = [one / 2**20 for one in (found.memory_bytes, found.counted_bytes, found.own_bytes)]
+                print(
+                    f"{operator:<10}{share:>6.0%}"
+                    + "".join(f"{one:>10.1f}" for one in mib)
+                    + f"{found.tuples_per_s:>12,.0f}{found.results:>13,}",
+                    flush=True,
+                )
+    return 1 if worst > 1 else 0
+
+
+def _anonymous_bytes() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("this system does not tell how much memory of a process no file backs")
+
+
+@contextmanager
+def _watched() -> Iterator[list[int]]:
+    """The most anonymous memory that this process had, once the block is left."""
+    most, stopped = [0], threading.Event()
+
+    def look() -> None:
+        while not stopped.wait(SAMPLE_S):
+            most[0] = max(most[0], _anonymous_bytes())
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield most
+    finally:
+        stopped.set()
+        thread.join()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,47 @@
+"""What the memory benchmark prints, and that it fails where an operator counts more than it may have."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import sys
+
+import pytest
+
+from benchmarks import semistream_memory
+from streamjoin.relations.versions import Version
+
+
+@pytest.mark.slow
+def test_no_operator_counts_more_than_it_may_have(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["semistream_memory", "--rows", "100000", "--rounds", "1"])
+    monkeypatch.setattr(semistream_memory, "SHARES", (0.1,))
+    assert semistream_memory.main() == 0
+    said = capsys.readouterr().out
+    for operator in ("ssbj", "meshjoin"):
+        row = re.search(rf"^{operator} +10% +([\d.]+) +([\d.]+) +-?[\d.]+ +[\d,]+ +([\d,]+)$", said, re.MULTILINE)
+        assert row, said
+        allowed, counted = float(row[1]), float(row[2])
+        assert 0.5 * allowed < counted <= allowed and row[3] != "0"
+
+
+def test_too_much_is_a_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Pool:
+        def __enter__(self) -> Pool:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def apply(self, work: object, given: tuple[object, ...]) -> object:
+            if work is semistream_memory.relation:
+                return Version(1, "made", 0, 10, 0, {0: ()}, {})
+            return semistream_memory.Found(10, 11, 20, 1.0, 1)
+
+    class Context:
+        Pool = staticmethod(lambda processes: Pool())
+
+    monkeypatch.setattr(multiprocessing, "get_context", lambda kind: Context)
+    monkeypatch.setattr(sys, "argv", ["semistream_memory"])
+    assert semistream_memory.main() == 1
