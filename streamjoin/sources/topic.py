@@ -7,7 +7,7 @@ that the broker names for a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 WAIT_S = 5.0
 RATE_S = 3.0
 """How long the questions about the rate may take, all together."""
+_AGAIN_S = 0.1
 SPANS_S = (300, 60, 10, 1)
 """Over how many seconds up to the newest record a rate is, the longest first that the topic is older than."""
 _EARLIEST_MS = 315_532_800_000
@@ -93,13 +94,15 @@ def newest(
             if high > low:
                 ends.append((TopicPartition(topic, partition, max(low, high - rows)), low, high))
         values: list[bytes | None] = []
-        newest_ms = -1
+        newest_ms: dict[int, int] = {}
         if ends:
             consumer.assign([start for start, _, _ in ends])
             for message in consumer.consume(rows * len(ends), timeout=wait_s / 2):
                 if message.error() is None:
                     values.append(message.value())
-                    newest_ms = max(newest_ms, message.timestamp()[1])
+                    number = message.partition()
+                    assert number is not None  # it came from one
+                    newest_ms[number] = max(newest_ms.get(number, -1), message.timestamp()[1])
         known = _rate(consumer, topic, ends, newest_ms) if rate else (None, "")
     except KafkaException as failure:
         raise InputError(f"{servers} does not answer: {failure.args[0].str()}", field="servers") from None
@@ -112,36 +115,57 @@ Ends = Sequence[tuple["TopicPartition", int, int]]
 """By partition that has records: it, the offset of its first record, and the one after its last."""
 
 
-def _rate(consumer: Consumer, topic: str, ends: Ends, newest_ms: int) -> tuple[float | None, str]:
-    """Records a second up to the newest one, or why that cannot be told."""
-    from confluent_kafka import KafkaException, TopicPartition
+def _rate(consumer: Consumer, topic: str, ends: Ends, newest_ms: Mapping[int, int]) -> tuple[float | None, str]:
+    """Records a second up to the newest one, or why that cannot be told.
 
+    Args:
+        newest_ms: by partition, the time of the newest record that was read of it.
+    """
     if not ends:
         return None, f"topic {topic} is empty"
-    if newest_ms < _EARLIEST_MS:
+    last_ms = max(newest_ms.values(), default=-1)
+    if last_ms < _EARLIEST_MS:
         return None, f"the records of topic {topic} have no timestamps, or some of before 1980"
-    ahead_s = newest_ms / 1e3 - time.time()
+    ahead_s = last_ms / 1e3 - time.time()
     if ahead_s > _AHEAD_S:
         return None, f"the newest record of topic {topic} has a timestamp that is {ahead_s:,.0f} s in the future"
     ended_s = time.monotonic() + RATE_S
     for span_s in SPANS_S:
-        since_ms = newest_ms - span_s * 1000
-        asked = [TopicPartition(topic, start.partition, since_ms) for start, _, _ in ends]
-        left_s = ended_s - time.monotonic()
-        if left_s <= 0:
-            break
-        try:
-            found = {one.partition: one for one in consumer.offsets_for_times(asked, timeout=left_s)}
-        except KafkaException:
-            break
-        if any(one.error is not None for one in found.values()):
-            break
+        since_ms = last_ms - span_s * 1000
+        newer = {number for number, at_ms in newest_ms.items() if at_ms >= since_ms}
+        begins = _offsets(consumer, [start for start, _, _ in ends], since_ms, newer, ended_s)
+        if begins is None:
+            return None, f"the broker did not say within {RATE_S:g} s which records of topic {topic} are how old"
         # Where no record is as new, the broker names no offset.
-        begins = [found[start.partition].offset for start, _, _ in ends]
         begins = [high if begin < 0 else begin for begin, (_, _, high) in zip(begins, ends, strict=True)]
         if any(begin > low for begin, (_, low, _) in zip(begins, ends, strict=True)):
             count = sum(high - begin for begin, (_, _, high) in zip(begins, ends, strict=True))
             return count / span_s, ""
-    else:
-        return None, f"all records of topic {topic} are of the same second"
-    return None, f"the broker did not say within {RATE_S:g} s which records of topic {topic} are how old"
+    return None, f"all records of topic {topic} are of the same second"
+
+
+def _offsets(
+    consumer: Consumer, partitions: Sequence[TopicPartition], since_ms: int, newer: Collection[int], ended_s: float
+) -> list[int] | None:
+    """By partition, the offset of the first record since then, or less than 0; None where the broker does not say.
+
+    A broker may name none of records that came just now, although it gave them to whoever reads; it is asked again.
+
+    Args:
+        newer: numbers of partitions of which a record as new has been read.
+        ended_s: it is asked until then.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+
+    asked = [TopicPartition(one.topic, one.partition, since_ms) for one in partitions]
+    while (left_s := ended_s - time.monotonic()) > 0:
+        try:
+            found = {one.partition: one for one in consumer.offsets_for_times(asked, timeout=left_s)}
+        except KafkaException:
+            return None
+        if any(one.error is not None for one in found.values()):
+            return None
+        if all(found[number].offset >= 0 for number in newer):
+            return [found[one.partition].offset for one in partitions]
+        time.sleep(_AGAIN_S)
+    return None
