@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -76,6 +77,24 @@ class Footprint:
             if sums := tree_sums(self.pid, self.watched):
                 self.peak.add(sums)
             pause_s = max(SAMPLE_INTERVAL_S_MIN, PAUSE_TO_SAMPLE_MIN * (time.monotonic() - begun_s))
+
+
+@contextmanager
+def most(size: Callable[[], int], every_s: float) -> Iterator[list[int]]:
+    """The largest that `size` gave, looked at again and again, as the one entry of a list once the block is left."""
+    found, stopped = [0], threading.Event()
+
+    def look() -> None:
+        while not stopped.wait(every_s):
+            found[0] = max(found[0], size())
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        stopped.set()
+        thread.join()
 
 
 def tree_sums(pid: int, watched: Path | None = None) -> dict[str, int]:

@@ -24,7 +24,7 @@ import argparse
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -79,13 +79,19 @@ def blocks(rows: int) -> Iterator[tuple[pa.RecordBatch, int]]:
         yield pa.RecordBatch.from_arrays([pa.array(some), pa.array(some % 1000), texts], schema=RELATION), 0
 
 
-def sorted_relation(folder: Path, select: str, rows: int) -> Version:
-    """The relation, read and sorted into segments."""
+def read_relation(folder: Path, select: str, rows: int, units: Mapping[int, int] | None = None) -> Version:
+    """The relation, read and sorted into segments, or dealt out to units; see `Versions.read`."""
     (plan,) = (stage.plan for stage in planned(select).stages)
     assert isinstance(plan, JoinPlan)
-    version = Versions(folder, "r", sync=False).read(blocks(rows), {0: plan}, "made")
+    version = Versions(folder, "r", sync=False).read(blocks(rows), {0: plan}, "made", units=units)
     assert version is not None
     return version
+
+
+def looking(folder: Path, select: str) -> Loop:
+    """A job that looks rows up, in this process."""
+    states = MemoryStates()
+    return Loop(planned(select), (Lookup(1),), lambda stage: states, tables=Tables(folder))
 
 
 def bring(rng: np.random.Generator, number: int, rows: int, batch_rows: int) -> Brought:
@@ -98,8 +104,7 @@ def bring(rng: np.random.Generator, number: int, rows: int, batch_rows: int) -> 
 def looked_up(folder: Path, select: str, rows: int, batch_rows: int, batches: int, seed: int, ready: object) -> float:
     """Rows a second of one process."""
     rng = np.random.default_rng(seed)
-    states = MemoryStates()
-    loop = Loop(planned(select), (Lookup(1),), lambda stage: states, tables=Tables(folder))
+    loop = looking(folder, select)
     brought = [bring(rng, number, rows, batch_rows) for number in range(batches + 1)]
     begun_s = 0.0
     for number, batch in enumerate(brought):
@@ -191,7 +196,7 @@ def _units(rows: int, batch_rows: int, batches: int, processes: int) -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             begun_s, process = time.perf_counter(), psutil.Process()
-            version = sorted_relation(folder, select, rows)
+            version = read_relation(folder, select, rows)
             seconds, size = time.perf_counter() - begun_s, process.memory_info().rss
             print(
                 f"{what}: {version.rows:,} rows read and sorted in {seconds:.1f} s, {version.bytes / 2**20:,.0f} MiB "
@@ -209,12 +214,13 @@ def _limited(parent: Path, rows: int, batch_rows: int, batches: int, processes: 
     """Our units below a limit of memory; a batch's rows are shared by the processes."""
 
     def build(folder: Path) -> int:
-        return sorted_relation(folder, TEXT, rows).bytes
+        return read_relation(folder, TEXT, rows).bytes
 
     def join(folder: Path, seed: int, together: Barrier) -> tuple[list[float], int]:
-        states, rng = MemoryStates(), np.random.default_rng(seed)
-        loop = Loop(planned(TEXT), (Lookup(1),), lambda stage: states, tables=Tables(folder))
-        return timed(loop, lambda number: bring(rng, number, rows, batch_rows // processes), batches, together)
+        rng = np.random.default_rng(seed)
+        return timed(
+            looking(folder, TEXT), lambda number: bring(rng, number, rows, batch_rows // processes), batches, together
+        )
 
     limited_lookup(parent, build, join, [(seed,) for seed in range(processes)], batch_rows=batch_rows)
 

@@ -14,10 +14,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -25,6 +23,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.footprint import most
 from benchmarks.limited import Cgroup, limited
 from streamjoin.engine.loop import Brought, Loop
 
@@ -101,7 +100,7 @@ def run_in(group: Cgroup, one: Callable[..., Any], given: list[tuple[Any, ...]],
         context.Process(target=_child, args=(group, one, (*some, together), out), daemon=True)
         for some, (_, out) in zip(given, ends, strict=True)
     ]
-    with _watched(group) as own:
+    with most(group.anonymous_bytes, SAMPLE_S) as own:
         for child in children:
             child.start()
         try:
@@ -178,21 +177,3 @@ def _apart(group: Cgroup | None, work: Callable[..., Any], *given: Any) -> Any:
 
 def _disk_bytes() -> int:
     return int(psutil.Process().io_counters().read_bytes)
-
-
-@contextmanager
-def _watched(group: Cgroup) -> Iterator[list[int]]:
-    """The most anonymous memory that the group had, once the block is left."""
-    peak, stopped = [0], threading.Event()
-
-    def look() -> None:
-        while not stopped.wait(SAMPLE_S):
-            peak[0] = max(peak[0], group.anonymous_bytes())
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield peak
-    finally:
-        stopped.set()
-        thread.join()

@@ -14,23 +14,20 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.lookup import STREAM, TEXT, blocks, planned
+from benchmarks.footprint import most
+from benchmarks.lookup import STREAM, TEXT, planned, read_relation
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.operators.meshjoin import MeshJoin
 from streamjoin.operators.meshjoin.scan import Scan
 from streamjoin.operators.ssbj import BalancedJoin
-from streamjoin.plan.join import JoinPlan
-from streamjoin.relations.versions import Tables, Version, Versions
+from streamjoin.relations.versions import Tables, Version
 from streamjoin.state.store import StateStore
 
 OPERATORS = {"ssbj": BalancedJoin, "meshjoin": MeshJoin}
@@ -60,11 +57,7 @@ class Found:
 
 def relation(folder: Path, rows: int) -> Version:
     """The relation, as it comes, for one unit."""
-    (plan,) = (stage.plan for stage in planned(TEXT).stages)
-    assert isinstance(plan, JoinPlan)
-    version = Versions(folder, "r", sync=False).read(blocks(rows), {0: plan}, "made", units={0: 1})
-    assert version is not None
-    return version
+    return read_relation(folder, TEXT, rows, {0: 1})
 
 
 def measured(folder: Path, name: str, version: Version, memory_bytes: int, rounds: int) -> Found:
@@ -89,7 +82,7 @@ def _joined(folder: Path, name: str, version: Version, memory_bytes: int, rounds
         joined = results = 0
         begun_s = time.perf_counter()
         before = _anonymous_bytes()
-        with _watched() as most:
+        with most(_anonymous_bytes, SAMPLE_S) as held:
             for number in range(rounds * batches):
                 if number == batches:
                     joined, begun_s = 0, time.perf_counter()
@@ -102,7 +95,7 @@ def _joined(folder: Path, name: str, version: Version, memory_bytes: int, rounds
                 joined += loop.reports[0].reading["tuples"]
         holding = loop.reports[0].holding
         seconds = time.perf_counter() - begun_s
-    return Found(memory_bytes, holding["memory_bytes_max"], most[0] - before, joined / seconds, results)
+    return Found(memory_bytes, holding["memory_bytes_max"], held[0] - before, joined / seconds, results)
 
 
 def main() -> int:
@@ -139,24 +132,6 @@ def _anonymous_bytes() -> int:
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
     raise RuntimeError("this system does not tell how much memory of a process no file backs")
-
-
-@contextmanager
-def _watched() -> Iterator[list[int]]:
-    """The most anonymous memory that this process had, once the block is left."""
-    most, stopped = [0], threading.Event()
-
-    def look() -> None:
-        while not stopped.wait(SAMPLE_S):
-            most[0] = max(most[0], _anonymous_bytes())
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield most
-    finally:
-        stopped.set()
-        thread.join()
 
 
 if __name__ == "__main__":
