@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from test_jobs import QUERY as PAIRS
 from test_jobs import context_of, has_begun
-from test_streams import BIDS, registered
+from test_streams import auction_house
 from test_three_streams import QUERY as THREE
 
 from backend.catalog.models import Job
@@ -25,9 +25,7 @@ SEVERAL = {"left": {"query": LEFT}, "three": {"query": THREE}, "groups": {"query
 
 @pytest.fixture(autouse=True)
 def streams(api: TestClient) -> None:
-    registered(api)
-    registered(api, "auctions", **{**BIDS, "kind": "nexmark.auction"})
-    registered(api, "people", **{**BIDS, "kind": "nexmark.person"})
+    auction_house(api)
 
 
 def created(api: TestClient, **more: Any) -> dict[str, Any]:

@@ -36,6 +36,13 @@ def registered(api: TestClient, name: str = "bids", **spec: Any) -> dict[str, An
     return found
 
 
+def auction_house(api: TestClient) -> None:
+    """Bids, auctions and people, registered."""
+    registered(api)
+    registered(api, "auctions", **{**BIDS, "kind": "nexmark.auction"})
+    registered(api, "people", **{**BIDS, "kind": "nexmark.person"})
+
+
 def test_a_stream_comes_back_by_id_and_by_name(api: TestClient) -> None:
     made = registered(api)
     assert made["id"].startswith("str_")

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from test_jobs import context_of, has_begun
-from test_streams import BIDS, registered
+from test_streams import auction_house
 
 from backend.api import snapshots
 from backend.catalog.ids import now_us
@@ -28,9 +28,7 @@ QUERY = (
 @pytest.fixture(autouse=True)
 def streams(api: TestClient) -> None:
     """The streams of `QUERY`."""
-    registered(api)
-    registered(api, "auctions", **{**BIDS, "kind": "nexmark.auction"})
-    registered(api, "people", **{**BIDS, "kind": "nexmark.person"})
+    auction_house(api)
 
 
 def created(api: TestClient, **more: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from streamjoin.spark.progress import Progress
 from streamjoin.spark.run import run_job
 from streamjoin.spec.job import Job
 from streamjoin.spec.joinfile import parse
@@ -108,10 +109,7 @@ def test_units_come_and_go_in_a_store_of_a_job_that_dies_and_moves(
     # The batch is done, and not committed: units of its state are those of another batch.
     crash(session, file, "batch.before_commit:7", slots=2)
     before = decided_now(root)
-    # To a host that has nothing of it.
-    shutil.rmtree(tmp_path / "cache")
-    shutil.rmtree(tmp_path / "checkpoint")
-    progress = run_job(session, *started(file), until_end=True)
+    progress = moved(session, file)
     check_same(result_rows(tmp_path / "results"), wanted(given))
     told = decided_now(root)
     assert before and before == told[: len(before)] and len(before) < len(told)
@@ -120,6 +118,13 @@ def test_units_come_and_go_in_a_store_of_a_job_that_dies_and_moves(
     there = dict(newest_states(root, 0))
     assert len(there) == sum(last["units"].values()) + sum(last["draining"].values())
     assert sum(info.rows for state in there.values() for info in state.tuples()) == sum(progress.stored_rows)
+
+
+def moved(session: SparkSession, file: Path) -> Progress:
+    """Run to the end, on a host that has nothing of the job but its file and streams."""
+    shutil.rmtree(file.parent / "cache")
+    shutil.rmtree(file.parent / "checkpoint")
+    return run_job(session, *started(file), until_end=True)
 
 
 def decided_now(root: ObjectRoot) -> list[dict[str, Any]]:
@@ -219,10 +224,7 @@ def test_nodes_come_and_go_in_a_store_of_a_ring_that_dies_and_moves(
     file = ring_written(given, tmp_path, f'slots: 2, state: "{root.uri}", cache: {{path: cache}}')
     crash(session, file, "batch.before_commit:3", slots=1)
     before = decided_now(root)
-    # To a host that has nothing of it.
-    shutil.rmtree(tmp_path / "cache")
-    shutil.rmtree(tmp_path / "checkpoint")
-    run_job(session, *started(file), until_end=True)
+    moved(session, file)
     check_same(result_rows(tmp_path / "results"), ring_wanted(given))
     told = decided_now(root)
     assert len(before) == 1 and before == told[:1] and ring_decided(told) == RING_DECIDES
