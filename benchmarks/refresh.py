@@ -104,7 +104,7 @@ class Batch:
 
 
 def run(scale: Scale) -> dict[str, Any]:
-    """See `measured`; `skipped` where there is no PostgreSQL."""
+    """What `measured` finds; without PostgreSQL, why it was `skipped`."""
     from tests.servers.maven import ServerUnavailable  # here: these servers are for tests and benchmarks only
     from tests.servers.postgres import PostgresServer
 

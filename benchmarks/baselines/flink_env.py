@@ -76,7 +76,7 @@ def compile_lookup(classes: Path) -> None:
         RuntimeError: there is no compiler, or it failed; the message has its first lines.
     """
     if (compiler := shutil.which("javac")) is None:
-        raise RuntimeError("there is no javac on PATH, which compiles the connector of Flink's lookup join")
+        raise RuntimeError("the connector of Flink's lookup join has to be compiled, and there is no javac on PATH")
     services = classes / "META-INF" / "services"
     services.mkdir(parents=True)
     (services / "org.apache.flink.table.factories.Factory").write_text("streamjoin.benchmarks.ParquetLookup\n")

@@ -47,7 +47,7 @@ class Job:
         sources: by the number of the stream, for those that StreamJoin reads itself.
         strict: a row that cannot be joined stops the job.
         heartbeat_us: while nothing arrives, a batch runs so often all the same, and expires what is due; 0 for never.
-        every_us: a batch begins so long after the one before began, at least; 0 for as soon as that has ended.
+        every_us: batches begin so often at most, and one behind its time begins at once; all do where it is 0.
         sync: fsync state files.
         shedding: what is shed under overload.
         resizes: how often its state was given another number of units.

@@ -103,7 +103,7 @@ def _chosen(queries: Mapping[str, Mapping[str, Any]], own: str | None) -> str | 
         return None
     if own not in queries:
         raise InputError(
-            f"there is no query {own} in the file, which --own names; its queries are {', '.join(queries)}"
+            f"there is no query {own} in the file; give one of its queries with --own: {', '.join(queries)}"
         )
     if queries[own].get("stopped"):
         raise InputError(f"queries.{own} is stopped, and a job's own query runs; name another one with --own")
