@@ -247,6 +247,21 @@ def test_a_wrong_change_changes_nothing(api: TestClient) -> None:
     assert api.get("/api/v1/jobs/wins").json()["version"] == 1
 
 
+def test_how_often_batches_begin_may_change_while_a_job_runs(api: TestClient, app: FastAPI, settings: Settings) -> None:
+    made = created(api, run={"every": "2s"})
+    has_begun(app, made["id"])
+
+    def every_us() -> int:
+        with context_of(app).catalog.read() as session:
+            return bind(join_file(settings, session.get_one(Job, made["id"]), {})).job().every_us
+
+    assert every_us() == 2_000_000
+    change = {"run": {"every": "500ms"}}
+    assert not api.post("/api/v1/jobs/wins/diff", json=change).json()["starts_anew"]
+    assert api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'}).status_code == 200
+    assert every_us() == 500_000
+
+
 def test_a_change_that_does_not_fit_the_state_needs_consent(api: TestClient, app: FastAPI, settings: Settings) -> None:
     made = created(api)
     has_begun(app, made["id"])
