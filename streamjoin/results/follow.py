@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -37,11 +37,14 @@ def follow(
     question: Question | None = None,
     stop: threading.Event | None = None,
     poll_s: float = POLL_S,
+    wait: Callable[[float], object] = time.sleep,
 ) -> Iterator[News]:
     """Snapshots after `after` (None: after the newest there is now), each once and in order, until `stop`.
 
     Args:
         question: its filter and columns; ranges, limit and cursor of it are not for continuous queries.
+        wait: called with `poll_s` where there is no news. It is not `stop.wait`: a signal that sets `stop` in this
+            thread would wait for the lock that it holds.
     Raises:
         ExpiredError: snapshots after `after` have been removed by retention: there would be a gap.
     """
@@ -58,6 +61,6 @@ def follow(
             last = snapshot.id
             if stop.is_set():
                 return
-        time.sleep(poll_s)  # a signal that sets `stop` in this thread would wait for the lock that stop.wait() holds
+        wait(poll_s)
         if last < reader.refresh().floor:
             raise ExpiredError(f"snapshots after {last} have been removed before they were read; begin anew")

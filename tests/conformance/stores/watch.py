@@ -43,15 +43,6 @@ ALL_EVERY = 60
 DOWN_S_MAX = 90.0
 
 
-class OneLook(threading.Event):
-    """Ends a continuous query where it would wait for news."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """End it."""
-        self.set()
-        return True
-
-
 @dataclass
 class Watch:
     """One reader's checks. Every look raises an AssertionError where a promise is broken.
@@ -173,7 +164,8 @@ class Watch:
 
     def _follow(self) -> None:
         """A client that comes back with the last id it has: the rest, each snapshot once and in order."""
-        for news in follow(self._follower, after=self._followed, stop=OneLook()):
+        stop = threading.Event()  # set where it would wait for news
+        for news in follow(self._follower, after=self._followed, stop=stop, wait=lambda _: stop.set()):
             assert news.snapshot.id > self._followed, "a continuous query went back"
             if self._news >= len(self._must.snapshots):  # committed since
                 self._must_come_to(self._follower.refresh(), self._news + 1)
