@@ -4,9 +4,10 @@
 
 A unit of `ssbj` and one of `meshjoin` alone, without Spark, join a stream after Zipf's law with a relation of 120 bytes
 a row, with memory for 1, 2, 5 and 10 % of it. More comes than may enter, so memory is full. Each runs in a process of
-its own, whose anonymous memory is looked at every 5 ms; what it had after a small join is left out. That process also
-has what the count leaves out by its definition: the batch that comes, results on their way out, and what Python and
-Arrow take meanwhile. Rates are of all rounds but the first, and the relation's pages are in the page cache.
+its own, whose anonymous memory is looked at every 5 ms while it joins a batch; what it had after a small join is left
+out. That process also has what the count leaves out by its definition: the batch that comes, whose size is printed
+beside it, results on their way out, and what Python and Arrow take meanwhile. Rates are of all rounds but the first,
+with what is left of their batches outside, and the relation's pages are in the page cache.
 """
 
 from __future__ import annotations
@@ -45,14 +46,17 @@ class Found:
 
     Args:
         counted_bytes: what the operator counts, at most.
+        come_bytes: the tuples that a batch brings.
         own_bytes: anonymous memory of its process at most, above what it had before.
+        outside: tuples that wait at the end and have not entered.
     """
 
     memory_bytes: int
     counted_bytes: int
+    come_bytes: int
     own_bytes: int
     tuples_per_s: float
-    results: int
+    outside: int
 
 
 def relation(folder: Path, rows: int) -> Version:
@@ -79,23 +83,27 @@ def _joined(folder: Path, name: str, version: Version, memory_bytes: int, rounds
         loop = Loop(planned(TEXT), (OPERATORS[name](1, scan),), lambda stage: store, tables=Tables(folder))
         rng, keys = np.random.default_rng(2), np.random.default_rng(1).permutation(version.rows)
         bounds = np.cumsum(1 / np.arange(1, version.rows + 1))
-        joined = results = 0
+        joined = highest = come = 0
         begun_s = time.perf_counter()
         before = _anonymous_bytes()
-        with most(_anonymous_bytes, SAMPLE_S) as held:
-            for number in range(rounds * batches):
-                if number == batches:
-                    joined, begun_s = 0, time.perf_counter()
-                drawn = keys[np.searchsorted(bounds, rng.random(rows) * bounds[-1])]
-                times = pa.array(np.arange(rows) + number * rows).cast(STREAM.field("ts").type)
-                some = pa.RecordBatch.from_arrays([times, pa.array(np.arange(rows)), pa.array(drawn)], schema=STREAM)
-                brought = Brought([[some]], number, versions={"r": 1})
-                results += sum(part.num_rows for _, part in loop.batch(brought))
+        for number in range(rounds * batches):
+            if number == batches:
+                joined, begun_s = 0, time.perf_counter()
+            drawn = keys[np.searchsorted(bounds, rng.random(rows) * bounds[-1])]
+            times = pa.array(np.arange(rows) + number * rows).cast(STREAM.field("ts").type)
+            some = pa.RecordBatch.from_arrays([times, pa.array(np.arange(rows)), pa.array(drawn)], schema=STREAM)
+            come = some.nbytes
+            brought = Brought([[some]], number, versions={"r": 1})
+            with most(_anonymous_bytes, SAMPLE_S) as held:
+                for _ in loop.batch(brought):
+                    pass  # results are let go as they come
                 loop.commit(brought)
-                joined += loop.reports[0].reading["tuples"]
+            highest = max(highest, held[0])
+            joined += loop.reports[0].reading["tuples"]
         holding = loop.reports[0].holding
         seconds = time.perf_counter() - begun_s
-    return Found(memory_bytes, holding["memory_bytes_max"], held[0] - before, joined / seconds, results)
+    counted, outside = holding["memory_bytes_max"], holding["outside_rows"]
+    return Found(memory_bytes, counted, come, highest - before, joined / seconds, outside)
 
 
 def main() -> int:
@@ -110,18 +118,21 @@ def main() -> int:
             version = pool.apply(relation, (Path(name), asked.rows))
         size = sum(part.bytes for part in version.stages[0])
         print(f"relation {version.rows:,} rows, {size / 2**20:,.0f} MiB")
-        print(f"{'':<10}{'share':>6}{'memory':>10}{'counted':>10}{'process':>10}{'tuples/s':>12}{'results':>13}")
+        names = ("memory", "counted", "a batch", "process")
+        print(f"{'':<10}{'share':>6}" + "".join(f"{one:>10}" for one in names) + f"{'tuples/s':>12}{'outside':>13}")
         for share in SHARES:
             for operator in OPERATORS:
                 with context.Pool(1) as pool:
                     given = (Path(name), operator, version, round(share * size), asked.rounds)
                     found = pool.apply(measured, given)
                 worst = max(worst, found.counted_bytes / found.memory_bytes)
-                mib = [one / 2**20 for one in (found.memory_bytes, found.counted_bytes, found.own_bytes)]
+                mib = [
+                    one / 2**20 for one in (found.memory_bytes, found.counted_bytes, found.come_bytes, found.own_bytes)
+                ]
                 print(
                     f"{operator:<10}{share:>6.0%}"
                     + "".join(f"{one:>10.1f}" for one in mib)
-                    + f"{found.tuples_per_s:>12,.0f}{found.results:>13,}",
+                    + f"{found.tuples_per_s:>12,.0f}{found.outside:>13,}",
                     flush=True,
                 )
     return 1 if worst > 1 else 0

@@ -16,7 +16,7 @@ of the relation is due, or another number of parts or memory: what comes with th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -66,8 +66,7 @@ class MeshStep:
         self.memory_max: int = values.get(_MEMORY, 0)
         self.counted: dict[str, int] = {"tuples": 0, "steps": 0, "relation_rows": 0, "relation_bytes": 0}
         self.queue = deque(self._opened(values.get(_ENTERED, [])))
-        buffered = work.before.segments(BUFFER)
-        self.buffer = Buffer([work.open_segment(info) for info in buffered], buffered)
+        self.buffer = Buffer(work.before.segments(BUFFER), work.open_segment)
         self.reader: Reader
 
     def _opened(self, entered: list[int]) -> Iterator[Chunk]:
@@ -152,13 +151,22 @@ class MeshStep:
             self.report.unmatched_rows += chunk.unmatched
 
     def enter(self) -> Iterator[pa.RecordBatch]:
-        """Tuples that have come become a chunk, as many as memory allows."""
-        if len(self.buffer):
-            assert self.buffer.rows is not None
-            room = self.room()
-            count = len(self.buffer) if room is None else fitting(self.buffer.rows, room)
-            self.append(self.buffer.take(self.at_least_one(self.buffer.rows, count)))
+        """Tuples that have come become chunks, as many as memory allows."""
+        room, waited = self.room(), self.waiting_bytes()
+        left = room
+        while (rows := self.buffer.first) is not None:
+            taken = yield from self.let_in(rows, left)
+            if room is not None:
+                left = room - (self.waiting_bytes() - waited)
+            if taken < rows.num_rows or (left is not None and left <= 0):
+                return
+
+    def let_in(self, rows: pa.RecordBatch, room: int | None) -> Generator[pa.RecordBatch, None, int]:
+        """Of the first tuples of the buffer those enter that fit into so many bytes; returns how many it takes."""
+        count = rows.num_rows if room is None else self.at_least_one(rows, fitting(rows, room))
+        self.append(self.buffer.take(count))
         yield from ()
+        return count
 
     def append(self, rows: pa.RecordBatch) -> None:
         """Tuples enter, as one chunk."""
@@ -236,17 +244,14 @@ class MeshStep:
         """As `kept_tables`, of plain values."""
         return {}
 
-    def save(self, rows: pa.RecordBatch, *, timed: bool = False) -> tuple[SegmentInfo, ...]:
-        """Rows as a file; nothing where there are none."""
-        return (self._work.save_segment(rows, info_of(rows, timed=timed)),) if rows.num_rows else ()
+    def save(self, rows: pa.RecordBatch) -> tuple[SegmentInfo, ...]:
+        """Rows without times as a file; nothing where there are none."""
+        return (self._work.save_segment(rows, info_of(rows, timed=False)),) if rows.num_rows else ()
 
     def _finish(self) -> None:
         begun = self._work.seconds()
         queue = self.joining.saved(self.queue)
-        buffer = self.buffer.infos
-        if buffer is None:
-            rows = self.buffer.rows
-            buffer = () if rows is None else self.save(rows, timed=True)
+        buffer = self.buffer.saved(lambda rows: self._work.save_segment(rows, info_of(rows)))
         tables = {QUEUE: Table(R, queue), BUFFER: Table(R, buffer), **self.kept_tables()}
         if self.joined.decides and self.queue:
             bits = np.concatenate([chunk.matched for chunk in self.queue])

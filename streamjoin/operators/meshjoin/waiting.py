@@ -6,7 +6,8 @@ and never by its values, once it has met every part of the relation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from streamjoin.engine.emit import ProbingTimes, one_sided
 from streamjoin.flow.block import TS, Block
+from streamjoin.index.chain import Open
 from streamjoin.index.layout import IndexLayout, Probes, sorted_by
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
 from streamjoin.index.view import CELL
@@ -22,6 +24,9 @@ from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.values import Columns
 from streamjoin.plan.window import R, S
+
+FILE_BYTES_MAX = 4 << 20
+"""Tuples that wait outside are written in files of so many bytes at most: of one of them the rest is written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,37 +141,82 @@ def _met(
     return None if gives_pairs else np.zeros(0, np.int64)
 
 
+@dataclass(slots=True)
+class _Piece:
+    """Tuples behind one another: a file, as long as it holds just these, or rows that are none yet."""
+
+    size: int
+    bytes: int
+    info: SegmentInfo | None = None
+    rows: pa.RecordBatch | None = None
+
+    @staticmethod
+    def of(rows: pa.RecordBatch) -> _Piece:
+        return _Piece(rows.num_rows, rows.nbytes, rows=rows)
+
+
 class Buffer:
     """Tuples that have come and not entered, in the order in which they came.
 
+    They wait in files, of which only those are opened whose tuples are looked at, and nothing is written again but what
+    is left of the first one, and small files together with what comes behind them: so a batch has as much to read and
+    to write as enters and comes, however much waits.
+
     Args:
-        rows: as `held` gives them; None where there are none.
+        infos: the files that hold them; their rows are as `held` gives them.
     """
 
-    def __init__(self, kept: list[pa.RecordBatch], infos: tuple[SegmentInfo, ...]) -> None:
-        self.rows = pa.concat_batches(kept) if kept else None
-        self._infos = infos
-        self._whole = True
+    def __init__(self, infos: tuple[SegmentInfo, ...], open_segment: Open) -> None:
+        self._pieces = deque(_Piece(info.rows, info.bytes, info) for info in infos)
+        self._open = open_segment
 
     def __len__(self) -> int:
-        return self.rows.num_rows if self.rows is not None else 0
+        return sum(piece.size for piece in self._pieces)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Tuples that come now."""
-        self.rows = rows if self.rows is None or not len(self) else pa.concat_batches([self.rows, rows])
-        self._whole = False
-
-    def take(self, count: int) -> pa.RecordBatch:
-        """The first tuples, which are not here any more."""
-        assert self.rows is not None
-        taken, self.rows = self.rows.slice(0, count), self.rows.slice(count)
-        self._whole = self._whole and not count
-        return taken
+        if rows.num_rows:
+            self._pieces.append(_Piece.of(rows))
 
     @property
-    def infos(self) -> tuple[SegmentInfo, ...] | None:
-        """The files that hold it all; None where they do not."""
-        return self._infos if self._whole else None
+    def first(self) -> pa.RecordBatch | None:
+        """The first tuples, as many as lie together; None where there are none."""
+        return self._rows(self._pieces[0]) if self._pieces else None
+
+    def take(self, count: int) -> pa.RecordBatch:
+        """So many of `first`, which are not here any more."""
+        rows = self._rows(self._pieces[0])
+        if count:
+            self._pieces.popleft()
+        if 0 < count < rows.num_rows:
+            self._pieces.appendleft(_Piece.of(rows.slice(count)))
+        return rows.slice(0, count)
+
+    def saved(self, save: Callable[[pa.RecordBatch], SegmentInfo]) -> tuple[SegmentInfo, ...]:
+        """The files that hold them all, once they are durable."""
+        kept: list[_Piece] = []
+        for piece in self._pieces:
+            last = piece
+            while last.info is None and kept and kept[-1].bytes <= min(last.bytes, FILE_BYTES_MAX - last.bytes):
+                last = _Piece.of(pa.concat_batches([self._rows(kept.pop()), self._rows(last)]))
+            kept.append(last)
+        return tuple(info for piece in kept for info in self._files_of(piece, save))
+
+    def _rows(self, piece: _Piece) -> pa.RecordBatch:
+        if piece.rows is None:
+            assert piece.info is not None
+            piece.rows = self._open(piece.info)
+        return piece.rows
+
+    def _files_of(self, piece: _Piece, save: Callable[[pa.RecordBatch], SegmentInfo]) -> Iterator[SegmentInfo]:
+        if piece.info is not None:
+            yield piece.info
+            return
+        rows = self._rows(piece)
+        while rows.num_rows:
+            count = max(fitting(rows, FILE_BYTES_MAX), 1)
+            yield save(rows.slice(0, count))
+            rows = rows.slice(count)
 
 
 def fitting(rows: pa.RecordBatch, size: int) -> int:

@@ -10,7 +10,7 @@ that reads the whole relation, and all that wait when values are cached leave by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -61,22 +61,18 @@ class BalancedStep(MeshStep):
         """
         return self.step // self.reader.parts + 1
 
-    def enter(self) -> Iterator[pa.RecordBatch]:
-        """What is cached is joined at once; the rest enters, as far as memory allows."""
-        rows = self.buffer.rows
-        if rows is None or not rows.num_rows:
-            return
-        room = self.room()
+    def let_in(self, rows: pa.RecordBatch, room: int | None) -> Generator[pa.RecordBatch, None, int]:
+        """See `MeshStep`; what is cached is joined at once, and takes no room."""
         hit, missed, misses = self._looked_for(rows, room)
         if room is not None:
             count = self.at_least_one(misses, fitting(misses, room))
             if count < missed.size:  # the first that does not fit, and all behind it, wait outside
                 hit, misses = hit[: missed[count]], misses.slice(0, count)
         taken = self.buffer.take(hit.size)
-        if misses.num_rows:
-            self.append(misses)
+        self.append(misses)
         if hit.any():
             yield from self._from_cache(taken.filter(pa.array(hit)))
+        return int(hit.size)
 
     def _looked_for(self, rows: pa.RecordBatch, room: int | None) -> tuple[np.ndarray, np.ndarray, pa.RecordBatch]:
         """Which of the first rows are cached, bool of shape (n,), and the others, as places and as rows: more than
@@ -93,7 +89,8 @@ class BalancedStep(MeshStep):
     def append(self, rows: pa.RecordBatch) -> None:
         """See `MeshStep`."""
         super().append(rows)
-        self.tuple_bytes = rows.nbytes / rows.num_rows
+        if rows.num_rows:
+            self.tuple_bytes = rows.nbytes / rows.num_rows
 
     def _from_cache(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         chunk = Chunk(by_value(rows), self.step, self.joined)
