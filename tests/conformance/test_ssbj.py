@@ -13,6 +13,7 @@ import pytest
 
 from streamjoin.index.segment import Segment
 from streamjoin.index.view import CELL, column_of
+from streamjoin.operators.meshjoin import waiting
 from streamjoin.operators.ssbj import step
 from streamjoin.operators.ssbj.cache import ENTRY_BYTES, Cache
 from streamjoin.operators.ssbj.moving import Inequality, Moving, Rule, evict
@@ -57,6 +58,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
             assert not self.cache.found(self._waiting()).any()
 
     monkeypatch.setattr(step, "LOOKED_FOR", 3)
+    monkeypatch.setattr(waiting, "FILE_BYTES_MAX", 200)
     monkeypatch.setattr(BalancedStep, "_one", checking)
     monkeypatch.setattr(BalancedStep, "begin_round", beginning)
 
@@ -299,3 +301,24 @@ def test_what_enters_is_the_same_however_few_of_the_rows_outside_are_looked_at(
         found.append((results, outside, job.values(), job.totals()))
         assert max(outside) > 20 and job.totals()["cache_hits"] > 20
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["ssbj", "meshjoin"])
+def test_what_enters_is_the_same_however_many_files_hold_what_waits_outside(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, c, found = stream(3, 600), relation(4, 60), []
+    for size in (1, 130, 1 << 20):
+        monkeypatch.setattr(waiting, "FILE_BYTES_MAX", size)
+        job = PartsJob(
+            planned(EQUAL), tmp_path / str(size), units_of(name, 1, partitions=8, steps=4, memory_bytes=2_500)
+        )
+        job.take({"c": c})
+        results, outside, counted = [], [], []
+        for pieces in pieces_of(a, (60,)):
+            results.append(sorted(job.batch(pieces)))
+            outside.append(job.loop.reports[0].holding["outside_rows"])
+            counted.append(job.loop.reports[0].holding["memory_bytes_max"])
+        assert max(outside) > 20 and max(counted) <= 2_500
+        found.append((results, outside, counted, job.totals()))
+    assert found[0] == found[1] == found[2]

@@ -156,10 +156,10 @@ class MeshStep:
         left = room
         while (rows := self.buffer.first) is not None:
             taken = yield from self.let_in(rows, left)
-            if room is not None:
-                left = room - (self.waiting_bytes() - waited)
-            if taken < rows.num_rows or (left is not None and left <= 0):
+            if taken < rows.num_rows:
                 return
+            if room is not None:
+                left = max(room - (self.waiting_bytes() - waited), 0)
 
     def let_in(self, rows: pa.RecordBatch, room: int | None) -> Generator[pa.RecordBatch, None, int]:
         """Of the first tuples of the buffer those enter that fit into so many bytes; returns how many it takes."""
@@ -182,12 +182,12 @@ class MeshStep:
         return max(min(whole // self.reader.parts, whole - self.waiting_bytes()), 0)
 
     def at_least_one(self, rows: pa.RecordBatch, count: int) -> int:
-        """How many tuples enter, where `count` fit into their share: one if so much is free.
+        """How many tuples enter, where `count` fit into their share: one if none has in this step and so much is free.
 
         Raises:
             StateError: not even one fits, and none will leave.
         """
-        if count or not rows.num_rows:
+        if count or not rows.num_rows or (self.queue and self.queue[-1].entered == self.step):
             return count
         assert self.scan.memory_bytes is not None
         whole = self.scan.memory_bytes // self._work.units - self.set_aside()
