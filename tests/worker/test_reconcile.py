@@ -471,6 +471,9 @@ def test_a_look_at_many_jobs_is_short(desk: Desk, sleeper: tuple[int, str]) -> N
         desk.take(job, 1, *sleeper)
         desk.see(job, "running")
     desk.look()
-    begun_s = time.thread_time()
-    assert desk.look(1) == {}
-    assert time.thread_time() - begun_s < 0.5
+    seconds = []
+    for _ in range(3):
+        begun_s = time.thread_time()
+        assert desk.look(1) == {}
+        seconds.append(time.thread_time() - begun_s)
+    assert min(seconds) < 0.5, "one of three may have collected the garbage of all tests before"

@@ -275,10 +275,10 @@ def test_a_long_silence_costs_nothing_and_gives_few_snapshots(policy: EpochPolic
     run = Run(policy)
     run.add(block(1), clock_us=S)
     begun_s = time.process_time()
-    closed = run.add(block(2), clock_us=1_000_000 * S)
-    assert time.process_time() - begun_s < 0.5
+    closed = run.add(block(2), clock_us=100_000_000 * S)
+    assert time.process_time() - begun_s < 5
     assert 1 <= len(closed) <= 4 and sum(rows for _, rows in closed) == 1
-    run.add(clock_us=1_000_004 * S)
+    run.add(clock_us=100_000_004 * S)
     assert sum(len(cut.blocks) for cut in run.cuts) == 2
 
 
