@@ -121,19 +121,19 @@ def check_secret_key(settings: Settings) -> Check:
 
 
 def check_memory(settings: Settings) -> Check:
-    """Whether as many jobs as there are slots fit."""
+    """How many jobs fit beside the platform at once; a driver that waits takes as much as a job."""
     import psutil
 
     limit = memory_limit_bytes()
     total = min(psutil.virtual_memory().total, limit) if limit else psutil.virtual_memory().total
     total_mib = total >> 20
     job_mib = settings.driver_memory_mib + JOB_MIB
-    needed_mib = PLATFORM_MIB + settings.job_slots * job_mib
-    detail = f"{total_mib:,} MiB; {settings.job_slots} jobs at once need about {needed_mib:,}"
-    if total_mib < PLATFORM_MIB + job_mib:
+    fit = max(total_mib - PLATFORM_MIB, 0) // job_mib
+    detail = f"{total_mib:,} MiB; each job takes about {job_mib:,}, so {fit:,} fit at once"
+    if not fit:
         return Check("memory", "wrong", detail, "give it more, or lower STREAMJOIN_DRIVER_MEMORY_MIB (480 at least)")
-    if total_mib < needed_mib:
-        return Check("memory", "note", detail, "lower STREAMJOIN_JOB_SLOTS or STREAMJOIN_DRIVER_MEMORY_MIB")
+    if fit < 2:
+        return Check("memory", "note", detail, "lower STREAMJOIN_DRIVER_MEMORY_MIB")
     return Check("memory", "ok", detail)
 
 

@@ -139,9 +139,11 @@ class Driver:
 
     def _check_end(self, until_end: bool, job: Job) -> None:
         if until_end and self.topics and job.meeting_batches:
+            hands_on = any(operator.capabilities.hands_on for operator in job.operators)
+            other = ", or choose biclique, matrix or splitjoin" if hands_on else ""
             raise UnsupportedError(
-                f"pairs of {job.operator.name} meet some batches after their tuples came in, and the end of a "
-                "Kafka topic brings no more batches; run without --until-end, or choose biclique, matrix or splitjoin",
+                "rows of this join leave some batches after their tuples came in, and the end of a Kafka topic brings "
+                "no more batches; run without --until-end" + other,
                 field="operator.name",
             )
 

@@ -73,6 +73,18 @@ def test_doctor_finds_a_machine_right(settings: Callable[..., Settings], command
 
 
 @pytest.mark.parametrize(
+    ("driver_mib", "verdict", "said"),
+    [(1_000, "ok", "so 2 fit at once"), (2_000, "note", "so 1 fit at once"), (4_000, "wrong", "so 0 fit at once")],
+)
+def test_doctor_says_how_many_jobs_fit(
+    driver_mib: int, verdict: str, said: str, settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "memory_limit_bytes", lambda: 4_300 << 20)
+    found = checks.check_memory(settings(driver_memory_mib=str(driver_mib), job_slots="64"))
+    assert (found.verdict, said in found.detail) == (verdict, True), found
+
+
+@pytest.mark.parametrize(
     "variables",
     [{}, {"AUTH": "on"}, {"AUTH": "off"}, {"HOST": "localhost"}, {"HOST": "0.0.0.0"}, {"DATA": "elsewhere"}],
 )
