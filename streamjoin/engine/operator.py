@@ -15,6 +15,7 @@ from streamjoin.engine.unit import Step, Work
 from streamjoin.errors import UnsupportedError
 from streamjoin.flow.block import Block
 from streamjoin.index.columns import stored_columns
+from streamjoin.index.segment import SegmentInfo
 from streamjoin.index.table import Part
 from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.stages import Plan, StagePlan
@@ -129,6 +130,11 @@ class Operator(ABC):
             look: a unit's state before the batch, in the stage that keeps the tuples.
         """
         return self
+
+    def opened(self, state: UnitState) -> Iterator[SegmentInfo]:
+        """The files that a unit opens when its step begins, as far as is known; those of an object store come side by
+        side then, and any other when it is opened."""
+        return state.named()
 
     @property
     @abstractmethod

@@ -17,7 +17,7 @@ import pyarrow as pa
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.routing import UnitSpec
 from streamjoin.engine.spent import HANDED, RECEIVED
-from streamjoin.engine.state import UnitState
+from streamjoin.engine.state import Opened, UnitState
 from streamjoin.engine.unit import Given, Kept, Step, UnitInput, UnitReport, Work, nothing_measured
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
@@ -58,8 +58,8 @@ class States(Protocol):
     def open_segment(self, unit: int, info: SegmentInfo) -> pa.RecordBatch:
         """A segment's rows, by the name that `unit` has for it. StateError: it is missing or damaged."""
 
-    def prepare(self, units: Collection[int], version: int) -> None:
-        """These units are about to open what they had at `version`."""
+    def prepare(self, units: Collection[int], version: int, opened: Opened = UnitState.named) -> None:
+        """These units are about to open what they had at `version`; `opened` says which of a unit's files."""
 
     def writer(self, unit: int, version: int) -> Writer:
         """Where the segments that first appear in `version` go."""
@@ -203,7 +203,8 @@ class SlotStep:
         # Units of a chain look at all the others; a manifest is read once.
         look = states_before(self.store, units, self.version)
         here = [unit for unit in units if unit.number % self.job.slots == self.slot]
-        self.store.prepare([unit.number for unit in here if not unit.begins_at(self.version)], self.version)
+        stored = [unit.number for unit in here if not unit.begins_at(self.version)]
+        self.store.prepare(stored, self.version, self.job.operator.opened)
         for unit in here:
             mine = [
                 Given(routed.side, role, routed.piece, routed.first, block)

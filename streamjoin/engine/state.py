@@ -6,7 +6,7 @@ operator's own: a typed view in its folder says it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,6 +86,10 @@ class UnitState:
         for table in self.tables.values():
             if table.input in inputs or (not inputs and table.input is not None):
                 yield from table.segments
+
+
+Opened = Callable[[UnitState], Iterable[SegmentInfo]]
+"""Which of a unit's files are opened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ class View:
     def by_row(self, name: str, rows: int) -> np.ndarray:
         """Its `cells` or `keys` by the number of the row, of so many; zeros for rows that are not in it."""
         values = np.zeros(rows, np.int64)
-        values[self.order if self.order.size else slice(None)] = getattr(self, name)
+        if self.size:
+            values[self.order if self.order.size else slice(None)] = getattr(self, name)
         return values
 
 

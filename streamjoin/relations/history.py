@@ -187,7 +187,12 @@ def versions_known(folder: Path, relation: str) -> list[dict[str, Any]]:
         if use is not None:
             told = asdict(use)
         else:
-            version = versions.load(number)
+            try:
+                version = versions.load(number)
+            except StateError:
+                if number not in versions.numbers():  # the job has removed it meanwhile
+                    continue
+                raise
             told = {"version": number, "batch": None, "used_us": None, "read_us": version.read_us,
                     "rows": version.rows, "bad": version.bad, "bytes": version.bytes}  # fmt: skip
         state = _state(number, there, last)

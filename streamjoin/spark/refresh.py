@@ -101,8 +101,13 @@ class Refreshing:
         give_way()
         while not self._stop.wait(POLL_S):
             for name in self.job.relations:
-                if self.is_due(name) and not self._stop.is_set():
-                    self.refresh(name)
+                try:
+                    if self.is_due(name) and not self._stop.is_set():
+                        self.refresh(name)
+                except OSError as wrong:  # such as a full disk, where how a look ended cannot be written down
+                    self._looked[name] = self._clock()
+                    self.known[name] |= {"reading_rows": None, "problem": str(wrong)}
+                    _log.warning("relation %s: %s; it is looked at again", name, wrong)
 
     def is_due(self, name: str) -> bool:
         """Whether somebody asks for a relation, or its time has come."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from streamjoin.engine.state import UnitState
+from streamjoin.engine.state import Opened, UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.index.segment import SegmentInfo
@@ -41,7 +41,7 @@ class MemoryStates:
         """See `States`."""
         return self._segments[_name(unit, info)]
 
-    def prepare(self, units: Collection[int], version: int) -> None:
+    def prepare(self, units: Collection[int], version: int, opened: Opened = UnitState.named) -> None:
         """All of it is here."""
 
     def writer(self, unit: int, version: int) -> MemoryWriter:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from streamjoin.engine.state import NUMBERS, UnitState
+from streamjoin.engine.state import NUMBERS, Opened, UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
@@ -53,13 +53,13 @@ class ObjectStates:
         self._pool = ThreadPoolExecutor(_MANIFESTS_AT_ONCE, "manifests")
         self._behind = ThreadPoolExecutor(1, "collect")
 
-    def prepare(self, units: Iterable[int], version: int) -> None:
+    def prepare(self, units: Iterable[int], version: int, opened: Opened = UnitState.named) -> None:
         """Get what these units will open and this machine has not, side by side."""
         if not version:
             return
         for unit, state in zip(units, self._pool.map(partial(self.load, version=version), units), strict=True):
             attached = self._attached.get(unit, {})
-            for info in state.named():
+            for info in opened(state):
                 name = self._name(unit, info.file)
                 if name not in attached and name not in self._coming and not self.cache.path(name).exists():
                     self._coming[name] = self.objects.submit(partial(self._fetched, name, info))

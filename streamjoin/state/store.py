@@ -22,7 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from streamjoin.durable import have_folder, put_durably, sync_file
-from streamjoin.engine.state import UnitState
+from streamjoin.engine.state import Opened, UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
@@ -120,7 +120,7 @@ class StateStore:
     def _path(self, unit: int, name: str) -> Path:
         return Path(os.path.normpath(self.directory(unit) / name))
 
-    def prepare(self, units: Collection[int], version: int) -> None:
+    def prepare(self, units: Collection[int], version: int, opened: Opened = UnitState.named) -> None:
         """All of it is on this machine."""
 
     def writer(self, unit: int, version: int | str) -> SegmentWriter:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamjoin.errors import StateError
 from streamjoin.index.segment import Segment
 from streamjoin.index.view import CELL, column_of
 from streamjoin.operators.meshjoin import waiting
@@ -18,6 +19,9 @@ from streamjoin.operators.ssbj import step
 from streamjoin.operators.ssbj.cache import ENTRY_BYTES, Cache
 from streamjoin.operators.ssbj.moving import Inequality, Moving, Rule, evict
 from streamjoin.operators.ssbj.step import BalancedStep
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.plan.stages import Cascade
+from streamjoin.query import plan_query
 
 from .semistream import EQUAL, PartsJob, drained, in_duckdb, pairs, pieces_of, relation, run, stream, units_of
 from .test_relations import KINDS, RELATION, STREAM, planned
@@ -322,3 +326,56 @@ def test_what_enters_is_the_same_however_many_files_hold_what_waits_outside(
         assert max(outside) > 20 and max(counted) <= 2_500
         found.append((results, outside, counted, job.totals()))
     assert found[0] == found[1] == found[2]
+
+
+def test_a_tuple_without_room_beside_the_cache_empties_it(tmp_path: Path) -> None:
+    """Else it would wait until what is cached is looked at again, and all that comes behind it."""
+    inputs = {
+        "a": StreamSchema("a", STREAM.append(pa.field("note", pa.string())), "ts", "us", 0),
+        "c": StreamSchema.of_relation("c", RELATION),
+    }
+    plan = plan_query("SELECT ONLINE a.id, a.note, c.id FROM a JOIN c ON a.k = c.k", inputs)
+    assert isinstance(plan, Cascade)
+    a, c = rows_of([number % 9 for number in range(2_000)] + [11] * 3 + [3] * 50), few([*range(9), 11, 11])
+    notes = pa.array(["" if number < 2_000 or number > 2_002 else "x" * 3_050 for number in range(a.num_rows)])
+    a = a.append_column(pa.field("note", pa.string()), notes)
+    rule = Rule(eviction_period=1_000, inequality=Inequality.PAPER)
+    job = PartsJob(plan, tmp_path, units_of("ssbj", 1, rule, partitions=8, steps=8, memory_bytes=3_900))
+    job.take({"c": c})
+    found: Counter[Any] = Counter()
+    cached = []
+    for pieces in pieces_of(a, (50,)):
+        found += Counter((one[0], one[-1]) for one in job.batch(pieces))
+        cached.append(job.loop.reports[0].holding["cached_values"])
+        assert job.loop.reports[0].holding["memory_bytes_max"] <= 3_900
+        assert job.loop.reports[0].holding["outside_rows"] < 53 or not cached[-1]
+    found += Counter((one[0], one[-1]) for one in drained(job))
+    rows = Counter((one, other) for one, key in enumerate(a.column("k").to_pylist())
+                   for other, there in enumerate(c.column("k").to_pylist()) if key == there)  # fmt: skip
+    assert found == rows
+    assert max(cached) >= 9 and job.totals()["values_evicted"] >= 9
+
+
+@pytest.mark.parametrize("partitions", [None, 400])
+def test_a_tuple_without_room_says_the_memory_that_has_it(partitions: int | None, tmp_path: Path) -> None:
+    inputs = {
+        "a": StreamSchema("a", STREAM.append(pa.field("note", pa.string())), "ts", "us", 0),
+        "c": StreamSchema.of_relation("c", RELATION),
+    }
+    plan = plan_query("SELECT ONLINE a.id, a.note, c.id FROM a JOIN c ON a.k = c.k", inputs)
+    assert isinstance(plan, Cascade)
+    a, c = rows_of([1]), few([*range(60_000)])
+    a = a.append_column(pa.field("note", pa.string()), pa.array(["x" * (20 << 20)]))
+
+    def joined(memory_mib: int) -> int:
+        operator = units_of("ssbj", 1, partitions=partitions, memory_bytes=memory_mib << 20)
+        job = PartsJob(plan, tmp_path / str(memory_mib), operator)
+        job.take({"c": c})
+        return (job.batch([[a]]) + drained(job)).total()
+
+    with pytest.raises(StateError, match=r"a memory of 1 MiB has no room for a tuple") as refused:
+        joined(1)
+    least = int(str(refused.value).rpartition(" ")[2])
+    assert joined(least) == 1
+    with pytest.raises(StateError):
+        joined(least - 3)

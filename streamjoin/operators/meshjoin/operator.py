@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from streamjoin.engine.operator import Capabilities, Operator, RoutesBy
 from streamjoin.engine.routing import PROBE, Route, Tuples, UnitSpec, split, unit_of
+from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import Step, Work
 from streamjoin.errors import InputError
 from streamjoin.index.columns import routed_columns
 from streamjoin.index.kernels import mix
+from streamjoin.index.segment import SegmentInfo
 from streamjoin.index.table import Part
 from streamjoin.operators.meshjoin.scan import Scan
-from streamjoin.operators.meshjoin.step import MeshStep
+from streamjoin.operators.meshjoin.step import BUFFER, MeshStep
 from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.window import R
+
+FILES_AHEAD = 8
+"""So many files of tuples that wait outside are fetched as a batch begins, where they are in an object store."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,11 @@ class MeshJoin(Operator):
     def step(self, work: Work) -> Step:
         """See `Operator`."""
         return MeshStep(work, self.scan)
+
+    def opened(self, state: UnitState) -> Iterator[SegmentInfo]:
+        """See `Operator`: of what waits outside only the beginning may enter."""
+        later = {info.file for info in state.segments(BUFFER)[FILES_AHEAD:]}
+        return (info for info in state.named() if info.file not in later)
 
     def stored_columns(self, plan: Pairs, side: int) -> tuple[str, ...]:
         """Tuples wait as they have come."""

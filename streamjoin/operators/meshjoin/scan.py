@@ -23,7 +23,7 @@ BUFFER_SHARE = 10
 """Without a number of parts, each takes this part of the memory."""
 BATCH_BYTES = 64 << 20
 """Without a number of steps, a batch reads as many parts as have this size together, and each at most once."""
-_MIB = 1 << 20
+MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ class Scan:
             rows, size = sum(part.rows for part in mine), sum(part.bytes for part in mine)
             largest = -(-size // self.parts(rows, size, units))
             if 2 * largest * units > self.memory_bytes:
-                least = -(-2 * largest * units // _MIB)
+                least = -(-2 * largest * units // MIB)
                 raise InputError(
-                    f"a memory of {self.memory_bytes / _MIB:g} MiB is not enough, as a part of the relation has "
-                    f"{largest / _MIB:.1f} MiB in each of {units} units; give at least {least} MiB, or more partitions",
+                    f"a memory of {self.memory_bytes / MIB:g} MiB is not enough, as a part of the relation has "
+                    f"{largest / MIB:.1f} MiB in each of {units} units; give at least {least} MiB, or more partitions",
                     field="operator.memory",
                 )
 

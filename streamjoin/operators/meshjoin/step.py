@@ -15,6 +15,7 @@ of the relation is due, or another number of parts or memory: what comes with th
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import replace
@@ -32,7 +33,7 @@ from streamjoin.errors import StateError
 from streamjoin.flow.punctuation import StreamClock
 from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
-from streamjoin.operators.meshjoin.scan import Reader, Scan
+from streamjoin.operators.meshjoin.scan import BUFFER_SHARE, MIB, Reader, Scan
 from streamjoin.operators.meshjoin.waiting import Buffer, Chunk, Joined, by_value, fitting, held, info_of
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.window import R, S
@@ -48,6 +49,9 @@ class MeshStep:
     Args:
         step: how many steps were done with this version of the relation; the next part is that number mod k.
     """
+
+    KEPT_FREE_SHARE = 0.0
+    """Of what a part of the relation leaves free, what tuples of the stream may never take."""
 
     def __init__(self, work: Work, scan: Scan) -> None:
         self.joining = Joining(work)
@@ -190,20 +194,29 @@ class MeshStep:
         if count or not rows.num_rows or (self.queue and self.queue[-1].entered == self.step):
             return count
         assert self.scan.memory_bytes is not None
-        whole = self.scan.memory_bytes // self._work.units - self.set_aside()
-        size = rows.slice(0, 1).nbytes
-        if size <= whole - self.waiting_bytes():
+        memory, size = self.scan.memory_bytes // self._work.units, rows.slice(0, 1).nbytes
+        if size <= memory - self.set_aside() - self.waiting_bytes():
             return 1
-        if not self.queue and size > whole:
-            least = (self.set_aside() + size) * self._work.units
+        if not self.queue and size > memory - self.always_set_aside():
             raise StateError(
-                f"a memory of {self.scan.memory_bytes:,} bytes has no room for a tuple of {size:,} bytes; give "
-                f"operator.memory at least {least:,} bytes"
+                f"a memory of {self.scan.memory_bytes / MIB:g} MiB has no room for a tuple of {size:,} bytes; give "
+                f"operator.memory at least {self._least_mib(size)}"
             )
         return 0
 
+    def _least_mib(self, size: int) -> int:
+        """The memory of all units, in MiB, with which a tuple of so many bytes has room in one."""
+        alone = size / (1 - self.KEPT_FREE_SHARE)
+        grows = self.scan.partitions is None  # a part of the relation takes more of more memory
+        least = alone / (1 - 1 / BUFFER_SHARE) if grows else alone + self.reader.buffer_bytes
+        return math.ceil(least * self._work.units / MIB)
+
     def set_aside(self) -> int:
-        """Bytes that the stream's tuples may not take."""
+        """Bytes that the stream's tuples may not take now."""
+        return self.always_set_aside()
+
+    def always_set_aside(self) -> int:
+        """Bytes that they may never take."""
         return self.reader.buffer_bytes
 
     def waiting_bytes(self) -> int:

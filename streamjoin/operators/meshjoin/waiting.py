@@ -143,7 +143,12 @@ def _met(
 
 @dataclass(slots=True)
 class _Piece:
-    """Tuples behind one another: a file, as long as it holds just these, or rows that are none yet."""
+    """Tuples behind one another: a file, as long as it holds just these, or rows that are none yet.
+
+    Args:
+        size: how many.
+        bytes: of the file, which are some more than of its rows.
+    """
 
     size: int
     bytes: int
@@ -153,6 +158,10 @@ class _Piece:
     @staticmethod
     def of(rows: pa.RecordBatch) -> _Piece:
         return _Piece(rows.num_rows, rows.nbytes, rows=rows)
+
+    def takes_in(self, before: _Piece) -> bool:
+        """Whether it is worth it to write the piece before it again, as one file with this one."""
+        return before.size <= self.size and before.bytes + self.bytes <= FILE_BYTES_MAX
 
 
 class Buffer:
@@ -197,7 +206,7 @@ class Buffer:
         kept: list[_Piece] = []
         for piece in self._pieces:
             last = piece
-            while last.info is None and kept and kept[-1].bytes <= min(last.bytes, FILE_BYTES_MAX - last.bytes):
+            while last.info is None and kept and last.takes_in(kept[-1]):
                 last = _Piece.of(pa.concat_batches([self._rows(kept.pop()), self._rows(last)]))
             kept.append(last)
         return tuple(info for piece in kept for info in self._files_of(piece, save))

@@ -39,6 +39,8 @@ they take is free when they come. As large a part is never cached, but left to t
 class BalancedStep(MeshStep):
     """See `Step`."""
 
+    KEPT_FREE_SHARE = 1 / COLLECTED_SHARE
+
     def __init__(self, work: Work, scan: Scan, rule: Rule) -> None:
         super().__init__(work, scan)
         self.rule = rule
@@ -65,6 +67,10 @@ class BalancedStep(MeshStep):
         """See `MeshStep`; what is cached is joined at once, and takes no room."""
         hit, missed, misses = self._looked_for(rows, room)
         if room is not None:
+            if self._is_in_the_way(misses):  # else it would wait until what is cached is looked at again
+                self.counted["values_evicted"] += int(self.cache.cells.size)
+                self.forget()
+                return (yield from self.let_in(rows, self.room()))
             count = self.at_least_one(misses, fitting(misses, room))
             if count < missed.size:  # the first that does not fit, and all behind it, wait outside
                 hit, misses = hit[: missed[count]], misses.slice(0, count)
@@ -73,6 +79,13 @@ class BalancedStep(MeshStep):
         if hit.any():
             yield from self._from_cache(taken.filter(pa.array(hit)))
         return int(hit.size)
+
+    def _is_in_the_way(self, misses: pa.RecordBatch) -> bool:
+        """Whether nothing waits and the first tuple has no room beside what is cached or on its way there."""
+        if self.queue or not misses.num_rows or not self.cache.bytes + self.moving.bytes:
+            return False
+        assert self.scan.memory_bytes is not None
+        return misses.slice(0, 1).nbytes > self.scan.memory_bytes // self._work.units - self.set_aside()
 
     def _looked_for(self, rows: pa.RecordBatch, room: int | None) -> tuple[np.ndarray, np.ndarray, pa.RecordBatch]:
         """Which of the first rows are cached, bool of shape (n,), and the others, as places and as rows: more than
@@ -151,8 +164,12 @@ class BalancedStep(MeshStep):
         return max(min(room, left - room), 0)
 
     def set_aside(self) -> int:
-        """See `MeshStep`: the part that is read, what is cached, and room for what is collected."""
-        return self.reader.buffer_bytes + self.cache.bytes + (self._collected_room() or 0)
+        """See `MeshStep`: also what is cached."""
+        return super().set_aside() + self.cache.bytes
+
+    def always_set_aside(self) -> int:
+        """See `MeshStep`: also room for what is collected."""
+        return super().always_set_aside() + (self._collected_room() or 0)
 
     def memory_bytes(self) -> int:
         """See `MeshStep`."""

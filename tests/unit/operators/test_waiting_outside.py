@@ -9,14 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamjoin.engine.state import Table, UnitState
 from streamjoin.flow.block import TS
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.index.view import CELL
-from streamjoin.operators.meshjoin import waiting
+from streamjoin.operators.meshjoin import MeshJoin, waiting
+from streamjoin.operators.meshjoin.step import BUFFER, QUEUE
 from streamjoin.operators.meshjoin.waiting import Buffer, info_of
+from streamjoin.plan.window import R
 
 ROW_BYTES = 24
 FILE_ROWS = 100
+FILE_BYTES = 7 * ROW_BYTES
+"""What a file has beside its rows."""
 
 
 class Folder:
@@ -27,7 +32,8 @@ class Folder:
         self.written = self.opened = 0
 
     def save(self, rows: pa.RecordBatch) -> SegmentInfo:
-        info = replace(info_of(rows), file=f"{len(self.files)}.arrow")
+        info = info_of(rows)
+        info = replace(info, file=f"{len(self.files)}.arrow", bytes=info.bytes + FILE_BYTES)
         self.files[info.file] = rows
         self.written += rows.num_rows
         return info
@@ -135,3 +141,12 @@ def test_a_tuple_larger_than_a_file_has_one_of_its_own() -> None:
     kept = buffer.saved(folder.save)
     assert [info.rows for info in kept] == [1, 1, 1]
     assert numbers_of(list(entered(Buffer(kept, folder.open), 3))) == [0, 1, 2]
+
+
+def test_of_what_waits_outside_only_the_beginning_is_fetched_ahead() -> None:
+    def files(name: str, count: int) -> Table:
+        return Table(R, tuple(SegmentInfo(f"{name}{number}", 1, 1, 0, 0, 0) for number in range(count)))
+
+    state = UnitState(1, {QUEUE: files("queue", 20), BUFFER: files("buffer", 20)})
+    ahead = [info.file for info in MeshJoin(1).opened(state)]
+    assert ahead == [f"queue{number}" for number in range(20)] + [f"buffer{number}" for number in range(8)]

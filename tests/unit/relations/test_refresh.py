@@ -308,3 +308,41 @@ def test_a_kill_leaves_whole_versions_only(place: str, there: list[int], job: Jo
     assert versions.numbers() == there and [versions.load(number).rows for number in there] == [2] * len(there)
     started(tmp_path)
     assert versions.numbers() == [1, 2] and not list(versions.folder.glob(".*"))
+
+
+def test_a_disk_that_is_full_does_not_end_the_looks(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, failures = History.looked, iter(["no space left", "still none"])
+
+    def full(self: History, look: Any) -> None:
+        if (problem := next(failures, None)) is not None:
+            raise OSError(problem)
+        looked(self, look)
+
+    monkeypatch.setattr(History, "looked", full)
+    monkeypatch.setattr("streamjoin.spark.refresh.POLL_S", 0.01)
+    seconds = iter(range(0, 10**9, 1_000))
+    looking = refreshing(job, lambda: float(next(seconds)))
+    write(tmp_path, {"k": [1], "said": [2]})
+    thread = threading.Thread(target=looking.run, daemon=True)
+    thread.start()
+    end_s = time.monotonic() + 30
+    while looking.known["rates"]["refreshes"] == 0 and time.monotonic() < end_s:
+        time.sleep(0.01)
+    looking.stop()
+    thread.join(30)
+    assert not thread.is_alive() and next(failures, None) is None
+    assert looking.known["rates"]["reading_rows"] is None and looking.known["rates"]["problem"] is None
+
+
+def test_a_version_that_is_removed_meanwhile_is_not_told_as_lost(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = Versions.numbers
+
+    def listed_before(self: Versions) -> list[int]:
+        monkeypatch.setattr(Versions, "numbers", numbers)
+        return [1, 7]
+
+    monkeypatch.setattr(Versions, "numbers", listed_before)
+    assert [one["version"] for one in versions_known(job.tables, "rates")] == [1]
+    (job.tables / "rates" / "8").mkdir()  # and one that is there without what it is made of is lost
+    with pytest.raises(StateError):
+        versions_known(job.tables, "rates")

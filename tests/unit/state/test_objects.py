@@ -96,13 +96,17 @@ def test_another_machine_reads_what_one_wrote(tmp_path: Path) -> None:
 
 def test_nothing_counts_before_its_manifest_and_that_is_put_last(tmp_path: Path) -> None:
     order: list[str] = []
-    slow = Moods(
-        lambda kind, path: time.sleep(0.05 if path.endswith("-0.arrow") else 0), lambda kind, path: order.append(path)
-    )
-    store = ObjectStates(root(tmp_path, slow))
+    looked = threading.Event()
+
+    def waits(kind: str, path: str) -> None:
+        if kind == "put" and path.endswith("-0.arrow"):
+            assert looked.wait(60)
+
+    store = ObjectStates(root(tmp_path, Moods(waits, lambda kind, path: order.append(path))))
     written(store, segments=4)
     with pytest.raises(StateError, match="no state of version 1"):
         ObjectStates(replace(store.root, cache=tmp_path / "other")).load(0, 1)
+    looked.set()
     store.settle()
     puts = [path for path in order if "store/0/0" in path]
     assert puts[-1].endswith(".json") and len(puts) == 5
@@ -122,6 +126,21 @@ def test_puts_of_a_unit_and_of_units_go_side_by_side(tmp_path: Path) -> None:
         for info in fresh.load(unit, 1).named():
             fresh.open_segment(unit, info)
     assert time.monotonic() - begun < 1.0
+
+
+def test_only_what_is_opened_is_fetched_ahead(tmp_path: Path) -> None:
+    got: list[str] = []
+    store = ObjectStates(root(tmp_path, Moods(lambda kind, path: got.append(path) if kind == "get" else None)))
+    written(store, segments=4)
+    store.settle()
+    fresh = ObjectStates(replace(store.root, cache=tmp_path / "other"))
+    fresh.prepare([0], 1, lambda state: list(state.named())[:1])
+    infos = list(fresh.load(0, 1).named())
+    fresh.open_segment(0, infos[0])
+    assert len([path for path in got if path.endswith(".arrow")]) == 1
+    for info in infos:
+        assert fresh.open_segment(0, info).num_rows == info.rows
+    assert len([path for path in got if path.endswith(".arrow")]) == 4
 
 
 @pytest.mark.parametrize(
