@@ -44,7 +44,7 @@ def first_versions(job: Job, stop: threading.Event, on_relation: OnRelation | No
         InputError, RunError: a relation cannot be read.
     Cost: as `read_relations`.
     """
-    if not job.relations:
+    if not job.joined_relations:
         return {}
     found: list[dict[str, Version] | BaseException] = []
 
@@ -91,16 +91,16 @@ class Refreshing:
     ) -> None:
         self.job, self.known, self._clock = job, known, clock
         self._stop = threading.Event()
-        self._looked = dict.fromkeys(job.relations, clock())
+        self._looked = dict.fromkeys(job.joined_relations, clock())
         self._rested_s = clock()
-        for name in job.relations:
+        for name in self._looked:
             self._tell(name)
 
     def run(self) -> None:
         """Until `stop`, in a thread that yields the processors to whatever else wants them."""
         give_way()
         while not self._stop.wait(POLL_S):
-            for name in self.job.relations:
+            for name in self._looked:
                 try:
                     if self.is_due(name) and not self._stop.is_set():
                         self.refresh(name)
@@ -156,7 +156,7 @@ class Refreshing:
 @contextmanager
 def refreshing(job: Job, known: MutableMapping[str, dict[str, Any]]) -> Iterator[None]:
     """Have a job's relations read anew meanwhile, when they are due and when somebody asks."""
-    if not job.relations:
+    if not job.joined_relations:
         yield
         return
     looking = Refreshing(job, known)

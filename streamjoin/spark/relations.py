@@ -40,7 +40,7 @@ def note_use(job: Job, batch: int, known: Mapping[str, dict[str, Any]]) -> None:
     if not job.relations:
         return
     for name, number in versions_joined(logged_in(job.offsets), batch).items():
-        if known[name].get("joined") != number:
+        if name in known and known[name].get("joined") != number:  # else its query has ended since
             version = Versions(job.tables, name).load(number)
             History(job.tables, name).used(version, batch, time.time_ns() // 1_000)
             known[name]["joined"] = number

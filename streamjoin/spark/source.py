@@ -200,7 +200,7 @@ def newest_versions(job: Job) -> dict[str, int]:
     """The newest version of each relation: what the next batch joins."""
     from streamjoin.relations.versions import Versions
 
-    return {name: Versions(job.tables, name).newest() for name in sorted(job.relations)}
+    return {name: Versions(job.tables, name).newest() for name in sorted(job.joined_relations)}
 
 
 def _now_us() -> int:

@@ -219,7 +219,7 @@ def _step(job: Job, stage: int) -> SlotStep:
 def _versions(job: Job, batch: int, logged: Logged) -> dict[str, int]:
     """Which version of each relation a batch joins, by name."""
     if job.notes_versions:
-        return Noted(job.noted, job.tables, KEPT_VERSIONS, sync=job.sync).versions(batch, job.relations)
+        return Noted(job.noted, job.tables, KEPT_VERSIONS, sync=job.sync).versions(batch, job.joined_relations)
     return versions_joined(logged, batch)
 
 

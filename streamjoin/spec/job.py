@@ -22,7 +22,7 @@ from streamjoin.plan.hearing import elsewhere
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import SIMPLE_TYPES
 from streamjoin.plan.sharing import Lasting
-from streamjoin.plan.stages import Part, Plan, Query, StagePlan, decided_stages, entries_of, is_divided
+from streamjoin.plan.stages import Part, Plan, Query, StagePlan, decided_stages, entries_of, is_divided, running
 from streamjoin.plan.window import S
 from streamjoin.sources import Source
 from streamjoin.sources.relation import AnyRelation
@@ -128,6 +128,13 @@ class Job:
     def state(self) -> Root:
         """Where the units' state is."""
         return self.states or state_folder(self.checkpoint)
+
+    @property
+    def joined_relations(self) -> dict[str, AnyRelation]:
+        """Those that some query joins that has not ended; no version of another one is read or joined any more."""
+        tables = [stage.plan for stage in running(self.plan) if stage.table is not None]
+        names = {join.streams[S].name for join in tables if isinstance(join, JoinPlan)}
+        return {name: relation for name, relation in self.relations.items() if name in names}
 
     @property
     def tables(self) -> Path:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from streamjoin.errors import InputError, RunError
 from streamjoin.index.table import Part
 from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.stages import running
 from streamjoin.plan.window import S
 from streamjoin.relations.history import History, Reading
 from streamjoin.relations.versions import Version, Versions
@@ -31,7 +32,7 @@ def read_relations(job: Job, on_relation: OnRelation | None = None) -> dict[str,
         InputError, RunError: a relation cannot be read.
     Cost: reads each relation that has changed once, and none that has not.
     """
-    found = {name: _newest(job, relation, on_relation) for name, relation in job.relations.items()}
+    found = {name: _newest(job, relation, on_relation) for name, relation in job.joined_relations.items()}
     for version in found.values():
         _check(job, version.stages)  # one that was read before may be too large for what the join file says now
     return found
@@ -51,9 +52,9 @@ def is_current(known: Version, relation: AnyRelation, now_us: int) -> bool:
 
 
 def plans_of(job: Job, relation: str) -> dict[int, JoinPlan]:
-    """By stage, the joins that a relation is S of."""
+    """By stage, the joins that a relation is S of, of queries that have not ended."""
     found: dict[int, JoinPlan] = {}
-    for stage in job.plan.stages:
+    for stage in running(job.plan):
         if stage.table is not None and isinstance(stage.plan, JoinPlan) and stage.plan.streams[S].name == relation:
             found[stage.number] = stage.plan
     return found
