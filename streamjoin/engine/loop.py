@@ -128,6 +128,7 @@ class Loop:
                         self.open_states,
                         partial(self.measured, self.version),
                         self.processor_s,
+                        brought.now_us,
                     )
                     for slot in range(0 if stage.number in resting else self.slots)
                 ]

@@ -148,16 +148,21 @@ def _rest(query: JoinPlan, side: int, giver: Giver) -> frozenset[Asked] | _Lack:
 def job_clocks(plan: Plan, state_of: Callable[[int], UnitState]) -> dict[int, StreamClock]:
     """How far each stream of a job has come by its own rows, by number: an idle one is not moved on by others.
 
+    Partitions that are idle do not hold it back, as in the job; one that is back does, as far as others may have moved
+    the stream on meanwhile.
+
     Args:
         state_of: a stage -> the state of one of its units.
     """
     found: dict[int, StreamClock] = {}
     for stage, side, stream in _entering(running(plan)):
         if stream not in found:
-            clock = state_of(stage.number).clock(side)
-            brought = [latest_us for latest_us, _ in clock.routers.values()]
-            if brought and clock.mark_us is not None:
-                clock = replace(clock, mark_us=min(min(brought) - plan.streams[stream].delay_us, clock.mark_us))
+            clock, schema = state_of(stage.number).clock(side), plan.streams[stream]
+            # The mark of a stream that is never idle is its own.
+            if schema.idle_us is not None and clock.mark_us is not None:
+                reached_us = clock.reached_us(schema.idle_us)
+                if reached_us is not None:
+                    clock = replace(clock, mark_us=min(reached_us - schema.delay_us, clock.mark_us))
             found[stream] = clock
     return found
 

@@ -140,6 +140,7 @@ class SlotStep:
         stores: where a stage's states are, by its number.
         measured: see `Work`.
         processor_s: see `Work`.
+        clock_us: when the batch began, as logged, where that is known: a batch may bring nothing that this stage hears.
         unit, query: whose results come just now, and of which query.
         span: sequence numbers of the newer tuples of the results that leave, once there are any.
     """
@@ -154,6 +155,7 @@ class SlotStep:
     stores: Callable[[int], States] | None = None
     measured: Callable[[], Mapping[str, float]] = nothing_measured
     processor_s: Callable[[], float] = time.thread_time
+    clock_us: int = 0
     unit: int = -1
     query: int = 0
     span: range = range(0)
@@ -175,7 +177,7 @@ class SlotStep:
     @property
     def now_us(self) -> int:
         """When the batch began, as logged; every slot sees the same punctuations."""
-        return max((item.clock_us for item in (*self.punctuations, *self._heard)), default=0)
+        return max([self.clock_us, *(item.clock_us for item in (*self.punctuations, *self._heard))])
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """All units' results; afterwards their next state is durable, and `reports` says what they did.

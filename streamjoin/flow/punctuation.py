@@ -139,10 +139,7 @@ class StreamClock:
             elif punctuation.router in routers:
                 routers[punctuation.router] = (routers[punctuation.router][0], now_us)
         mark_us = self.mark_us
-        if routers:
-            active = [latest for latest, brought_us in routers.values() if now_us - brought_us <= idle_us]
-            # With every router idle, the last one to bring something still tells the time.
-            reached = min(active) if active else max(latest for latest, _ in routers.values())
+        if (reached := _reached_us(routers, now_us, idle_us)) is not None:
             mark_us = max(reached - delay_us, mark_us) if mark_us is not None else reached - delay_us
         return StreamClock(
             self.rows + sum(item.rows for item in punctuations),
@@ -154,6 +151,14 @@ class StreamClock:
             seen_us,
             drained,
         )
+
+    def reached_us(self, idle_us: int = IDLE_TIMEOUT_US) -> int | None:
+        """How far its own rows have come; None before the first. It is behind `mark_us` where an idle router is back.
+
+        Args:
+            idle_us: see `advance`.
+        """
+        return None if self.now_us is None else _reached_us(self.routers, self.now_us, idle_us)
 
     def is_idle(self, idle_us: int | None) -> bool:
         """Whether its source has had nothing to bring for longer than `idle_us`; None is for ever."""
@@ -191,6 +196,13 @@ class StreamClock:
             value["rows"], value["mark_us"], routers, value.get("shed", 0), value.get("routed", 0), now_us,
             value.get("seen_us"), value.get("ended", False),
         )  # fmt: skip
+
+
+def _reached_us(routers: Mapping[str, tuple[int, int]], now_us: int, idle_us: int) -> int | None:
+    """The latest time of the router that has come least far, of those that are not idle; None where there is none."""
+    active = [latest for latest, brought_us in routers.values() if now_us - brought_us <= idle_us]
+    # With every router idle, the last one to bring something still tells the time.
+    return min(active) if active else max((latest for latest, _ in routers.values()), default=None)
 
 
 def drain_punctuation(clock_us: int) -> Punctuation:

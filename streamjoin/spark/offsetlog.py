@@ -119,6 +119,18 @@ def partitions_read(offsets: Logged, batch: int, topics: Mapping[int, str]) -> I
                 yield Punctuation(side, router, f"{side}-{router} was read", 0, None, 0)
 
 
+def began_us(offsets: Logged, batch: int) -> int:
+    """When a batch began: the latest time that Spark, or a source of ours, logged before it.
+
+    Rows that Spark reads are stamped with Spark's, in a task that no row may come to.
+
+    Cost: one small file.
+    """
+    _, metadata, *_ = offsets(batch).splitlines()
+    own = (int(offset.get("clock_us", 0)) for offset in _offsets(offsets, batch))
+    return max(1000 * int(json.loads(metadata)["batchTimestampMs"]), *own)
+
+
 def versions_joined(offsets: Logged, batch: int) -> dict[str, int]:
     """Which version of each relation a batch joins, by name, as logged before it began; empty without relations.
 

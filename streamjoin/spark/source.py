@@ -164,10 +164,17 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._input_us
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The reads of a batch, dealt out to at most as many tasks as there are slots."""
+        """The reads of a batch, dealt out to at most as many tasks as there are slots.
+
+        Of a stream that no query reads any more nothing is read.
+        """
+        from streamjoin.plan.stages import entries_of
+
         tasks = -(-self.job.slots // max(len(self.sources), 1))
         reads: list[tuple[int, Read]] = []
         for side, source in self.sources.items():
+            if not entries_of(self.job.plan, side):
+                continue
             span = start["streams"][str(side)], end["streams"][str(side)]
             reads += [(side, read) for read in source.reads(*span, tasks)]
         count = max(min(self.job.slots, len(reads)), 1)

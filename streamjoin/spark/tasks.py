@@ -34,7 +34,7 @@ from streamjoin.sources import Read
 from streamjoin.spark.aside import put_aside
 from streamjoin.spark.gather import Gathering, run_rows
 from streamjoin.spark.measuring import measured_before
-from streamjoin.spark.offsetlog import Logged, carried_offsets, logged_in, partitions_read, versions_joined
+from streamjoin.spark.offsetlog import Logged, began_us, carried_offsets, logged_in, partitions_read, versions_joined
 from streamjoin.spark.slotreport import slot_report
 from streamjoin.spark.wire import punctuation_row, receive, report_row, routed_row
 from streamjoin.spec.job import Job
@@ -48,12 +48,7 @@ STORES_MAX = 64
 
 
 def read_piece(job: Job, stream: int, read: Read, now_us: int) -> Iterator[pa.RecordBatch]:
-    """Intake of one read of a source of ours, as rows of routed blocks; its punctuations come last.
-
-    Of a stream that no query reads any more nothing is read.
-    """
-    if not entries_of(job.plan, stream):
-        return
+    """Intake of one read of a source of ours, as rows of routed blocks; its punctuations come last."""
     letters: list[DeadLetter] = []
     entering = _entering(job, stream, letters)
     piece = Piece(f"{stream}-{read.name}", read.router, read.identity, read.position, now_us, read.place, read.file)
@@ -206,6 +201,8 @@ def _step(job: Job, stage: int) -> SlotStep:
     logged = _logged(job)
     if job.relations:
         step.tables, step.versions = _tables(job.tables), _versions(job, step.version, logged)
+    if job.topics:  # what a source of ours says comes by every slot, but a topic may bring no row
+        step.clock_us = began_us(logged, step.version)
     for punctuation in partitions_read(logged, step.version, job.topics):
         stream = punctuation.side
         for entered, side in entries_of(job.plan, stream):

@@ -62,11 +62,17 @@ def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any],
 
 
 def receive(batches: Iterator[pa.RecordBatch], steps: Mapping[int, SlotStep]) -> Iterator[pa.RecordBatch]:
-    """Give the steps, by stage, every row of theirs; gives those of other stages as they are, among them reports."""
+    """Give the steps, by stage, every row of theirs; gives those of other stages as they are, among them reports.
+
+    The latest clock of all punctuations is the batch's, for each step, although only other stages may read what came.
+    """
+    clock_us = 0
     for batch in batches:
         blocks = batch.column("block")
         for place, text in enumerate(batch.column("meta").to_pylist()):
             meta = json.loads(text)
+            if "punctuation" in meta:
+                clock_us = max(clock_us, meta["punctuation"]["clock_us"])
             if "report" in meta or (step := steps.get(meta.get("stage", 0))) is None:
                 yield batch.slice(place, 1)
             elif (buffer := blocks[place].as_buffer()) is None:
@@ -74,3 +80,5 @@ def receive(batches: Iterator[pa.RecordBatch], steps: Mapping[int, SlotStep]) ->
             else:
                 targets = tuple((unit, role) for unit, role in meta["targets"])
                 step.take(Routed(step.slot, meta["side"], meta["piece"], targets, meta["rows"], buffer, meta["first"]))
+    for step in steps.values():
+        step.clock_us = max(step.clock_us, clock_us)

@@ -15,7 +15,7 @@ from streamjoin.cli.planning import validate
 from streamjoin.engine import rebuilding, recovering
 from streamjoin.engine.state import UnitState
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.flow.punctuation import StreamClock
+from streamjoin.flow.punctuation import IDLE_TIMEOUT_US, Punctuation, StreamClock
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import Bundle, entry_of
 from streamjoin.query import plan_query
@@ -429,3 +429,33 @@ def test_a_stream_that_may_be_silent_is_not_ahead_of_what_it_has_brought(tmp_pat
     state = UnitState(1, clocks=(clock, replace(clock, mark_us=470)))
     found = rebuilding.job_clocks(plan, lambda stage: state)
     assert {number: one.mark_us for number, one in found.items()} == dict.fromkeys(range(3), 40 - DISORDER_US)
+
+
+def test_a_partition_that_had_its_last_row_long_ago_holds_no_start_back(tmp_path: Path) -> None:
+    """As it does not hold back what is stored: without it the stream has come as far as those that it joins."""
+    write(tmp_path, streams(95))
+    go_on(job_of(tmp_path, BASE), 3)
+    changed = 0
+    for path in (tmp_path / "job-checkpoint" / "state").rglob("*.json"):
+        state = json.loads(path.read_text())
+        for clock in state["clocks"]:
+            if clock["routers"]:
+                clock["routers"]["t/1"] = [-1_000_000, clock["now_us"] - 2 * IDLE_TIMEOUT_US]
+                changed += 1
+        path.write_text(json.dumps(state))
+    assert changed
+    go_on(job_of(tmp_path, BASE | {"left": NEW["left"]}))
+    assert rows_in(tmp_path / "job" / "left") == wanted_of(tmp_path, "left", 3)
+
+
+@pytest.mark.parametrize("idle_us", [None, 5_000_000])
+@pytest.mark.parametrize("silence_us", [1_000_000, IDLE_TIMEOUT_US + 1])
+def test_a_stream_has_come_as_far_as_its_partitions_that_are_not_idle(idle_us: int | None, silence_us: int) -> None:
+    streams = {name: replace(StreamSchema(name, COLUMNS, "ts", "us", DISORDER_US), idle_us=idle_us) for name in "abc"}
+    plan = Bundle(tuple(((name,), plan_query(text, streams)) for name, text in BASE.items()))
+    heard = [Punctuation(0, f"t/{number}", f"{number}", 1, ts_us, 0) for number, ts_us in enumerate((100, 900))]
+    clock = StreamClock().advance(heard, DISORDER_US, 0, idle_us or IDLE_TIMEOUT_US)
+    clock = clock.advance(heard[1:], DISORDER_US, silence_us, idle_us or IDLE_TIMEOUT_US)
+    found = rebuilding.job_clocks(plan, lambda stage: UnitState(1, clocks=(clock, clock)))
+    reached_us = 900 if silence_us > 5_000_000 else 100
+    assert {one.mark_us for one in found.values()} == {clock.mark_us} == {reached_us - DISORDER_US}

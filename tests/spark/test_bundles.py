@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from streamjoin.spark import driver, join
 from streamjoin.spark.run import report, run_job
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import bind
+from tests.conformance import test_time_in_bundles as timed
 from tests.conformance.alone import run_alone
 from tests.conformance.test_bundles import FILED, file_of, rows_in, streams, write
 from tests.conformance.test_starting_queries import BASE, NEW, alone, batch_of, job_of, since
@@ -89,3 +92,32 @@ def test_queries_start_and_end_in_a_job_that_goes_on(session: SparkSession, tmp_
     ended = {row: n for row, n in bc.items() if max(map(batch_of, row[:2])) < 3}
     assert rows_in(tmp_path / "job" / "bc") == ended and ended
     assert rows_in(tmp_path / "job" / "ab") == alone(tmp_path, "ab-alone", BASE["ab"])
+
+
+def test_a_stop_is_no_silence_of_a_stream_whose_query_gets_no_row_in_the_first_batch(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    first, *steps = [times for _, _, times in timed.STOPPED]
+    file = timed.file_of(tmp_path, idle_s=1800)
+    timed.bring(tmp_path, 0, first)
+    run_to_the_end(session, file, 1)
+    for path in (tmp_path / "checkpoint" / "state").rglob("*.json"):
+        state = json.loads(path.read_text())
+        for clock in state["clocks"]:
+            clock["now_us"], clock["seen_us"] = (clock[name] - timed.HOUR for name in ("now_us", "seen_us"))
+            clock["routers"] = {name: [latest, at - timed.HOUR] for name, (latest, at) in clock["routers"].items()}
+        path.write_text(json.dumps(state))
+    stop, brought = threading.Event(), iter(enumerate(steps, 1))
+
+    def bring_more(*given: object) -> None:
+        if (step := next(brought, None)) is None:
+            stop.set()
+        else:
+            timed.bring(tmp_path, *step)
+
+    bring_more()
+    bound = bind(load(file))
+    job = bound.job(heartbeat=False)
+    progress = driver.Driver(session, job, bound.sinks(), on_batch=bring_more).run(until_end=False, stop=stop)
+    assert progress.batches == len(steps)
+    assert rows_in(tmp_path / "left") == {(row, row): 1 for row in (100, 200, 210, 300)}
