@@ -176,8 +176,9 @@ def test_an_end_that_comes_out_of_order_counts_from_its_own_time(tmp_path: Path)
     assert run_of(tmp_path, batches) == [(1, 1, 0), (4, 2, 6), (4, 3, None), (4, 4, 5)]
 
 
-def test_an_end_that_the_right_watermark_has_not_reached_hides_what_comes_before_it(tmp_path: Path) -> None:
-    """The left stream is at 100 and no row waits; the end at 50 is there, and the mark of the right one is at 41."""
+def hides_what_comes_before_it(folder: Path) -> bool:
+    """An end does, although the right watermark has not reached it: the left stream is at 100 and no row waits; the end
+    at 50 is there, and the mark of the right one is at 41."""
     batches = [
         [[row(3, 1), row(100, 2)], [row(2, 0)]],
         [[], [row(50)]],
@@ -185,7 +186,11 @@ def test_an_end_that_the_right_watermark_has_not_reached_hides_what_comes_before
         [[], [row(51, 4, key=2)]],
         [[row(101, 5)], [row(150, 6, key=2)]],
     ]
-    assert sorted(run_of(tmp_path, batches)) == [(1, 1, 0), (4, 2, None), (4, 5, None)]
+    return sorted(run_of(folder, batches)) == [(1, 1, 0), (4, 2, None), (4, 5, None)]
+
+
+def test_an_end_that_the_right_watermark_has_not_reached_hides_what_comes_before_it(tmp_path: Path) -> None:
+    assert hides_what_comes_before_it(tmp_path)
 
 
 def comings_and_goings(batches: int) -> Iterator[list[list[pa.RecordBatch]]]:
@@ -230,7 +235,7 @@ def test_easy_mistakes_are_caught(broken: str, tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(
             versions.Versions, "_merge", lambda self, group, *marks: _as_if_all(self, group, merge, *marks)
         )
-    wrong = 0
+    wrong = 0 if hides_what_comes_before_it(tmp_path / "end") else 1
     for seed in range(6):
         streams = rows(15 + seed), changes(16 + seed, ("k",))
         wanted = nested_loop(*streams, ("k",), None, keeps=True, older=False)
