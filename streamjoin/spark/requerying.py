@@ -26,11 +26,14 @@ OnUnit = Callable[[int, int], None]
 """Told how many units are done, of how many."""
 
 
-def requery(held: Held, job: Job, on_unit: OnUnit | None = None) -> None:
+def requery(held: Held, job: Job, on_unit: OnUnit | None = None, complete: Callable[[], None] | None = None) -> None:
     """Give a job's state its queries, in place of those of `job.earlier`; there must be no pending batch.
 
     Nothing knows of what is written until all of it is noted in one step.
 
+    Args:
+        complete: called once nothing is left that may be refused, to complete the results of queries that end; who is
+            killed before the note does it again.
     Raises:
         UnsupportedError: what is stored is not all that a query asks for.
         StateError: the state is not all there.
@@ -58,6 +61,8 @@ def requery(held: Held, job: Job, on_unit: OnUnit | None = None) -> None:
         wanted = units_of(job)
         units = [wanted[stage] and have for stage, have in enumerate(held.units)] + [wanted[stage] for stage in new]
         noted = {**identity(job), **noted, "units": units}
+    if complete:
+        complete()
     failpoint("requery.before_note")
     held.change(job, changed, noted, root, new)
     failpoint("requery.after_note")

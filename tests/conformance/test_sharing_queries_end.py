@@ -13,11 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.plan.sharing import key_text
+from streamjoin.results.answer import ask
+from streamjoin.results.question import Question
+from streamjoin.results.reader import Reader
 from streamjoin.spark import driver, requerying
 from streamjoin.spark.requerying import requery
 from streamjoin.spec.job import IDENTITY_FILE, order_of, recorded
+from streamjoin.spec.joinfile import load
+from streamjoin.spec.outputs import store_job, store_spec
 from tests.servers.objects import folder_root
 
 from .alone import run_alone
@@ -221,3 +226,31 @@ def test_state_in_a_store_of_objects_becomes_another_in_one_step(tmp_path: Path)
 def killed_before_note(name: str) -> None:
     if name == "requery.before_note":
         raise Killed
+
+
+def test_a_start_that_is_refused_has_not_completed_the_results_of_who_ends(tmp_path: Path) -> None:
+    given = few_values(76)
+    given[2] = given[2].slice(0, 2)  # c has come less far than b, for which tuples of a are stored
+    write(tmp_path, given)
+    late = NEW["three"].replace("25", "59")
+
+    def stored(queries: Mapping[str, str], stopped: Sequence[str] = ()) -> Path:
+        path = job_of(tmp_path, queries, stopped)
+        place = "{store: sqlite, path: wide.db, snapshot: {batches: 99}}"
+        path.write_text(path.read_text().replace("{parquet: job/wide}", place))
+        return path
+
+    def shown() -> int:
+        wide = load(tmp_path / "job.yaml").of("wide")
+        return sum(rows.num_rows for rows in ask(Reader(store_spec(wide).open(), store_job(wide)), Question()))
+
+    go_on(stored(TWO_PAIRS), 3)
+    known = (tmp_path / "job-checkpoint" / IDENTITY_FILE).read_bytes()
+    with pytest.raises(UnsupportedError, match="this needs them from"):
+        go_on(stored({**TWO_PAIRS, "late": late}, ["wide"]))
+    assert shown() == 0 and (tmp_path / "job-checkpoint" / IDENTITY_FILE).read_bytes() == known
+    go_on(stored(TWO_PAIRS, ["wide"]), 3)
+    every = alone(tmp_path, "wide-alone", WIDE, HASH)
+    assert shown() == (every - since(every, 3)).total() > 0
+    go_on(stored(TWO_PAIRS, ["wide"]))
+    assert rows_in(tmp_path / "job" / "low") == alone(tmp_path, "low-alone", LOW, HASH)
