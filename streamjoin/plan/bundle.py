@@ -34,8 +34,9 @@ class Bundle(ManyStages, Unsaid):
     """Queries of any kind in one job: each stream is read once for all of them, and each part has its own stages.
 
     Args:
-        plans: the queries' names, and their plan; queries are numbered in this order.
-        ended: the names of queries that have ended, of parts none of whose queries is left.
+        plans: the names of all queries that a part has had, and the plan of those that are left, or of all where none
+            is; queries are numbered in this order.
+        ended: the names of queries that have ended.
         since: queries that started while the job went on, each with the number of that start, from 1. They share
             stages with queries of the same start alone: what others store may have fewer columns.
     Raises:
@@ -93,8 +94,9 @@ class Bundle(ManyStages, Unsaid):
                     numbers.append(placed.number)
                     stages.append(placed)
                     likes.append(like)
-            parts.append(PartOf(names, plan, mine, tuple(numbers), first_query))
-            first_query += 0 if self.ended.issuperset(names) else len(names)
+            left = tuple(name for name in names if name not in self.ended) or names
+            parts.append(PartOf(left, plan, mine, tuple(numbers), first_query))
+            first_query += 0 if self.ended.issuperset(names) else len(left)
         return tuple(parts), tuple(stages)
 
     def since_of(self, name: str) -> int:
@@ -105,6 +107,11 @@ class Bundle(ManyStages, Unsaid):
     def begun(self) -> Bundle:
         """That of the job's first start, of the same streams."""
         return Bundle(tuple((names, plan) for names, plan in self.plans if not self.since_of(names[0])))
+
+    @property
+    def every_name(self) -> tuple[str, ...]:
+        """Those of its queries, and of those that have ended."""
+        return tuple(name for names, _ in self.plans for name in names)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:

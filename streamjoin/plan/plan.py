@@ -60,6 +60,10 @@ class Plan(Protocol):
         """The same with parts whose queries have ended; these keep the numbers of their stages."""
 
     @property
+    def every_name(self) -> tuple[str, ...]:
+        """The names of all queries that it has or had, in the order in which their stages are numbered."""
+
+    @property
     def resting(self) -> frozenset[int]:
         """The stages that are of no query any more, by their numbers: nothing is sent to them."""
 

@@ -159,6 +159,11 @@ class Throughout:
         return self.parts
 
     @property
+    def every_name(self) -> tuple[str, ...]:
+        """Those of its queries."""
+        return self.parts[0].names
+
+    @property
     def resting(self) -> frozenset[int]:
         """None: a stage is there as long as one of its queries is."""
         return frozenset()

@@ -48,6 +48,20 @@ KEYS = 2
 """How values become keys, which is what state is sorted by. Before 2, bounds and wide decimals had keys of floats."""
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What the state of a stage becomes.
+
+    Args:
+        after: of its units, by number.
+        written: their segments, where `Held.begun` said, if they were written anew.
+    """
+
+    operator: Operator
+    after: Mapping[int, UnitState]
+    written: AnyStates | None = None
+
+
 @dataclass(slots=True)
 class Held:
     """A checkpoint that this process holds.
@@ -96,7 +110,8 @@ class Held:
             store = open_states(self.place(job), stage)
             after = rewrite.resized(store, version, self.units[stage], operator)
             units = [*self.units[:stage], wanted[stage], *self.units[stage + 1 :]]
-            self.change(job, stage, operator, after, {"units": units, "resizes": self.resizes + 1})
+            changed = {stage: Changed(operator, after)}
+            self.change(job, changed, {"units": units, "resizes": self.resizes + 1}, self.begun(job, changed))
 
     def let_go(self, job: Job) -> None:
         """Remove what stages that rest have in the folder; in a store of objects a generation sweeps it."""
@@ -117,29 +132,32 @@ class Held:
     def change(
         self,
         job: Job,
-        stage: int,
-        operator: Operator,
-        after: Mapping[int, UnitState],
+        changed: Mapping[int, Changed],
         noted: Mapping[str, Any],
-        written: AnyStates | None = None,
+        root: Root,
+        new: Collection[int] = (),
     ) -> None:
-        """Put these states of one stage's units in place of those that there are, and note something with them.
+        """Put these states of stages in place of those that there are, and note something with them, in one step.
 
         Args:
-            written: their segments, where `begun` said, if they were written anew.
+            changed: by stage.
+            root: where `begun` said, of all of these stages.
+            new: stages whose first states are written there already.
         """
         version = lasting_version(job)
-        if self.generation is None:
+        if changed and self.generation is None:
             assert isinstance(job.state, Path)
-            local = StateStore(job.state, stage)
-            rewrite.begin(local, version, operator.units, after, noted)
+            stages = {stage: (one.operator.units, one.after) for stage, one in changed.items()}
+            rewrite.begin_stages(StateStore(job.state), version, stages, noted)
             self.complete(job)
-            local.sweep()
+            for stage in changed:
+                StateStore(job.state, stage).sweep()
             return
-        store = written or open_states(self.begun(job, [stage]), stage)
-        assert isinstance(store, ObjectStates)
-        rewrite.put(store, version, operator.units, after)
-        self.note(job, noted, store.root, [stage])
+        for stage, one in changed.items():
+            store = one.written or open_states(root, stage)
+            assert isinstance(store, ObjectStates)
+            rewrite.put(store, version, one.operator.units, one.after)
+        self.note(job, noted, root, [*changed, *new])
 
     def note(self, job: Job, noted: Mapping[str, Any], root: Root, changed: Collection[int]) -> None:
         """Note something, and with it, in one step, that the states of `changed` stages are those written at `root`."""

@@ -167,13 +167,16 @@ class Driver:
     def _change(self, held: checkpoint.Held) -> None:
         """Give the state the job's queries and units."""
         if held.requeries_for(self.job):
-            for sink in self.ending.values():
-                sink.begin(held.id)
-                sink.finish(for_good=True)
-            requery(held, self.job, self.on_unit)
+            requery(held, self.job, self.on_unit, lambda: self._complete(held.id))
         if held.resizes_for(self.job):
             held.resize(self.job)
         self.job = replace(self.job, resizes=held.resizes, earlier=None, states=held.place(self.job))
+
+    def _complete(self, origin: str) -> None:
+        """Complete the results of queries that end."""
+        for sink in self.ending.values():
+            sink.begin(origin)
+            sink.finish(for_good=True)
 
     def _join(self, held: checkpoint.Held, stop: threading.Event, **trigger: bool) -> bool:
         """Run the query until it ends, or until `stop`; whether it ended.

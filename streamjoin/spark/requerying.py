@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,43 +13,75 @@ from streamjoin.engine.state import UnitState
 from streamjoin.failpoints import failpoint
 from streamjoin.plan.sharing import SharedJoin
 from streamjoin.plan.stages import is_divided
-from streamjoin.spark.checkpoint import Held, recorded_of, units_of
+from streamjoin.spark.checkpoint import Changed, Held, recorded_of, units_of
 from streamjoin.spark.identity import identity
 from streamjoin.spark.started import lasting_version, version_of
 from streamjoin.spark.starts import Starts
 from streamjoin.spec.job import Job, Recorded, order_of, queries_of
 from streamjoin.state import rewrite
 from streamjoin.state.places import open_states
+from streamjoin.state.root import Root
 
 OnUnit = Callable[[int, int], None]
 """Told how many units are done, of how many."""
 
 
-def requery(held: Held, job: Job, on_unit: OnUnit | None = None) -> None:
+def requery(held: Held, job: Job, on_unit: OnUnit | None = None, complete: Callable[[], None] | None = None) -> None:
     """Give a job's state its queries, in place of those of `job.earlier`; there must be no pending batch.
 
+    Nothing knows of what is written until all of it is noted in one step.
+
+    Args:
+        complete: called once nothing is left that may be refused, to complete the results of queries that end; who is
+            killed before the note does it again.
     Raises:
         UnsupportedError: what is stored is not all that a query asks for.
         StateError: the state is not all there.
     """
     assert job.earlier is not None
-    changes = [
-        (part.numbers[-1], found.plan.shared, part.plan.shared)
+    pairs = {
+        part.numbers[-1]: (found.plan.shared, part.plan.shared)
         for part in job.plan.parts
         for found in job.earlier.parts
         if part.numbers == found.numbers and part.names != found.names
-    ]
-    for stage, earlier, plan in changes:
+    }
+    new = range(len(held.units), len(job.operators))
+    root = held.begun(job, [*pairs, *new])
+    # What ends with this start may store what another query begins with.
+    starts = Starts(job, held.place(job), lasting_version(job), held.operators(job))
+    if new:
+        starts.write(root, str(held.requeries), on_unit)
+    changed, kept = {}, held.queries.kept
+    for stage, (earlier, plan) in pairs.items():
         assert earlier is not None and plan is not None
-        _of_pairs(held, job, stage, earlier, plan, on_unit)
+        changed[stage], kept = _of_pairs(held, job, root, stage, earlier, plan, kept, on_unit)
+    noted: dict[str, Any] = {"queries": _queries(held, job, kept).to_json(), "requeries": held.requeries + 1}
     if is_divided(job.plan):
-        _of_parts(held, job, on_unit)
+        # Other units for stages that go on are a change of their own, which comes after this one.
+        wanted = units_of(job)
+        units = [wanted[stage] and have for stage, have in enumerate(held.units)] + [wanted[stage] for stage in new]
+        noted = {**identity(job), **noted, "units": units}
+    if complete:
+        complete()
+    failpoint("requery.before_note")
+    held.change(job, changed, noted, root, new)
+    failpoint("requery.after_note")
+    held.let_go(job)
 
 
-def _of_pairs(held: Held, job: Job, stage: int, earlier: SharedJoin, plan: SharedJoin, on_unit: OnUnit | None) -> None:
-    """The same of one stage, which joins pairs for several queries."""
+def _of_pairs(
+    held: Held,
+    job: Job,
+    root: Root,
+    stage: int,
+    earlier: SharedJoin,
+    plan: SharedJoin,
+    kept: tuple[bool, bool],
+    on_unit: OnUnit | None,
+) -> tuple[Changed, tuple[bool, bool]]:
+    """What the state of a stage becomes, which joins pairs for several queries, and what is `kept` from now on."""
     version, operator = version_of(job), held.operators(job)[stage]
-    store = open_states(held.begun(job, [stage]), stage)
+    store = open_states(root, stage)
     known = open_states(held.place(job), stage)
     operator = operator.in_batch(partial(known.load, version=version))
     # Those that begin with the next batch have nothing stored.
@@ -62,39 +94,19 @@ def _of_pairs(held: Held, job: Job, stage: int, earlier: SharedJoin, plan: Share
         after[unit] = state
         if on_unit:
             on_unit(len(after), len(units))
+    return Changed(operator, after, store), _kept(kept, before, after)
+
+
+def _queries(held: Held, job: Job, kept: tuple[bool, bool]) -> Recorded:
+    """What the checkpoint says of queries from now on."""
+    assert job.earlier is not None
+    there = set(job.plan.names_of_queries)
+    gone = set(job.earlier.names_of_queries) - there
+    known = (*held.queries.ended, *(query for query in held.queries.queries if query.name in gone))
+    # One that had ended may be there again, of pairs alone.
+    ended = tuple(query for query in known if query.name not in there)
     now = recorded_of(job) if job.plan.shared else held.queries
-    now = _without(held, now, set(earlier.names_of_queries) - set(plan.names_of_queries))
-    now = replace(now, kept=_kept(held.queries.kept, before, after))
-    held.change(job, stage, operator, after, _noting(held, now), store)
-
-
-def _of_parts(held: Held, job: Job, on_unit: OnUnit | None) -> None:
-    """Give new stages their first state, and let those go that are of no query any more, with what they store."""
-    new = range(len(held.units), len(job.operators))
-    gone = {query.name for query in held.queries.queries} - set(job.plan.names_of_queries)
-    now = replace(_without(held, held.queries, gone), queries=queries_of(job.plan), order=order_of(job.plan))
-    root = held.begun(job, new)
-    starts = Starts(job, held.place(job), lasting_version(job), held.operators(job))
-    starts.write(root, str(held.requeries), on_unit)
-    failpoint("requery.before_note")
-    # Other units for stages that go on are a change of their own, which comes after this one.
-    wanted = units_of(job)
-    units = [wanted[stage] and have for stage, have in enumerate(held.units)] + [wanted[stage] for stage in new]
-    held.note(job, {**identity(job), **_noting(held, now), "units": units}, root, new)
-    failpoint("requery.after_note")
-    held.let_go(job)
-
-
-def _without(held: Held, now: Recorded, names: Collection[str]) -> Recorded:
-    """What a checkpoint says once queries of these names have ended."""
-    known = (*held.queries.ended, *(query for query in held.queries.queries if query.name in names))
-    left = tuple(query for query in now.queries if query.name not in names)
-    there = {query.name for query in left}
-    return replace(now, queries=left, ended=tuple(query for query in known if query.name not in there))
-
-
-def _noting(held: Held, now: Recorded) -> dict[str, Any]:
-    return {"queries": now.to_json(), "requeries": held.requeries + 1}
+    return replace(now, queries=queries_of(job.plan), order=order_of(job.plan), ended=ended, kept=kept)
 
 
 def _kept(

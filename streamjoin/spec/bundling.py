@@ -75,9 +75,8 @@ def bundled(
         whole = found[0].plan if len(found) == 1 else together({query.name: query.plan for query in found})
         is_chosen = len(found) > 1 and file.operator.name == registry.AUTO
         operators.append(registry.choose(whole) if is_chosen else found[0].operator)
-        plans.append((tuple(query.name for query in left), whole if left == found else _those_left(left, whole)))
-    gone = frozenset(name for names, _ in plans if ended.issuperset(names) for name in names)
-    return Bundle(tuple(plans), gone, tuple(since.items())), tuple(operators)
+        plans.append((tuple(query.name for query in found), whole if left == found else _those_left(left, whole)))
+    return Bundle(tuple(plans), ended, tuple(since.items())), tuple(operators)
 
 
 def _those_left(left: Sequence[Named], whole: Plan) -> Plan:
@@ -231,7 +230,7 @@ def continued(checkpoint: Path, found: Recorded, queries: Sequence[Named], stopp
             "the query here with stopped: true, which ends it and completes its results, or use another run.checkpoint",
             field="queries",
         )
-    before = tuple(by_name[name] for name in found.order or [query.name for query in found.queries])
+    before = tuple(by_name[name] for name in _order(found, by_name))
     new = tuple(query for query in queries if query.name not in known and query.name not in stopped)
     since = {query.name: query.since for query in known.values() if query.since}
     start = 1 + max(since.values(), default=0)
@@ -242,6 +241,22 @@ def continued(checkpoint: Path, found: Recorded, queries: Sequence[Named], stopp
         ended_before | {name for name in known if name in stopped},
         {**since, **{query.name: start for query in new}},
     )
+
+
+def _order(found: Recorded, by_name: Mapping[str, Named]) -> list[str]:
+    """The names of all queries that a checkpoint has had, in the order in which their stages are numbered.
+
+    Earlier versions forgot those that had ended of a part with others left. Each has its place among these, as in the
+    join file, since the first one's names of streams and order of keys are those of all.
+    """
+    order, in_file = list(found.order or [query.name for query in found.queries]), list(by_name)
+    first = {query.name for query in (*found.queries, *found.ended) if not query.since}
+    for name in (query.name for query in found.ended if query.name not in order):
+        group = _group(by_name[name])
+        alike = [other for other in order if other in first and _group(by_name[other]) == group]
+        behind = (order.index(other) for other in alike if in_file.index(other) > in_file.index(name))
+        order.insert(next(behind, 1 + max(map(order.index, alike), default=len(order))), name)
+    return order
 
 
 def check_starts_over(plan: Plan, earlier: Plan, operators: Sequence[Operator]) -> None:

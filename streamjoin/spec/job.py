@@ -302,7 +302,7 @@ def queries_of(plan: Plan) -> tuple[RecordedQuery, ...]:
 
 def order_of(plan: Plan) -> tuple[str, ...]:
     """The names of all queries that a plan has or had, as their stages are numbered; none where they share one."""
-    return tuple(name for part in plan.all_parts for name in part.names) if is_divided(plan) else ()
+    return plan.every_name if is_divided(plan) else ()
 
 
 def recorded(checkpoint: Path) -> Recorded | None:

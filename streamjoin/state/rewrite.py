@@ -1,7 +1,8 @@
 """Another state between two batches, while no task runs: for other units, or for other queries.
 
-First the new manifests are written down together, in one file that is renamed into place, then each goes to its unit,
-and all other manifests are removed. A crash in between is made good by doing the second part again.
+First the new manifests of all stages that change are written down together, in one file that is renamed into place,
+then each goes to its unit, and all other manifests of these stages are removed. A crash in between is made good by
+doing the second part again.
 
     begin -> complete -> (the caller notes what it gave along) -> forget
 
@@ -76,14 +77,29 @@ def begin(
         after: the states, by unit; none where there is no state yet.
         noted: what `complete` gives back.
     """
-    labels = {unit.number: unit.label for unit in units}
-    texts = {
-        unit: manifest.dump(state, UnitReport(unit, labels[unit])).decode() for unit, state in sorted(after.items())
-    }
+    begin_stages(store, version, {store.stage: (units, after)}, noted)
+
+
+def begin_stages(
+    store: StateStore,
+    version: int,
+    changed: Mapping[int, tuple[tuple[UnitSpec, ...], Mapping[int, UnitState]]],
+    noted: Mapping[str, Any],
+) -> None:
+    """The same of several stages, whose states become others all at once.
+
+    Args:
+        changed: by stage, its units and their states.
+    """
+    stages = []
+    for stage, (units, after) in changed.items():
+        labels = {unit.number: unit.label for unit in units}
+        texts = {
+            unit: manifest.dump(state, UnitReport(unit, labels[unit])).decode() for unit, state in sorted(after.items())
+        }
+        stages.append({"stage": stage, "units": 1 + max(labels), "manifests": texts})
     have_folder(store.root)
-    content = {
-        "stage": store.stage, "version": version, "units": 1 + max(labels), "manifests": texts, "noted": noted,
-    }  # fmt: skip
+    content = {"version": version, "stages": stages, "noted": noted}
     store.write(_path(store), json.dumps(content).encode())
 
 
@@ -108,15 +124,26 @@ def complete(store: StateStore) -> dict[str, Any] | None:
     """
     try:
         found = json.loads(_path(store).read_bytes())
-        version, units, manifests, noted = (found[name] for name in ("version", "units", "manifests", "noted"))
-        store = StateStore(store.root, found.get("stage", 0), sync=store.sync)
+        version, noted = int(found["version"]), dict(found["noted"])
+        # Versions before wrote one stage, and the first of them did not say which.
+        stages = [
+            (StateStore(store.root, one.get("stage", 0), sync=store.sync), int(one["units"]), dict(one["manifests"]))
+            for one in found.get("stages", [found])
+        ]
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
         raise StateError(f"{_path(store)} is damaged; restore the checkpoint from a copy") from None
-    for unit, text in manifests.items():
-        have_folder(store.directory(int(unit)))
-        store.write(store.directory(int(unit)) / f"{version}.json", text.encode())
+    for of_stage, units, manifests in stages:
+        _put_in_place(of_stage, version, units, manifests)
+    return noted
+
+
+def _put_in_place(store: StateStore, version: int, units: int, manifests: Mapping[str, str]) -> None:
+    for name, text in manifests.items():
+        folder = store.directory(int(name))
+        have_folder(folder)
+        store.write(folder / f"{version}.json", text.encode())
     # Older versions are of other units or queries, and would keep files that nobody lets go; no batch before this one
     # comes again.
     for unit in store.units():
@@ -125,7 +152,6 @@ def complete(store: StateStore) -> dict[str, Any] | None:
             (store.directory(unit) / f"{other}.json").unlink()
         if old:
             sync_folder(store.directory(unit))
-    return dict(noted)
 
 
 def forget(store: StateStore) -> None:

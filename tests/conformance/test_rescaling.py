@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -127,6 +128,20 @@ def test_before_the_first_batch_there_is_nothing_to_move(tmp_path: Path) -> None
     run.resize(SplitJoin(2, 2))
     pairs = pairs_of([rows for batch in batches for rows in run.batch(batch)])
     assert Counter(pairs) == Counter(expected(given, "band", run.plan, 3))
+
+
+@pytest.mark.parametrize("stage", [0, 1])
+def test_what_a_version_before_wrote_down_of_one_stage_is_done(stage: int, tmp_path: Path) -> None:
+    store = StateStore(tmp_path, stage)
+    rewrite.begin(store, 3, SplitJoin(2).units, {unit: UnitState(3) for unit in range(2)}, {"resizes": 1})
+    path = tmp_path / "rewrite.json"
+    found = json.loads(path.read_text())
+    (one,) = found.pop("stages")
+    if not stage:  # the first of them did not say which
+        del one["stage"]
+    path.write_text(json.dumps(found | one))
+    assert rewrite.complete(StateStore(tmp_path)) == {"resizes": 1}
+    assert [store.load(unit, 3).version for unit in range(2)] == [3, 3]
 
 
 def test_what_was_written_down_and_is_damaged_is_named(tmp_path: Path) -> None:
