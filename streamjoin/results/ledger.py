@@ -236,7 +236,7 @@ class Ledger:
             self._forget_batches(batch if out.waiting else batch + 1)
         if snapshots and self.bases is not None:
             self.bases.write_due(self._head, self._owned)
-        if snapshots and self.retain_us is not None:
+        if self.retain_us is not None:
             self.expire(clock_us - self.retain_us)
         return snapshots
 

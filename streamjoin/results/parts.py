@@ -301,12 +301,19 @@ class JsonLinesSink(_Ready):
             os.fsync(file.fileno())
 
     def _begin(self, batch: int, target: Path) -> int:
-        """Where the batch begins in the file, remembered before anything of it is written."""
-        journal = self.staging / JOURNAL
+        """Where the batch begins in the file, remembered before anything of it is written.
+
+        What a batch that is done again has left in another file, as results go elsewhere now, is taken back.
+        """
+        journal, begun = self.staging / JOURNAL, target.stat().st_size
         if journal.exists() and (known := json.loads(journal.read_text()))["batch"] == batch:
-            return int(known["begun"])
-        begun = target.stat().st_size
-        put_durably(journal, json.dumps({"batch": batch, "begun": begun}).encode())
+            file = Path(known.get("file", target.resolve()))
+            is_same = file == target.resolve()
+            if is_same and known["begun"] <= begun:
+                return int(known["begun"])
+            if not is_same and file.exists() and file.stat().st_size > known["begun"]:
+                os.truncate(file, known["begun"])
+        put_durably(journal, json.dumps({"batch": batch, "begun": begun, "file": str(target.resolve())}).encode())
         return begun
 
     @staticmethod

@@ -58,6 +58,7 @@ class Open:
         postponed: commits put off since that one.
         ends: of each stream, where periods end that it has told; only where rows or files end them.
         ended_us: where the last period ended that is closed.
+        rule: by which rule `epoch` counts; None where that was not noted.
     """
 
     epoch: int | None = None
@@ -65,17 +66,21 @@ class Open:
     postponed: int = 0
     ends: tuple[Ends, ...] = ()
     ended_us: int | None = None
+    rule: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
-        told = {"ends": [one.to_json() for one in self.ends], "ended_us": self.ended_us} if self.ends else {}
+        told: dict[str, Any] = {"rule": self.rule} if self.rule else {}
+        if self.ends:
+            told |= {"ends": [one.to_json() for one in self.ends], "ended_us": self.ended_us}
         return {"epoch": self.epoch, "last": [self.last.epoch, self.last.part], "postponed": self.postponed, **told}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Open:
         """The inverse of `to_json`."""
         ends = tuple(map(Ends.from_json, value.get("ends", ())))
-        return Open(value["epoch"], SnapshotId(*value["last"]), value["postponed"], ends, value.get("ended_us"))
+        last = SnapshotId(*value["last"])
+        return Open(value["epoch"], last, value["postponed"], ends, value.get("ended_us"), value.get("rule"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +179,22 @@ class EpochPolicy:
             return collected.batch // self.batches + 1
         return -(-collected.clock_us // self.span_us)
 
+    @property
+    def rule(self) -> str:
+        """How epochs are counted; numbers of another rule say nothing in this one."""
+        return f"{self.batches} batches" if self.span_us is None else f"{self.span_us} us"
+
     def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
-        """See `Policy`."""
+        """See `Policy`. What waits since epochs were counted otherwise is a snapshot at once."""
         out = Outcome(state, list(waiting))
-        epoch = self.epoch_of(collected)
-        running = epoch if state.epoch is None else max(epoch, state.epoch)
-        if state.epoch is not None:
+        running = self.epoch_of(collected)
+        if state.rule not in (None, self.rule):
+            if out.waiting:
+                out.cut(running)
+        elif state.epoch is not None:
+            running = max(running, state.epoch)
             self._end_epochs(out, state.epoch, running)
-        out.state = replace(out.state, epoch=running)
+        out.state = replace(out.state, epoch=running, rule=self.rule)
         rows, size = _size(out.waiting)
         for block in collected.blocks:
             out.waiting.append(block)

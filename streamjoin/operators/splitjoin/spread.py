@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from streamjoin.engine.deciding import BITS, NOTICES
 from streamjoin.engine.state import UnitState, totals_of
 from streamjoin.engine.stored import stored, tables
+from streamjoin.errors import UnsupportedError
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.plan.window import R, S
 
@@ -15,7 +17,16 @@ def spread(states: Mapping[int, UnitState], units: int) -> dict[int, UnitState]:
 
     Largest segments first, each goes to the unit with the fewest tuples of its stream, and stays where it is if it can:
     loads become as even as whole segments can be, and tuples that come make up for the rest.
+
+    Raises:
+        UnsupportedError: of stored tuples it is kept, core by core, whether they were matched.
     """
+    if any(state.segments(name) for state in states.values() for name in (BITS, NOTICES)):
+        raise UnsupportedError(
+            f"a join that gives rows by whether they were matched keeps the cores that it began with; set it to "
+            f"{len(states)}, or use another run.checkpoint to start anew with {units}",
+            field="operator.cores",
+        )
     before = states[min(states)]
     segments: dict[int, dict[int, list[SegmentInfo]]] = {unit: {R: [], S: []} for unit in range(units)}
     for side in (R, S):

@@ -461,8 +461,10 @@ def test_the_manifest_of_a_zombie_is_never_read_and_is_swept_although_its_id_was
 
 
 def test_retention_does_not_follow_a_zombies_manifest_to_blocks_that_count(store: Store) -> None:
-    policy = EpochPolicy(span_us=None, batches=2)
-    zombie = job_on(store, policy).start()
+    class TwoOfFive(EpochPolicy):
+        rule = "5 batches"
+
+    zombie = job_on(store, TwoOfFive(span_us=None, batches=2)).start()
     zombie.batch(0, CONTENT[0], 0)  # waits: its blocks will count
     other = job_on(store, EpochPolicy(span_us=None, batches=5), 3 * S).start()
     with pytest.raises(FencedError):
@@ -471,6 +473,30 @@ def test_retention_does_not_follow_a_zombies_manifest_to_blocks_that_count(store
         other.batch(number, CONTENT[number], number * S)
     other.ledger.finish()
     assert_once(seen(store), WHOLE)
+
+
+def test_old_results_go_although_nothing_new_closes(store: Store) -> None:
+    job = job_on(store, EpochPolicy(span_us=None, batches=1), 3 * S).start()
+    job.batch(0, CONTENT[0], 0)
+    job.batch(1, CONTENT[1], S)
+    nothing = CONTENT[0].slice(0, 0)
+    job.batch(2, nothing, 2 * S)  # what batch 1 brought is a snapshot now
+    assert_once(seen(store), ids(CONTENT[:2]))
+    job.batch(3, nothing, 4 * S + 1)
+    assert_once(seen(store), ids(CONTENT[1:2]))
+    names: list[str] = []
+
+    class Noting(Through):
+        def change(self, act: Callable[[], Any], name: str) -> Any:
+            names.append(name)
+            return act()
+
+    again = job_on(Noting(store), EpochPolicy(span_us=None, batches=1), 3 * S).start()
+    again.batch(4, nothing, 5 * S + 1)
+    assert_once(seen(store), [])
+    names.clear()
+    again.batch(5, nothing, 6 * S)
+    assert set(names) <= {"put_blocks", "swap_head"}, "where nothing is old nothing is removed"
 
 
 def test_a_driver_with_an_earlier_lease_that_wakes_up_late_takes_over_nothing(store: Store) -> None:

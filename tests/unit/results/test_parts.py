@@ -103,6 +103,24 @@ def test_a_json_lines_batch_cut_off_by_a_crash_is_written_again_from_its_beginni
     assert lines(path) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("moved", ["elsewhere", "away"])
+def test_a_json_lines_batch_is_done_again_into_another_file(moved: str, tmp_path: Path) -> None:
+    path, new = tmp_path / "out.jsonl", tmp_path / ("out.jsonl" if moved == "away" else "new.jsonl")
+    sink = JsonLinesSink(str(path), tmp_path / "staged")
+    sink.commit(BatchDone(0), write(sink, 0, {0: [rows(1, 2)]}))
+    sink.commit(BatchDone(1), write(sink, 1, {0: [rows(3, 4)]}))
+    if moved == "away":
+        path.rename(tmp_path / "old.jsonl")
+    sink = JsonLinesSink(str(new), tmp_path / "staged")
+    sink.commit(BatchDone(1), write(sink, 1, {0: [rows(3)], 1: [rows(4)]}))
+    assert lines(new) == [3, 4]
+    if moved == "elsewhere":
+        assert lines(path) == [1, 2]
+    sink.commit(BatchDone(1), write(sink, 1, {0: [rows(3, 4)]}))  # and again
+    sink.commit(BatchDone(2), write(sink, 2, {0: [rows(5)]}))
+    assert lines(new) == [3, 4, 5]
+
+
 def test_a_json_lines_batch_whose_parts_are_gone_was_committed_before(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     sink = JsonLinesSink(str(path), tmp_path / "staged")

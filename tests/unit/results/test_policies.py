@@ -530,3 +530,38 @@ def test_epochs_are_those_of_a_simple_model(policy: EpochPolicy, batches: list[t
         run.add(*blocks, clock_us=clock)
     run.finish()
     assert [(cut.id.epoch, [ref.key.number for ref in cut.blocks]) for cut in run.cuts] == naive(policy, given_batches)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (EpochPolicy(span_us=S), EpochPolicy(span_us=10 * S)),
+        (EpochPolicy(span_us=S), EpochPolicy(span_us=None, batches=3)),
+        (EpochPolicy(span_us=None, batches=100), EpochPolicy(span_us=None, batches=2)),
+        (EpochPolicy(span_us=None, batches=2), EpochPolicy(span_us=S)),
+    ],
+)
+def test_epochs_that_are_counted_otherwise_go_on_from_there(before: EpochPolicy, after: EpochPolicy) -> None:
+    """Numbers of seconds are far above those of ten seconds: nothing would close for years."""
+    clock_us = 1_760_000_000 * S
+    first = Run(before)
+    first.add(block(1), clock_us=clock_us)
+    run = Run(after, first.state, first.waiting)
+    run.next = 1
+    closed = run.add(block(2), clock_us=clock_us + S)
+    assert sum(rows for _, rows in closed) >= 1, "what waited by the other rule is a snapshot at once"
+    for number in range(2, 12):
+        closed += run.add(block(1), clock_us=clock_us + number * S)
+    ids = [cut.id for cut in (*first.cuts, *run.cuts)]
+    assert ids == sorted(set(ids)) and 1 < len(ids) < 14
+    assert sum(rows for _, rows in closed) + sum(ref.rows for ref in run.waiting) == 13 - sum(
+        ref.rows for cut in first.cuts for ref in cut.blocks
+    )
+    assert sum(ref.rows for ref in run.waiting) <= 10
+
+
+def test_a_head_that_does_not_say_how_epochs_are_counted_goes_on() -> None:
+    old = Open.from_json({"epoch": 7, "last": [6, 0], "postponed": 0})
+    run = Run(EpochPolicy(span_us=S), old)
+    assert run.add(block(1), clock_us=7 * S) == []
+    assert run.add(block(2), clock_us=8 * S) == [("7.0", 1)]
