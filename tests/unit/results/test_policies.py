@@ -562,6 +562,6 @@ def test_epochs_that_are_counted_otherwise_go_on_from_there(before: EpochPolicy,
 
 def test_a_head_that_does_not_say_how_epochs_are_counted_goes_on() -> None:
     old = Open.from_json({"epoch": 7, "last": [6, 0], "postponed": 0})
-    run = Run(EpochPolicy(span_us=S), old)
+    run = Run(EpochPolicy(span_us=S), old, [block(1)])
     assert run.add(block(1), clock_us=7 * S) == []
-    assert run.add(block(2), clock_us=8 * S) == [("7.0", 1)]
+    assert run.add(block(2), clock_us=8 * S) == [("7.0", 2)]
