@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from multiprocessing.connection import Connection
 from typing import Any, Final, ParamSpec, TypeVar
@@ -179,6 +180,24 @@ _is_apart = False
 def is_apart() -> bool:
     """Whether this is such a process."""
     return _is_apart
+
+
+_whose: ContextVar[str | None] = ContextVar("_whose", default=None)
+
+
+@contextmanager
+def looks_of(who: str | None) -> Iterator[None]:
+    """In the block, looks that come with binding a job are for this user."""
+    before = _whose.set(who)
+    try:
+        yield
+    finally:
+        _whose.reset(before)
+
+
+def looks_for() -> str | None:
+    """For whom such looks are; None where nobody said so."""
+    return _whose.get()
 
 
 _free = threading.Condition()

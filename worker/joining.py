@@ -51,9 +51,9 @@ def read_job(settings: Settings, catalog: Catalog, job: Job) -> JoinFile:
     Raises:
         InputError: it may not, or not any more.
     """
-    with catalog.read() as reading:
-        secrets = secrets_of(settings, reading, inputs_of(job))
     try:
+        with catalog.read() as reading:
+            secrets = secrets_of(settings, reading, inputs_of(job))
         check_places(settings, inputs_of(job), secrets)
         check_store(settings, job.spec)
         file = join_file(settings, job, secrets)

@@ -33,7 +33,8 @@ def observe(
     Nothing is written for a generation that is not the job's last, nor for a move that the life cycle does not have.
 
     Args:
-        reason: one sentence; for a failure its first cause, for a start what takes so long.
+        reason: one sentence; for a failure its first cause, for a start what takes so long, for a job that runs where
+            its tasks do, or what it waits for.
         own_fault: the failure is a mistake in the job itself, such as a query that its streams do not fit.
         again: it is starting because it should have been running all the time.
     Returns:
@@ -43,7 +44,7 @@ def observe(
     if job is None or job.generation != generation or not lifecycle.may_follow(job.observed, after):
         return False
     if job.observed == after:
-        if after == lifecycle.STARTING and reason:
+        if after in (lifecycle.STARTING, lifecycle.RUNNING) and reason:
             job.reason = reason
         return True
     job.observed, job.observed_since_us = after, now_us

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from backend.apart import bounded
+from backend.apart import bounded, looks_of
 from backend.api.job_shapes import Draft, spec_of
 from backend.auth.actor import Viewer
 from backend.catalog.jobspec import JobSpec
@@ -50,7 +50,8 @@ def validate_job(context: InContext, actor: Viewer, body: Draft) -> Diagnostics:
             spec = spec_of(body)
             inputs = service.entries(session, spec, body.streams)
             secrets = secrets_of(context.settings, session, inputs)
-        bound = service.bound_draft(context.settings, spec, inputs, secrets)
+        with looks_of(actor.id):
+            bound = service.bound_draft(context.settings, spec, inputs, secrets)
     except (StreamJoinError, Problem) as wrong:
         return Diagnostics(valid=False, diagnostics=service.diagnose(wrong), columns=[], summary=None)
     return Diagnostics(valid=True, diagnostics=[], columns=_columns(bound), summary=summary(bound))

@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from backend.apart import looks_of
 from backend.api.filters import OfPhase, Owner, Since, in_phase, narrowed
 from backend.api.job_shapes import (
     NAME_MAX,
@@ -97,8 +98,9 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
         wanted=lifecycle.STOPPED, wanted_since_us=at_us, observed=lifecycle.STOPPED, observed_since_us=at_us,
         generation=0, failures=0, restart_version=0, incarnation=0, created_at_us=at_us, updated_at_us=at_us,
     )  # fmt: skip
-    job.spec = with_store(context.settings, job, secrets)
-    service.bound_job(context.settings, job, secrets)
+    with looks_of(actor.id):
+        job.spec = with_store(context.settings, job, secrets)
+        service.bound_job(context.settings, job, secrets)
     try:
         with context.catalog.begin() as session:
             session.add(job)
@@ -128,7 +130,7 @@ def get_job(context: InContext, actor: Viewer, id: str, response: Response) -> J
 @router.post("/{id}/diff")
 def diff_job(context: InContext, actor: Viewer, id: str, body: JobChange) -> Diff:
     """Show what a change would do, without doing it; one that would be refused is refused here too."""
-    _, _, _, changes = _changed(context, id, body)
+    _, _, _, changes = _changed(context, actor, id, body)
     return Diff(changes=[change_shape(item) for item in changes], starts_anew=starts_anew(changes))
 
 
@@ -143,7 +145,7 @@ def change_job(
     """
     for _ in range(_TRIES):
         # Outside of a transaction that writes: it opens files.
-        seen, spec, inputs, changes = _changed(context, id, body)
+        seen, spec, inputs, changes = _changed(context, actor, id, body)
         shown = _change_seen(context, actor, seen, spec, inputs, changes, body.start_anew, if_match)
         if shown is not None:
             response.headers["ETag"] = etag(shown.version)
@@ -235,7 +237,7 @@ def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale, if_
     return _act(context, actor, id, if_match, rescale)
 
 
-def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, JobSpec, Inputs, list[Change]]:
+def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> tuple[Job, JobSpec, Inputs, list[Change]]:
     """A job, and what it is to be, which could be started; and what differs."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
@@ -251,7 +253,8 @@ def _changed(context: Context, id: str, body: JobChange) -> tuple[Job, JobSpec, 
             id=job.id, spec=spec, streams=inputs.streams, relations=inputs.relations,
             incarnation=job.incarnation + starts_anew(changes),
         )  # fmt: skip
-        service.bound_job(context.settings, draft, secrets)
+        with looks_of(actor.id):
+            service.bound_job(context.settings, draft, secrets)
 
     try:
         bound()

@@ -28,6 +28,7 @@ from backend.results.follower import Follower
 from backend.results.hub import Hub
 from backend.results.limits import Limits
 from backend.results.patience import patient
+from backend.results.question import JOB_MAX
 from backend.results.service import service_of
 from backend.version import VERSION
 
@@ -94,7 +95,7 @@ async def stream_results(
     context: InContext,
     actor: Viewer,
     request: Request,
-    id: Annotated[str, Path(max_length=100)],
+    id: Annotated[str, Path(max_length=JOB_MAX)],
     where: str | None = None,
     select: Annotated[str | None, Query(description="Columns, separated by commas.")] = None,
     from_: Annotated[str, Query(alias="from", description='"now", "oldest", or a snapshot id.')] = "now",

@@ -21,7 +21,7 @@ from backend.context import InContext
 from backend.problems import ProblemDocument
 from backend.results.answers import Running, headers_of
 from backend.results.patience import patient
-from backend.results.question import Format, QueryIn
+from backend.results.question import JOB_MAX, Format, QueryIn
 from backend.results.service import Service, service_of
 from backend.results.writers import WRITERS
 
@@ -130,7 +130,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
 
 @free
 async def get_results(
-    context: InContext, actor: Viewer, request: Request, id: Annotated[str, Path(max_length=100)]
+    context: InContext, actor: Viewer, request: Request, id: Annotated[str, Path(max_length=JOB_MAX)]
 ) -> Response:
     """The same as POST /queries, for the command line; conditions end up in logs of URLs."""
     given = request.query_params

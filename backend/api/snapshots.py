@@ -19,6 +19,7 @@ from backend.cells import time_text
 from backend.context import InContext
 from backend.problems import from_engine
 from backend.results.at_once import NotAtOnce
+from backend.results.question import JOB_MAX
 from backend.results.readers import SHOWN_MAX, Opened
 from backend.results.service import Service, service_of
 from backend.results.trouble import NoResults, store_problem
@@ -63,7 +64,7 @@ async def list_snapshots(
     context: InContext,
     actor: Viewer,
     request: Request,
-    id: Annotated[str, Path(max_length=100)],
+    id: Annotated[str, Path(max_length=JOB_MAX)],
     limit: Limit = 50,
     starting_after: StartingAfter = None,
 ) -> Response:

@@ -31,10 +31,15 @@ def check_same_servers(before: Mapping[str, Any], after: Mapping[str, Any]) -> N
     Raises:
         Problem: they are others.
     """
-    if before.get("servers") != after.get("servers"):
+    if not is_same_servers(before, after):
         detail = "are others than the secrets were given for; send `secrets` again, or {} to forget them"
         raise Problem(
             "invalid.secrets_of_other_servers",
             f"servers {detail}",
             errors=[Place(pointer="/spec/servers", detail=detail)],
         )
+
+
+def is_same_servers(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether two entries log in at the same servers; of these, they may read any topic."""
+    return all(before.get(field) == after.get(field) for field in ("source", "servers"))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from backend.auth.kafka_secrets import is_same_servers
 from backend.auth.secrets import open_sealed
 from backend.catalog.ids import now_us
 from backend.catalog.machines import folder_id, takes_jobs
@@ -86,18 +87,26 @@ def secrets_of(settings: Settings, session: Session, inputs: Inputs) -> dict[str
     """What opens streams and relations and is kept apart from their entries, by name.
 
     Raises:
-        InputError: a relation was given secrets for another server than that of its entry here.
+        InputError: a stream or relation was given secrets for another server than that of its entry here.
         Problem: they cannot be opened.
     """
     streams = _with_secrets(session, Stream, inputs.streams)
+    for stream in streams:
+        if not is_same_servers(inputs.streams[stream.name], stream.spec):
+            raise _elsewhere("stream", stream.name)
     relations = _with_secrets(session, Relation, inputs.relations)
-    for row in relations:
-        if not is_same_server(inputs.relations[row.name], row.spec):
-            raise InputError(
-                "reads another server than the relation is registered for now, so its password is not sent there; "
-                "change the job with refresh_streams to read the new one", field=f"relations.{row.name}",
-            )  # fmt: skip
+    for relation in relations:
+        if not is_same_server(inputs.relations[relation.name], relation.spec):
+            raise _elsewhere("relation", relation.name)
     return {row.name: open_sealed(settings, row.secrets or b"") for row in (*streams, *relations)}
+
+
+def _elsewhere(what: str, name: str) -> InputError:
+    return InputError(
+        f"reads another server than the {what} is registered for now, so its password is not sent there; "
+        "change the job with refresh_streams to read the new one",
+        field=f"{what}s.{name}",
+    )
 
 
 Row = TypeVar("Row", Stream, Relation)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from backend.apart import bounded, is_apart
+from backend.apart import bounded, is_apart, looks_for
 from backend.auth.hosts import check_client, check_place
 from backend.catalog import models
 from backend.catalog.jobspec import JobSpec
@@ -112,7 +112,7 @@ def bound_apart(file: JoinFile) -> Bound:
 
 
 def _asked_apart(look: Callable[..., pa.Schema], *given: Any) -> pa.Schema:
-    return bounded(None, look, *given)
+    return bounded(looks_for(), look, *given)
 
 
 def join_file(settings: Settings, job: models.Job, secrets: Secrets) -> JoinFile:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from backend.columns import Column
 from backend.problems import ProblemDocument
-from backend.results.question import Condition, Names, QueryIn, SnapshotText
+from backend.results.question import JOB_MAX, Condition, Names, QueryIn, SnapshotText
 
 SUBPROTOCOL = "streamjoin.v1"
 
@@ -46,7 +46,7 @@ class Subscription(_Client):
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
-    job: str = Field(min_length=1, max_length=100, description="Its id or name.")
+    job: str = Field(min_length=1, max_length=JOB_MAX, description="Its id or name.")
     where: Condition | None = None
     select: Names | None = None
     from_: Literal["now", "oldest"] | SnapshotText = Field("now", alias="from")

@@ -11,6 +11,8 @@ from streamjoin.results.question import LIMIT_MAX, Question
 from streamjoin.results.snapshot import is_id
 
 TEXT_MAX = 16_384
+JOB_MAX = 164
+"""Of `job:query`, as long as the names of jobs and of queries may be."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Format = Literal["json", "ndjson", "csv", "arrow", "parquet"]
@@ -69,7 +71,7 @@ class QueryIn(BaseModel):
         json_schema_extra={"examples": [{"job": "matches", "from": "2026-01-31T12:00:00Z", "where": "price > 100"}]},
     )
 
-    job: str = Field(min_length=1, max_length=100, description="Its id or name.")
+    job: str = Field(min_length=1, max_length=JOB_MAX, description="Its id or name.")
     from_: TimeUs | None = Field(None, alias="from")
     to: TimeUs | None = None
     key: Key | None = None

@@ -17,7 +17,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from backend import apart
+from backend.jobs import joinfile
+from backend.settings import Settings
 from streamjoin.index import kernels
+from tests.backend.matrix import add_person, new_app
 
 pytestmark = pytest.mark.slow
 
@@ -100,6 +103,37 @@ def test_one_user_leaves_places_for_others(monkeypatch: pytest.MonkeyPatch) -> N
             pass
     with apart._turn("usr_1"):
         pass
+
+
+def test_looks_of_drafts_and_jobs_are_those_of_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sqlite3.connect(tmp_path / "x.db") as database:
+        database.execute("CREATE TABLE t (k INTEGER, said TEXT)")
+    app = new_app(Settings(data=tmp_path / "data", redis_url="redis://127.0.0.1:1/0", allowed_paths=(tmp_path,)))
+    person = add_person(app.state.context, "kim", "operator")
+    seen: list[str | None] = []
+
+    def noted(who: str | None, look: Any, *given: Any) -> Any:
+        seen.append(who)
+        return look(*given)
+
+    with TestClient(app, base_url="http://127.0.0.1", headers=person.headers) as api:
+        table = {"source": "sql", "url": f"sqlite:///{tmp_path}/x.db", "table": "t"}
+        assert api.post("/api/v1/streams", json={"name": "b", "spec": BIDS}).status_code == 201
+        answer = api.post("/api/v1/relations", json={"name": "t", "spec": table})
+        assert answer.status_code == 201, answer.text
+        monkeypatch.setattr(joinfile, "bounded", noted)
+        query: dict[str, Any] = {"query": "SELECT ONLINE b.price, t.said FROM b JOIN t ON b.bidder = t.k"}
+        slots: dict[str, Any] = {"run": {"slots": 1}}
+        for method, place, body in (
+            ("POST", "/validate", query),
+            ("POST", "", {"name": "j", **query}),
+            ("POST", "/j/diff", slots),
+            ("PATCH", "/j", slots),
+        ):
+            seen.clear()
+            answer = api.request(method, f"/api/v1/jobs{place}", json=body, headers={"If-Match": '"1"'})
+            assert answer.status_code < 300, answer.text
+            assert set(seen) == {person.id}, answer.text
 
 
 def test_attack_who_waits_for_turns_holds_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:

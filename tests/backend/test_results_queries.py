@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 from backend.catalog.models import Job
 from backend.context import Context
 from backend.problems import Problem
+from backend.results import frames
 from backend.results.answers import Answerer
 from backend.results.blocks import Blocks
 from backend.results.holding import Holding
@@ -112,6 +113,15 @@ def test_all_rows_come_with_schema_key_and_the_last_snapshot(api: TestClient, jo
 
 def test_a_job_is_found_by_its_name_too(api: TestClient, job: Job) -> None:
     assert api.post("/api/v1/queries", json={"job": job.name, "limit": 1}).json()["job"] == job.id
+
+
+def test_a_query_beside_the_own_one_is_asked_with_the_longest_names_that_there_may_be(api: TestClient) -> None:
+    longest = f"{'j' * 100}:{'q' * 63}"
+    for name, status in ((longest, 404), (longest + "q", 422)):
+        assert api.post("/api/v1/queries", json={"job": name}).status_code == status
+        for what in ("results", "stream", "snapshots"):
+            assert api.get(f"/api/v1/jobs/{name}/{what}").status_code == status, what
+    assert frames.Subscription.model_validate({"job": longest}).job == longest
 
 
 def test_a_time_range_includes_both_ends_and_reads_only_its_blocks(api: TestClient, job: Job) -> None:

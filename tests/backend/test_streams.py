@@ -17,9 +17,12 @@ from sqlalchemy import update
 
 from backend.auth.secrets import seal
 from backend.catalog.models import Stream
+from backend.jobs import service
+from backend.jobs.inputs import inputs_of, secrets_of
 from backend.settings import Settings
 from backend.streams import spool
 from backend.streams.times import time_columns
+from streamjoin.errors import InputError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Intake, Piece
 from streamjoin.sources.credentials import MASK
@@ -315,6 +318,39 @@ def test_attack_secrets_do_not_follow_a_stream_to_other_servers(api: TestClient,
     assert api.patch("/api/v1/streams/t", json=other, headers={"If-Match": '"1"'}).json()["has_secrets"]
     forgot = api.patch("/api/v1/streams/t", json={**moved, "secrets": {}}, headers={"If-Match": '"2"'})
     assert forgot.status_code == 200 and not forgot.json()["has_secrets"]
+
+
+def test_attack_a_job_does_not_send_a_new_password_to_the_servers_where_the_stream_was_before(
+    api: TestClient, app: FastAPI
+) -> None:
+    settings = app.state.context.settings
+    settings.secret_key = SecretStr("a key of this test and of nobody else")
+    settings.allowed_hosts = ("127.0.0.1", "theirs")
+    old, new = {"sasl.password": "canary of the old"}, {"sasl.password": "canary of the new"}
+    assert api.post("/api/v1/streams", json={"name": "t", "spec": TOPIC, "secrets": old}).status_code == 201
+    registered(api, "u", **{**TOPIC, "topic": "u"})
+    query = "SELECT ONLINE t.ts FROM t, u WHERE t.ts = u.ts WITHIN 1 SECONDS"
+    assert api.post("/api/v1/jobs", json={"name": "j", "query": query}).status_code == 201
+
+    def opened() -> dict[str, dict[str, Any]]:
+        with app.state.context.catalog.read() as session:
+            return secrets_of(settings, session, inputs_of(service.find_job(session, "j")))
+
+    assert opened() == {"t": old}
+    topic = {"spec": {**TOPIC, "topic": "other"}, "secrets": new}
+    assert api.patch("/api/v1/streams/t", json=topic, headers={"If-Match": '"1"'}).status_code == 200
+    assert opened() == {"t": new}
+    moved = {"spec": {**TOPIC, "servers": "theirs:9092"}, "secrets": new}
+    assert api.patch("/api/v1/streams/t", json=moved, headers={"If-Match": '"2"'}).status_code == 200
+    with pytest.raises(InputError, match="refresh_streams") as refused:
+        opened()
+    assert refused.value.field == "streams.t"
+    body: dict[str, Any] = {"run": {"slots": 1}}
+    answer = api.patch("/api/v1/jobs/j", json=body, headers={"If-Match": '"1"'})
+    assert answer.status_code == 422 and "its password is not sent there" in answer.text, answer.text
+    body |= {"refresh_streams": True, "start_anew": True}
+    answer = api.patch("/api/v1/jobs/j", json=body, headers={"If-Match": '"1"'})
+    assert answer.status_code == 200 and opened() == {"t": new}, answer.text
 
 
 # ---- pushed rows -------------------------------------------------------------------------------------------------

@@ -65,6 +65,16 @@ def test_results_are_the_platform_s_and_what_it_can_take_is_taken() -> None:
     assert "run.checkpoint" in found.told[3]
 
 
+def test_a_change_takes_away_what_the_results_of_a_file_no_longer_say() -> None:
+    job = {"name": "j", "query": "P", "queries": {}}
+    for results in ({"parquet": "out/p"}, {}):
+        for document in ({"query": "P", "results": results}, several(p=one("P", results=results))):
+            assert change_of(document, job, None).sections == {"query": "P", "results": {}}
+    assert change_of({"results": {}}, None, None).sections == {"results": {}}
+    for document in ({"query": "P"}, {"query": "P", "results": None}, several(p=one("P"))):
+        assert change_of(document, job, None).sections == {"query": "P"}
+
+
 @pytest.mark.parametrize(
     ("document", "own", "said"),
     [

@@ -74,3 +74,15 @@ def test_running_forgets_why_it_was_not(catalog: Catalog) -> None:
     see(catalog, job, "running")
     seen = job_of(catalog, job)
     assert (seen.reason, seen.failures) == (None, 2)
+
+
+def test_a_job_that_runs_tells_that_its_executors_are_gone_until_there_are_some_again(catalog: Catalog) -> None:
+    job = add_job(catalog, observed="starting", generation=1)
+    told = ("tasks run on yarn", "no executor of yarn is left, and batches wait for one")
+    for reason in (*told, "there are executors of yarn again"):
+        assert see(catalog, job, "running", reason=reason)
+        assert job_of(catalog, job).reason == reason
+        assert see(catalog, job, "running") and job_of(catalog, job).reason == reason
+    assert len(events_of(catalog, job)) == 1
+    assert see(catalog, job, "stopping") and job_of(catalog, job).reason is None
+    assert not see(catalog, job, "running", reason=told[1]) and job_of(catalog, job).reason is None

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from backend.auth.secrets import seal
 from backend.catalog.database import Catalog
 from backend.catalog.jobspec import JobSpec
-from backend.catalog.models import Relation
+from backend.catalog.models import Relation, Stream
 from backend.settings import SECRETS, Settings, forget_secrets, read_settings, without_secrets
 from streamjoin.errors import InputError
 from streamjoin.spark.java import find_java
@@ -22,6 +22,7 @@ from tests.servers.postgres import PostgresServer
 from tests.servers.process import comes_true
 from tests.spark.command import JAVA_OPTIONS
 from worker import launch, processes
+from worker.joining import read_job
 from worker.platform import MIGRATION, Platform, needs
 
 from .jobs import add_job, by_duckdb, job_of, results, streams
@@ -103,6 +104,23 @@ def test_a_migration_has_the_catalogs_address_and_no_other_secret(
     whole.aside(MIGRATION, ["sh", "-c", f"env > {told}"])
     assert whole.asides[0].wait(30) == 0
     assert "canary" not in told.read_text() and "STREAMJOIN_CATALOG_URL=sqlite:///there.db" in told.read_text()
+
+
+def test_a_job_whose_secrets_another_key_sealed_is_wrong_itself_and_says_so(
+    settings: Settings, catalog: Catalog
+) -> None:
+    before, now = (
+        settings.model_copy(update={"secret_key": SecretStr(f"the {when} key of this test")}) for when in ("old", "new")
+    )
+    given = streams(1)
+    with catalog.begin() as session:
+        sealed = seal(before, {"sasl.password": PASSWORD})
+        session.add(Stream(id="str_bid", name="bid", owner_id=None, spec=given["bid"], secrets=sealed))
+    job = job_of(catalog, add_job(catalog, streams=given))
+    with pytest.raises(InputError, match="encrypted with another key; set STREAMJOIN_SECRET_KEY"):
+        read_job(now, catalog, job)
+    with pytest.raises(InputError, match="STREAMJOIN_SECRET_KEY"):
+        read_job(settings, catalog, job)
 
 
 @pytest.fixture

@@ -144,8 +144,8 @@ def _of(document: Mapping[str, Any], own: str | None, fields: Iterable[str]) -> 
         results = document["queries"][own].get("results")
     kept = _results(results, told, own)
     found.pop("results", None)
-    if kept:
-        found["results"] = kept
+    if kept is not None:
+        found["results"] = kept  # also when nothing is left of it: a job keeps what a change does not mention
     if isinstance(found.get("queries"), dict):
         found["queries"] = {
             str(name): _further(str(name), one, kept, told) for name, one in found["queries"].items() if name != own
