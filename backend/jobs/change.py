@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from streamjoin.errors import QueryError
 from streamjoin.spec.changes import keeps_state
 
 KEEPS: Final = "keeps_state"
@@ -17,6 +18,7 @@ ANEW: Final = "starts_anew"
 _PUNCTUATE = re.compile(r"streams\.\w+\.punctuate(\..*)?")
 _BY_PERIOD = "results.snapshot.punctuation"
 _ORDERING, _UNORDERED = "operator.ordering", "none"
+_QUOTES = "'\"`$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,21 @@ def _alike(field: str, before: Any, after: Any) -> bool:
     """Whether two values ask the same of the state."""
     further = field.startswith("queries.")
     if field == "query" or further:
-        return (further and before is None) or str(before).split() == str(after).split()
+        return (further and before is None) or _words(str(before)) == _words(str(after))
     if field == _BY_PERIOD:
         return bool(before) == bool(after)
     # Stored tuples have their sequence numbers or have them not; what the order is may change.
     return field == _ORDERING and _UNORDERED not in (before or _UNORDERED, after or _UNORDERED)
+
+
+def _words(text: str) -> list[str]:
+    """A query's words as written, without comments and what is between them; one that cannot be read is one word."""
+    from streamjoin.query.tokens import read_words  # the parser takes its time to load
+
+    try:
+        read = read_words(text)
+    except QueryError:
+        return [text]
+    # Some keywords are one token with blanks in it, such as GROUP BY; those in quotes are the query's own.
+    written = (read.text(token) for token in read.tokens)
+    return [word if word[-1] in _QUOTES else " ".join(word.split()) for word in written]

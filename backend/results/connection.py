@@ -263,8 +263,16 @@ class Connection:
                 if not await self._is_still_in():
                     raise Closing(frames.NOT_AUTHENTICATED, "the login or key was ended; log in again")
 
+    def _is_open(self, sub: _Open) -> bool:
+        return self._open.get(sub.id) is sub
+
     async def _send_some(self, sub: _Open) -> bool:
-        """What is there for a subscription, a snapshot at a time; whether that was anything."""
+        """What is there for a subscription, a snapshot at a time; whether that was anything.
+
+        While something is sent the client may end it, and begin another under its id.
+        """
+        if not self._is_open(sub):
+            return False
         follower = sub.follower
         now_s = self._loop.time()
         if follower.schema is not None and not sub.has_schema:
@@ -275,16 +283,18 @@ class Connection:
             payload, dropped, gap = taken
             for text in next_frames(sub.id, payload, dropped, gap):
                 await self._send(text)
-                if sub.id not in self._open:
+                if not self._is_open(sub):
                     return True
             follower.position = payload.id
             return True
         if follower.is_done():
-            del self._open[sub.id]
-            self._service.hub.close_follower(follower)
             if follower.problem is not None:
                 document = follower.problem.document("/api/v1/ws", root=self._root)
                 await self._send(to_json({"type": "error", "id": sub.id, "payload": document}))
+                if not self._is_open(sub):
+                    return True
+            del self._open[sub.id]
+            self._service.hub.close_follower(follower)
             await self._end(sub.id, follower.reason or "closing")
             return True
         if now_s - sub.heard_s >= self._limits.heartbeat_s:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from backend.problems import Problem
+from backend.problems import Problem, unexpected
 from backend.results.limits import Limits
 from backend.results.payload import Encoder, Held, Payload
 from backend.results.places import Place
@@ -291,10 +291,11 @@ class Feed:
 
     def _run(self) -> None:
         pause_s = trouble_s = TROUBLE_S[0]
-        opened = self._readers.take(self.place)
+        opened: Opened | None = None
         try:
             while not self._stop.is_set():
                 try:
+                    opened = opened or self._readers.take(self.place)
                     pause_s = self._look(opened)
                     self.trouble, trouble_s = None, TROUBLE_S[0]
                 except Problem as problem:
@@ -306,10 +307,12 @@ class Feed:
                     self.trouble = store_problem(self.place, failure)
                 except Exception:
                     _log.exception("following job %s failed; it is tried again", self.place.job_id)
+                    self.trouble = unexpected()
                     pause_s = TROUBLE_S[1]
                 self._stop.wait(pause_s)
         finally:
-            self._readers.give(opened)
+            if opened is not None:
+                self._readers.give(opened)
 
     def _look(self, opened: Opened) -> float:
         """Hand out what is new; returns when to look again."""

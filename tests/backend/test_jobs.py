@@ -475,6 +475,29 @@ def test_effects_of_changes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("after", "effect"),
+    [
+        ("SELECT a -- the first\n  FROM R\n WHERE n  =  'a  b' /* both */ GROUP  BY a;", KEEPS),
+        ("SELECT a FROM R WHERE n = 'a b' GROUP BY a", ANEW),
+        ("SELECT a FROM R WHERE n = 'a  b' -- GROUP BY a", ANEW),
+        ("SELECT \"a\" FROM R WHERE n = 'a  b' GROUP BY a", ANEW),
+        ("SELECT a FROM R WHERE n = 'a  b GROUP BY a", ANEW),
+    ],
+)
+def test_only_blanks_and_comments_of_a_query_may_change(after: str, effect: str) -> None:
+    before = "SELECT a FROM R WHERE n = 'a  b' GROUP BY a"
+    (change,) = diff({"query": before}, {"query": after})
+    assert change.effect == effect
+    (change,) = diff({"queries": {"x": {"query": before}}}, {"queries": {"x": {"query": after}}})
+    assert change.effect == effect
+
+
+def test_a_query_that_cannot_be_read_is_compared_as_it_is() -> None:
+    (change,) = diff({"query": "SELECT 'a  b"}, {"query": "SELECT 'a b"})
+    assert change.effect == ANEW
+
+
+@pytest.mark.parametrize(
     ("before", "after", "effect"),
     [
         ({"cores": 2}, {"cores": 3}, KEEPS),

@@ -24,8 +24,9 @@ export interface Listener {
    *
    * @param groups of groups that change, the columns that tell them apart.
    * @param snapshot what comes begins after it; null at the very beginning.
+   * @param results which results they are of: those of a job that began anew are others.
    */
-  onColumns: (columns: Column[], groups: string[], snapshot: string | null) => void;
+  onColumns: (columns: Column[], groups: string[], snapshot: string | null, results: string | undefined) => void;
   onNews: (news: News) => void;
   onProgress: (progress: Progress) => void;
   onProblem: (problem: ProblemDocument) => void;
@@ -166,7 +167,7 @@ export class LiveSocket {
         followed.position = frame.payload.snapshot;
         followed.results = frame.payload.results;
         followed.failures = 0;
-        listener.onColumns(frame.payload.columns, frame.payload.groups ?? [], frame.payload.snapshot);
+        listener.onColumns(frame.payload.columns, frame.payload.groups ?? [], followed.position, followed.results);
         break;
       case 'next':
         if (!frame.payload.more) followed.position = frame.payload.snapshot;

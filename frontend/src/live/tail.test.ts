@@ -161,3 +161,61 @@ test('snapshots with more rows than come are counted', () => {
   tail.clear();
   expect(tail.getView().cut).toBe(0);
 });
+
+test('rows of other columns go when the columns change, also while paused, and the reason stays', () => {
+  const tail = new Tail((draw) => draw());
+  const before = [
+    { name: 'price', type: 'float64' },
+    { name: 'bidder', type: 'int64' },
+  ];
+  tail.onColumns(before);
+  tail.onNews({ ...change('1.0', [1.5, 7]), dropped: 1, gap: { first: '0.0', last: '0.0', rows: 4 } });
+  tail.pause(true);
+  tail.onNews(change('2.0', [2.5, 8]));
+  tail.onEnd('restarted');
+  tail.onColumns(before.toReversed());
+  const { rows, received, waiting, dropped, end, gap } = tail.getView();
+  expect({ rows, received, waiting, dropped, end }).toEqual({
+    rows: [],
+    received: 0,
+    waiting: 0,
+    dropped: { rows: 0, snapshots: 0 },
+    end: null,
+  });
+  expect(gap).toBe('restarted');
+  tail.onNews(change('1.0', [9, 3.5]));
+  tail.pause(false);
+  expect(tail.getView().rows.map((row) => row.cells)).toEqual([[9, 3.5]]);
+  expect(tail.getView().gap).toBe('restarted');
+});
+
+test('rows of other results go, whose columns are the same', () => {
+  const tail = new Tail((draw) => draw());
+  const columns = [{ name: 'n', type: 'int64' }];
+  tail.onColumns(columns, [], null, 'matches.0');
+  tail.onNews(snapshot('1.0', [1]));
+  tail.onColumns(columns, [], '1.0', 'matches.0');
+  expect(shown(tail)).toEqual([1]);
+  tail.onEnd('restarted');
+  tail.onColumns(columns, [], null, 'matches.1');
+  tail.onNews(snapshot('1.0', [2]));
+  expect(shown(tail)).toEqual([2]);
+  expect(tail.getView()).toMatchObject({ received: 1, gap: 'restarted' });
+});
+
+test('rows of the same results stay, and why some are missing is said until it is cleared or another reason comes', () => {
+  const tail = new Tail((draw) => draw());
+  tail.onColumns([{ name: 'n', type: 'int64' }]);
+  tail.onNews(snapshot('1.0', [1]));
+  tail.onEnd('resync');
+  tail.onColumns([{ name: 'n', type: 'int64' }]);
+  tail.onNews(snapshot('9.0', [2]));
+  expect(shown(tail)).toEqual([2, 1]);
+  expect(tail.getView().gap).toBe('resync');
+  tail.onEnd('restarted');
+  expect(tail.getView().gap).toBe('restarted');
+  tail.onEnd('deleted');
+  expect(tail.getView()).toMatchObject({ end: 'deleted', gap: 'restarted' });
+  tail.clear();
+  expect(tail.getView().gap).toBeNull();
+});

@@ -35,6 +35,8 @@ export interface TailView {
   progress: Progress | null;
   problem: ProblemDocument | null;
   end: Completion['reason'] | null;
+  /** Why results are missing between those before and those since; it stays until it is cleared or another comes. */
+  gap: 'restarted' | 'resync' | null;
 }
 
 const EMPTY: TailView = {
@@ -50,7 +52,14 @@ const EMPTY: TailView = {
   progress: null,
   problem: null,
   end: null,
+  gap: null,
 };
+
+const isGap = (end: Completion['reason']): end is 'restarted' | 'resync' => end === 'restarted' || end === 'resync';
+
+const isSame = (before: Column[], after: Column[]): boolean =>
+  before.length === after.length &&
+  before.every(({ name, type }, place) => name === after[place]?.name && type === after[place].type);
 
 /** What groups were as of a snapshot. */
 export type Load = (snapshot: string) => Promise<unknown[][]>;
@@ -77,6 +86,8 @@ export class Tail implements Listener {
   /** Of groups that change, the snapshot as of which all are to be asked for; null where none was left out. */
   private unseen: string | null = null;
   private isFilling = false;
+  /** Which results the rows are of. */
+  private results: string | undefined;
 
   constructor(schedule: (draw: () => void) => void, load = NOTHING) {
     this.schedule = schedule;
@@ -105,11 +116,23 @@ export class Tail implements Listener {
     const { columns, groups } = this.view;
     if (this.table !== null) this.table = new GroupTable(columns, groups, ROWS_MAX);
     this.received = this.receivedWhenPaused = 0;
-    this.change({ ...this.shown(), received: 0, waiting: 0, dropped: EMPTY.dropped, cut: 0 });
+    this.change({ ...this.shown(), received: 0, waiting: 0, dropped: EMPTY.dropped, cut: 0, gap: null });
   }
 
-  readonly onColumns = (columns: Column[], groups: string[] = [], snapshot: string | null = null): void => {
-    this.change({ columns, groups, problem: null, end: null });
+  readonly onColumns = (
+    columns: Column[],
+    groups: string[] = [],
+    snapshot: string | null = null,
+    results: string | undefined = undefined,
+  ): void => {
+    const { columns: before, gap } = this.view;
+    // Rows of other results would stand under these headings, or among rows they have nothing to do with.
+    if (results !== this.results || !isSame(before, columns)) {
+      this.table = null;
+      this.clear();
+    }
+    this.results = results;
+    this.change({ columns, groups, problem: null, end: null, gap });
     this.table = groups.length > 0 ? new GroupTable(columns, groups, ROWS_MAX) : null;
     this.changes = [];
     this.unseen = snapshot;
@@ -164,7 +187,8 @@ export class Tail implements Listener {
 
   readonly onProblem = (problem: ProblemDocument): void => this.change({ problem });
 
-  readonly onEnd = (end: Completion['reason']): void => this.change({ end });
+  readonly onEnd = (end: Completion['reason']): void =>
+    this.change({ end, ...(isGap(end) ? { gap: end } : {}) });
 
   private change(change: Partial<TailView>): void {
     this.view = { ...this.view, ...change };

@@ -88,8 +88,8 @@ function Came({ view }: { view: TailView }) {
           {formatCount(view.cut)} snapshots have more rows than come here; Ask gives them all
         </strong>
       )}
-      {view.end === 'restarted' && <strong className={classes.dropped}>the job began anew</strong>}
-      {view.end === 'resync' && <strong className={classes.dropped}>some results in between are no longer kept</strong>}
+      {view.gap === 'restarted' && <strong className={classes.dropped}>the job began anew</strong>}
+      {view.gap === 'resync' && <strong className={classes.dropped}>some results in between are no longer kept</strong>}
     </span>
   );
 }
