@@ -148,7 +148,7 @@ class Held:
         if changed and self.generation is None:
             assert isinstance(job.state, Path)
             stages = {stage: (one.operator.units, one.after) for stage, one in changed.items()}
-            rewrite.begin_stages(StateStore(job.state), version, stages, noted)
+            rewrite.begin(StateStore(job.state), version, stages, noted)
             self.complete(job)
             for stage in changed:
                 StateStore(job.state, stage).sweep()

@@ -130,10 +130,15 @@ class Job:
         return self.states or state_folder(self.checkpoint)
 
     @property
+    def relation_joins(self) -> dict[int, JoinPlan]:
+        """By stage, the joins whose S is a relation, of queries that have not ended."""
+        stages = [stage for stage in running(self.plan) if stage.table is not None]
+        return {stage.number: stage.plan for stage in stages if isinstance(stage.plan, JoinPlan)}
+
+    @property
     def joined_relations(self) -> dict[str, AnyRelation]:
-        """Those that some query joins that has not ended; no version of another one is read or joined any more."""
-        tables = [stage.plan for stage in running(self.plan) if stage.table is not None]
-        names = {join.streams[S].name for join in tables if isinstance(join, JoinPlan)}
+        """The relations of queries that have not ended; no version of another one is read or joined any more."""
+        names = {join.streams[S].name for join in self.relation_joins.values()}
         return {name: relation for name, relation in self.relations.items() if name in names}
 
     @property

@@ -12,7 +12,6 @@ import pyarrow as pa
 from streamjoin.errors import InputError, RunError
 from streamjoin.index.table import Part
 from streamjoin.plan.join import JoinPlan
-from streamjoin.plan.stages import running
 from streamjoin.plan.window import S
 from streamjoin.relations.history import History, Reading
 from streamjoin.relations.versions import Version, Versions
@@ -53,11 +52,7 @@ def is_current(known: Version, relation: AnyRelation, now_us: int) -> bool:
 
 def plans_of(job: Job, relation: str) -> dict[int, JoinPlan]:
     """By stage, the joins that a relation is S of, of queries that have not ended."""
-    found: dict[int, JoinPlan] = {}
-    for stage in running(job.plan):
-        if stage.table is not None and isinstance(stage.plan, JoinPlan) and stage.plan.streams[S].name == relation:
-            found[stage.number] = stage.plan
-    return found
+    return {stage: join for stage, join in job.relation_joins.items() if join.streams[S].name == relation}
 
 
 def units_of(job: Job, relation: str) -> dict[int, int]:

@@ -67,29 +67,14 @@ def requeried(
 def begin(
     store: StateStore,
     version: int,
-    units: tuple[UnitSpec, ...],
-    after: Mapping[int, UnitState],
-    noted: Mapping[str, Any],
-) -> None:
-    """Write down what the state of `version` becomes.
-
-    Args:
-        after: the states, by unit; none where there is no state yet.
-        noted: what `complete` gives back.
-    """
-    begin_stages(store, version, {store.stage: (units, after)}, noted)
-
-
-def begin_stages(
-    store: StateStore,
-    version: int,
     changed: Mapping[int, tuple[tuple[UnitSpec, ...], Mapping[int, UnitState]]],
     noted: Mapping[str, Any],
 ) -> None:
-    """The same of several stages, whose states become others all at once.
+    """Write down what the state of `version` becomes, in all stages at once.
 
     Args:
-        changed: by stage, its units and their states.
+        changed: by stage, its units, and their states by number; none where there is no state yet.
+        noted: what `complete` gives back.
     """
     stages = []
     for stage, (units, after) in changed.items():

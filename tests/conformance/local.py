@@ -113,7 +113,7 @@ class LocalRun:
         self.requeries += 1
 
     def _rewrite(self, store: StateStore, operator: Operator, after: Mapping[int, UnitState]) -> None:
-        rewrite.begin(store, self.version, operator.units, after, {})
+        rewrite.begin(store, self.version, {store.stage: (operator.units, after)}, {})
         assert rewrite.complete(store) == {}
         rewrite.forget(store)
         store.sweep()

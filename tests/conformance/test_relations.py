@@ -558,7 +558,7 @@ def test_there_may_be_more_units_or_fewer_at_any_time(tmp_path: Path) -> None:
             job.loop.operators = (operator.with_units(1 + (number * 2) % 3),)
             after = rewrite.resized(store, number, len(operator.units), job.loop.operators[0])
             assert sum(state.totals.get("results", 0) for state in after.values()) == sum(found.values())
-            rewrite.begin(store, number, job.loop.operators[0].units, after, {})
+            rewrite.begin(store, number, {store.stage: (job.loop.operators[0].units, after)}, {})
             rewrite.complete(store)
             rewrite.forget(store)
             store.sweep()

@@ -133,7 +133,8 @@ def test_before_the_first_batch_there_is_nothing_to_move(tmp_path: Path) -> None
 @pytest.mark.parametrize("stage", [0, 1])
 def test_what_a_version_before_wrote_down_of_one_stage_is_done(stage: int, tmp_path: Path) -> None:
     store = StateStore(tmp_path, stage)
-    rewrite.begin(store, 3, SplitJoin(2).units, {unit: UnitState(3) for unit in range(2)}, {"resizes": 1})
+    after = {unit: UnitState(3) for unit in range(2)}
+    rewrite.begin(store, 3, {store.stage: (SplitJoin(2).units, after)}, {"resizes": 1})
     path = tmp_path / "rewrite.json"
     found = json.loads(path.read_text())
     (one,) = found.pop("stages")

@@ -189,7 +189,7 @@ class Run:
         for stage, operator in enumerate(self.loop.operators):
             store = StateStore(self.folder, stage, sync=False)
             states = rewrite.resized(store, before.version, len(before.operators[stage].units), operator)
-            rewrite.begin(store, before.version, operator.units, states, {})
+            rewrite.begin(store, before.version, {store.stage: (operator.units, states)}, {})
             rewrite.complete(store)
             rewrite.forget(store)
 

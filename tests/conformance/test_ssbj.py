@@ -328,14 +328,20 @@ def test_what_enters_is_the_same_however_many_files_hold_what_waits_outside(
     assert found[0] == found[1] == found[2]
 
 
-def test_a_tuple_without_room_beside_the_cache_empties_it(tmp_path: Path) -> None:
-    """Else it would wait until what is cached is looked at again, and all that comes behind it."""
+def planned_with_notes() -> Cascade:
+    """Tuples of the stream that are as large as their notes."""
     inputs = {
         "a": StreamSchema("a", STREAM.append(pa.field("note", pa.string())), "ts", "us", 0),
         "c": StreamSchema.of_relation("c", RELATION),
     }
     plan = plan_query("SELECT ONLINE a.id, a.note, c.id FROM a JOIN c ON a.k = c.k", inputs)
     assert isinstance(plan, Cascade)
+    return plan
+
+
+def test_a_tuple_without_room_beside_the_cache_empties_it(tmp_path: Path) -> None:
+    """Else it would wait until what is cached is looked at again, and all that comes behind it."""
+    plan = planned_with_notes()
     a, c = rows_of([number % 9 for number in range(2_000)] + [11] * 3 + [3] * 50), few([*range(9), 11, 11])
     notes = pa.array(["" if number < 2_000 or number > 2_002 else "x" * 3_050 for number in range(a.num_rows)])
     a = a.append_column(pa.field("note", pa.string()), notes)
@@ -358,12 +364,7 @@ def test_a_tuple_without_room_beside_the_cache_empties_it(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("partitions", [None, 400])
 def test_a_tuple_without_room_says_the_memory_that_has_it(partitions: int | None, tmp_path: Path) -> None:
-    inputs = {
-        "a": StreamSchema("a", STREAM.append(pa.field("note", pa.string())), "ts", "us", 0),
-        "c": StreamSchema.of_relation("c", RELATION),
-    }
-    plan = plan_query("SELECT ONLINE a.id, a.note, c.id FROM a JOIN c ON a.k = c.k", inputs)
-    assert isinstance(plan, Cascade)
+    plan = planned_with_notes()
     a, c = rows_of([1]), few([*range(60_000)])
     a = a.append_column(pa.field("note", pa.string()), pa.array(["x" * (20 << 20)]))
 

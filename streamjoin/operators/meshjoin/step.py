@@ -182,7 +182,7 @@ class MeshStep:
         """How many bytes may enter in this step: a k-th of what the stream's tuples may take, if so much is free."""
         if self.scan.memory_bytes is None:
             return None
-        whole = self.scan.memory_bytes // self._work.units - self.set_aside()
+        whole = self.for_tuples()
         return max(min(whole // self.reader.parts, whole - self.waiting_bytes()), 0)
 
     def at_least_one(self, rows: pa.RecordBatch, count: int) -> int:
@@ -193,11 +193,11 @@ class MeshStep:
         """
         if count or not rows.num_rows or (self.queue and self.queue[-1].entered == self.step):
             return count
-        assert self.scan.memory_bytes is not None
-        memory, size = self.scan.memory_bytes // self._work.units, rows.slice(0, 1).nbytes
-        if size <= memory - self.set_aside() - self.waiting_bytes():
+        size = rows.slice(0, 1).nbytes
+        if size <= self.for_tuples() - self.waiting_bytes():
             return 1
-        if not self.queue and size > memory - self.always_set_aside():
+        assert self.scan.memory_bytes is not None
+        if not self.queue and size > self.scan.memory_bytes // self._work.units - self.always_set_aside():
             raise StateError(
                 f"a memory of {self.scan.memory_bytes / MIB:g} MiB has no room for a tuple of {size:,} bytes; give "
                 f"operator.memory at least {self._least_mib(size)}"
@@ -210,6 +210,11 @@ class MeshStep:
         grows = self.scan.partitions is None  # a part of the relation takes more of more memory
         least = alone / (1 - 1 / BUFFER_SHARE) if grows else alone + self.reader.buffer_bytes
         return math.ceil(least * self._work.units / MIB)
+
+    def for_tuples(self) -> int:
+        """Bytes that tuples which have entered may take together now, where a memory is given."""
+        assert self.scan.memory_bytes is not None
+        return self.scan.memory_bytes // self._work.units - self.set_aside()
 
     def set_aside(self) -> int:
         """Bytes that the stream's tuples may not take now."""

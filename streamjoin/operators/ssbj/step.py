@@ -75,7 +75,8 @@ class BalancedStep(MeshStep):
             if count < missed.size:  # the first that does not fit, and all behind it, wait outside
                 hit, misses = hit[: missed[count]], misses.slice(0, count)
         taken = self.buffer.take(hit.size)
-        self.append(misses)
+        if misses.num_rows:
+            self.append(misses)
         if hit.any():
             yield from self._from_cache(taken.filter(pa.array(hit)))
         return int(hit.size)
@@ -84,8 +85,7 @@ class BalancedStep(MeshStep):
         """Whether nothing waits and the first tuple has no room beside what is cached or on its way there."""
         if self.queue or not misses.num_rows or not self.cache.bytes + self.moving.bytes:
             return False
-        assert self.scan.memory_bytes is not None
-        return misses.slice(0, 1).nbytes > self.scan.memory_bytes // self._work.units - self.set_aside()
+        return misses.slice(0, 1).nbytes > self.for_tuples()
 
     def _looked_for(self, rows: pa.RecordBatch, room: int | None) -> tuple[np.ndarray, np.ndarray, pa.RecordBatch]:
         """Which of the first rows are cached, bool of shape (n,), and the others, as places and as rows: more than
@@ -102,8 +102,7 @@ class BalancedStep(MeshStep):
     def append(self, rows: pa.RecordBatch) -> None:
         """See `MeshStep`."""
         super().append(rows)
-        if rows.num_rows:
-            self.tuple_bytes = rows.nbytes / rows.num_rows
+        self.tuple_bytes = rows.nbytes / rows.num_rows
 
     def _from_cache(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         chunk = Chunk(by_value(rows), self.step, self.joined)
@@ -160,7 +159,7 @@ class BalancedStep(MeshStep):
         """Bytes that values may take that are marked now."""
         if self.scan.memory_bytes is None:
             return None
-        room, left = self._collected_room() or 0, self.scan.memory_bytes // self._work.units - self.set_aside()
+        room, left = self._collected_room() or 0, self.for_tuples()
         return max(min(room, left - room), 0)
 
     def set_aside(self) -> int:
