@@ -43,8 +43,8 @@ def follow(
 
     Args:
         question: its filter and columns; ranges, limit and cursor of it are not for continuous queries.
-        wait: called with `poll_s` where there is no news. It is not `stop.wait`: a signal that sets `stop` in this
-            thread would wait for the lock that it holds.
+        wait: called with `poll_s` when there is nothing new. Do not pass `stop.wait`: a signal handler that sets `stop`
+            in this thread would deadlock, because `stop.wait` holds the lock that it needs.
     Raises:
         ExpiredError: snapshots after `after` have been removed by retention: there would be a gap.
     """

@@ -303,7 +303,7 @@ class JsonLinesSink(_Ready):
     def _begin(self, batch: int, target: Path) -> int:
         """Where the batch begins in the file, remembered before anything of it is written.
 
-        What a batch that is done again has left in another file, as results go elsewhere now, is taken back.
+        If results went to another file when the batch was first done, what it wrote there is removed.
         """
         journal, begun = self.staging / JOURNAL, target.stat().st_size
         if journal.exists() and (known := json.loads(journal.read_text()))["batch"] == batch:

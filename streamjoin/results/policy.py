@@ -181,11 +181,11 @@ class EpochPolicy:
 
     @property
     def rule(self) -> str:
-        """How epochs are counted; numbers of another rule say nothing in this one."""
+        """How epochs are counted; their numbers cannot be compared with those of another rule."""
         return f"{self.batches} batches" if self.span_us is None else f"{self.span_us} us"
 
     def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
-        """See `Policy`. What waits since epochs were counted otherwise is a snapshot at once."""
+        """See `Policy`. If epochs are counted by another rule now, what waits becomes a snapshot at once."""
         out = Outcome(state, list(waiting))
         running = self.epoch_of(collected)
         if state.rule not in (None, self.rule):

@@ -1,4 +1,4 @@
-"""SplitJoin with rows that are decided on keeps its cores: bits of who was matched are kept core by core."""
+"""SplitJoin keeps its cores in outer, semi and anti joins: each core remembers which of its tuples were matched."""
 
 from __future__ import annotations
 

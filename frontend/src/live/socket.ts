@@ -24,7 +24,7 @@ export interface Listener {
    *
    * @param groups of groups that change, the columns that tell them apart.
    * @param snapshot what comes begins after it; null at the very beginning.
-   * @param results which results they are of: those of a job that began anew are others.
+   * @param results identifies the results; a job that began anew has new ones.
    */
   onColumns: (columns: Column[], groups: string[], snapshot: string | null, results: string | undefined) => void;
   onNews: (news: News) => void;

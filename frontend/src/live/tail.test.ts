@@ -162,7 +162,7 @@ test('snapshots with more rows than come are counted', () => {
   expect(tail.getView().cut).toBe(0);
 });
 
-test('rows of other columns go when the columns change, also while paused, and the reason stays', () => {
+test('a change of columns clears the rows, also while paused, and keeps the note that says why', () => {
   const tail = new Tail((draw) => draw());
   const before = [
     { name: 'price', type: 'float64' },
@@ -189,7 +189,7 @@ test('rows of other columns go when the columns change, also while paused, and t
   expect(tail.getView().gap).toBe('restarted');
 });
 
-test('rows of other results go, whose columns are the same', () => {
+test('rows of earlier results are cleared even if the new results have the same columns', () => {
   const tail = new Tail((draw) => draw());
   const columns = [{ name: 'n', type: 'int64' }];
   tail.onColumns(columns, [], null, 'matches.0');
@@ -203,7 +203,7 @@ test('rows of other results go, whose columns are the same', () => {
   expect(tail.getView()).toMatchObject({ received: 1, gap: 'restarted' });
 });
 
-test('rows of the same results stay, and why some are missing is said until it is cleared or another reason comes', () => {
+test('rows of the same results stay, and the note about missing rows stays until it is cleared or replaced', () => {
   const tail = new Tail((draw) => draw());
   tail.onColumns([{ name: 'n', type: 'int64' }]);
   tail.onNews(snapshot('1.0', [1]));

@@ -35,7 +35,7 @@ export interface TailView {
   progress: Progress | null;
   problem: ProblemDocument | null;
   end: Completion['reason'] | null;
-  /** Why results are missing between those before and those since; it stays until it is cleared or another comes. */
+  /** Why some results are missing from the rows shown; stays until it is cleared or replaced. */
   gap: 'restarted' | 'resync' | null;
 }
 
@@ -126,7 +126,7 @@ export class Tail implements Listener {
     results: string | undefined = undefined,
   ): void => {
     const { columns: before, gap } = this.view;
-    // Rows of other results would stand under these headings, or among rows they have nothing to do with.
+    // Old rows would end up under the wrong headings, or mixed with rows of other results.
     if (results !== this.results || !isSame(before, columns)) {
       this.table = null;
       this.clear();

@@ -26,7 +26,7 @@ from streamjoin.plan.values import Columns
 from streamjoin.plan.window import R, S
 
 FILE_BYTES_MAX = 4 << 20
-"""Tuples that wait outside are written in files of so many bytes at most: of one of them the rest is written again."""
+"""The largest file of tuples that wait outside: at most this much is written again when a part of a file enters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,11 @@ def _met(
 
 @dataclass(slots=True)
 class _Piece:
-    """Tuples behind one another: a file, as long as it holds just these, or rows that are none yet.
+    """Consecutive tuples: a whole file, or rows that have not been written as one yet.
 
     Args:
-        size: how many.
-        bytes: of the file, which are some more than of its rows.
+        size: how many tuples.
+        bytes: of the file, which is a little larger than its rows, or of the rows.
     """
 
     size: int
@@ -160,16 +160,16 @@ class _Piece:
         return _Piece(rows.num_rows, rows.nbytes, rows=rows)
 
     def takes_in(self, before: _Piece) -> bool:
-        """Whether it is worth it to write the piece before it again, as one file with this one."""
+        """Whether to write the piece before this one again, so that both become one file."""
         return before.size <= self.size and before.bytes + self.bytes <= FILE_BYTES_MAX
 
 
 class Buffer:
     """Tuples that have come and not entered, in the order in which they came.
 
-    They wait in files, of which only those are opened whose tuples are looked at, and nothing is written again but what
-    is left of the first one, and small files together with what comes behind them: so a batch has as much to read and
-    to write as enters and comes, however much waits.
+    They wait in files. A file is opened when its tuples are looked at. Two things are written again: what is left of
+    the first file, and small files together with the tuples behind them. So the work of a batch depends on what
+    arrives and enters, and not on how much waits.
 
     Args:
         infos: the files that hold them; their rows are as `held` gives them.

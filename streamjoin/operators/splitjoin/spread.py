@@ -23,7 +23,7 @@ def spread(states: Mapping[int, UnitState], units: int) -> dict[int, UnitState]:
     """
     if any(state.segments(name) for state in states.values() for name in (BITS, NOTICES)):
         raise UnsupportedError(
-            "a join that gives rows by whether they were matched keeps the cores that it began with; set it to "
+            "an outer, semi or anti join keeps the cores that it began with; set it to "
             f"{len(states)}, or use another run.checkpoint to start anew with {units}",
             field="operator.cores",
         )

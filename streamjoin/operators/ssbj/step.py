@@ -67,7 +67,7 @@ class BalancedStep(MeshStep):
         """See `MeshStep`; what is cached is joined at once, and takes no room."""
         hit, missed, misses = self._looked_for(rows, room)
         if room is not None:
-            if self._is_in_the_way(misses):  # else it would wait until what is cached is looked at again
+            if self._is_in_the_way(misses):  # else it would wait for the next eviction
                 self.counted["values_evicted"] += int(self.cache.cells.size)
                 self.forget()
                 return (yield from self.let_in(rows, self.room()))
@@ -82,7 +82,7 @@ class BalancedStep(MeshStep):
         return int(hit.size)
 
     def _is_in_the_way(self, misses: pa.RecordBatch) -> bool:
-        """Whether nothing waits and the first tuple has no room beside what is cached or on its way there."""
+        """Whether no tuple waits, and the first miss does not fit only because of what is cached or being collected."""
         if self.queue or not misses.num_rows or not self.cache.bytes + self.moving.bytes:
             return False
         return misses.slice(0, 1).nbytes > self.for_tuples()
