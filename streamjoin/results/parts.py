@@ -303,17 +303,20 @@ class JsonLinesSink(_Ready):
     def _begin(self, batch: int, target: Path) -> int:
         """Where the batch begins in the file, remembered before anything of it is written.
 
-        If results went to another file when the batch was first done, what it wrote there is removed.
+        If results went to another file when the batch was first done, what it wrote there is removed. Files are noted
+        as seen from the staging folder: where a job is moved or copied, a journal speaks of the file that lies with it.
         """
         journal, begun = self.staging / JOURNAL, target.stat().st_size
+        staging, target = self.staging.resolve(), target.resolve()
         if journal.exists() and (known := json.loads(journal.read_text()))["batch"] == batch:
-            file = Path(known.get("file", target.resolve()))
-            is_same = file == target.resolve()
+            beside = (staging / known["beside"]).resolve() if "beside" in known else target
+            is_same = target in (beside, Path(known.get("file", target)))
             if is_same and known["begun"] <= begun:
                 return int(known["begun"])
-            if not is_same and file.exists() and file.stat().st_size > known["begun"]:
-                os.truncate(file, known["begun"])
-        put_durably(journal, json.dumps({"batch": batch, "begun": begun, "file": str(target.resolve())}).encode())
+            if not is_same and beside.exists() and beside.stat().st_size > known["begun"]:
+                os.truncate(beside, known["begun"])
+        names = {"file": str(target), "beside": os.path.relpath(target, staging)}
+        put_durably(journal, json.dumps({"batch": batch, "begun": begun, **names}).encode())
         return begun
 
     @staticmethod

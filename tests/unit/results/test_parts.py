@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,28 @@ def test_a_json_lines_batch_is_done_again_into_another_file(moved: str, tmp_path
     sink.commit(BatchDone(1), write(sink, 1, {0: [rows(3, 4)]}))  # and again
     sink.commit(BatchDone(2), write(sink, 2, {0: [rows(5)]}))
     assert lines(new) == [3, 4, 5]
+
+
+@pytest.mark.parametrize("moved", ["a copy of the job", "the job", "the job without its results"])
+def test_a_json_lines_batch_is_done_again_after_its_job_has_moved(moved: str, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    sink = JsonLinesSink(str(old / "out.jsonl"), old / "checkpoint" / "staged")
+    sink.commit(BatchDone(0), write(sink, 0, {0: [rows(1, 2)]}))
+    sink.commit(BatchDone(1), write(sink, 1, {0: [rows(3, 4)]}))
+    there = new / "out.jsonl"
+    if moved == "a copy of the job":
+        shutil.copytree(old, new)
+    elif moved == "the job":
+        old.rename(new)
+    else:
+        new.mkdir()
+        (old / "checkpoint").rename(new / "checkpoint")
+        there = old / "out.jsonl"
+    sink = JsonLinesSink(str(there), new / "checkpoint" / "staged")
+    sink.commit(BatchDone(1), write(sink, 1, {0: [rows(3)], 1: [rows(4)]}))
+    assert lines(there) == [1, 2, 3, 4]
+    if moved == "a copy of the job":
+        assert lines(old / "out.jsonl") == [1, 2, 3, 4]
 
 
 def test_a_json_lines_batch_whose_parts_are_gone_was_committed_before(tmp_path: Path) -> None:
