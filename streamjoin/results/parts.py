@@ -356,6 +356,6 @@ def json_lines(table: pa.Table) -> list[str]:
     import duckdb  # here, since processes that write or read no JSON need not wait for it
 
     with duckdb.connect() as connection:
-        connection.register("result", table)
-        lines = [line for (line,) in connection.execute("SELECT to_json(result)::VARCHAR FROM result").fetchall()]
+        connection.register("__rows", table)  # no column of results is called so, which would be taken for the row
+        lines = [line for (line,) in connection.execute("SELECT to_json(__rows)::VARCHAR FROM __rows").fetchall()]
     return [line.replace(f'"{mark}', "").replace(f'{mark}"', "") for line in lines] if is_marked else lines

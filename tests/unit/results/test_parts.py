@@ -194,3 +194,8 @@ def test_a_folder_that_cannot_be_synced_is_refused_before_anything_is_written(
         sink.begin("")
     monkeypatch.undo()
     assert sink.begin("") is sink and (tmp_path / "out").is_dir()
+
+
+@pytest.mark.parametrize("name", ["result", "RESULT", "results", "rows"])
+def test_a_column_may_be_called_like_a_table(name: str) -> None:
+    assert json_lines(pa.table({name: [1], "x": [2]})) == [f'{{"{name}":1,"x":2}}']
