@@ -59,7 +59,7 @@ def ask(reader: Reader, question: Question, recent: Reader | None = None, holds:
     if older:
         head = reader.refresh()
         # What a cursor has given may be gone; what is to come may not.
-        if begun.id <= head.floor if begun else question.after and after < head.floor:
+        if begun.needed <= head.floor if begun else question.after and after < head.floor:
             raise InputError(f"snapshots up to {head.floor} have been removed; ask from there on")
         if recent is None or upto is None:
             seam = upto = min(upto or head.state.last, head.state.last)
@@ -95,12 +95,12 @@ def _read(
     for reader, found in parts:
         places = found.places
         if begun is not None:
-            start = next((at for at, place in enumerate(places) if begun.is_at(*place)), None)
+            start = next((at for at, one in enumerate(places) if begun.is_at(*one)), None)
             if start is None:
                 continue
             places, begun = places.beyond(start), None
         read = reader.rows((ref for _, ref in places), behind if reader is not behind else None, rows.wanted)
-        for (id, _), (ref, batch) in zip(places, read, strict=True):
+        for place, ((id, _), (ref, batch)) in enumerate(zip(places, read, strict=True)):
             answer.blocks_read += 1
             if not batch.num_rows:  # none of its keys is asked for
                 continue
@@ -108,7 +108,9 @@ def _read(
             some = rows.of(batch, by_key=False)
             some, before, skip = some.slice(skip), skip, 0
             if left is not None and some.num_rows > left:
-                at = Cursor(answer.last, id, ref.key.batch, ref.key.unit, ref.key.number, before + left)
+                at = Cursor(
+                    answer.last, places.oldest(place), id, ref.key.batch, ref.key.unit, ref.key.number, before + left
+                )
                 answer.cursor = at.text(question, reader.job)
                 some = some.slice(0, left)
             if some.num_rows:

@@ -16,9 +16,14 @@ from streamjoin.results.snapshot import SnapshotId
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where an answer ended: rows `skip` of the block's answering rows were given."""
+    """Where an answer ended: rows `skip` of the block's answering rows were given.
+
+    Args:
+        needed: the oldest snapshot of which blocks are left to read.
+    """
 
     upto: SnapshotId
+    needed: SnapshotId
     id: SnapshotId
     batch: int
     unit: int
@@ -35,7 +40,8 @@ class Cursor:
         Args:
             job: the name of the results, which is another one after the job has begun anew.
         """
-        value = [str(self.upto), str(self.id), self.batch, self.unit, self.number, self.skip, _digest(question, job)]
+        ids = [str(self.upto), str(self.needed), str(self.id)]
+        value = [*ids, self.batch, self.unit, self.number, self.skip, _digest(question, job)]
         return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
 
     @staticmethod
@@ -50,8 +56,9 @@ class Cursor:
         if question.cursor is None:
             return None
         try:
-            upto, id, batch, unit, number, skip, digest = json.loads(base64.urlsafe_b64decode(question.cursor))
-            found = Cursor(SnapshotId.parse(upto), SnapshotId.parse(id), batch, unit, number, skip)
+            upto, needed, id, batch, unit, number, skip, digest = json.loads(base64.urlsafe_b64decode(question.cursor))
+            parse = SnapshotId.parse
+            found = Cursor(parse(upto), parse(needed), parse(id), batch, unit, number, skip)
             if any(type(value) is not int or not 0 <= value < 2**62 for value in (batch, unit, number, skip)):
                 raise ValueError
         except (ValueError, TypeError, binascii.Error, InputError, AttributeError, RecursionError):

@@ -67,6 +67,10 @@ class _Places:
         ids, snapshots, refs = self.index.ids, self.index.snapshots, self.index.refs
         return ((ids[snapshots[at]], refs[at]) for at in self.at)
 
+    def oldest(self, after: int) -> SnapshotId:
+        """The oldest snapshot of the blocks without so many at the beginning."""
+        return self.index.ids[int(self.index.snapshots[self.at[after:]].min())]
+
     def beyond(self, count: int) -> _Places:
         """Without so many at the beginning."""
         return _Places(self.index, self.at[count:])

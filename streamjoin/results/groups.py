@@ -102,7 +102,7 @@ def _rows(
         left = None if question.limit is None else question.limit - answer.rows
         if left is not None and some.num_rows > left:
             some = some.slice(0, left)
-            answer.cursor = Cursor(answer.last, FIRST, 0, 0, 0, given + left).text(question, reader.job)
+            answer.cursor = Cursor(answer.last, FIRST, FIRST, 0, 0, 0, given + left).text(question, reader.job)
         given += some.num_rows
         if some.num_rows:
             answer.rows += some.num_rows

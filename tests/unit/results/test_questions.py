@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime as dt
 import functools
+import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -299,6 +301,35 @@ def test_a_page_whose_place_was_removed_is_told_so() -> None:
     later = ask(reader, Question(limit=10, after="3.0"))
     assert ids(later) and later.cursor is not None
     assert len(ids(ask(reader, Question(limit=10, after="3.0", cursor=later.cursor)))) == 10
+
+
+def test_attack_pages_of_a_key_range_miss_nothing_that_was_removed_between_them() -> None:
+    everything = Question(key_from=-(2**60), key_to=2**60, limit=25)
+    refused = 0
+    for given, removed in itertools.product(range(1, 7), range(2, 5)):
+        job = Job(MemoryStore(), EACH, block_bytes=1).start()
+        for number in range(6):
+            job.batch(number, rows(30, seed=number))
+        wanted, found, page = ids(ask(reader_of(job), replace(everything, limit=None))), [], everything
+        for _ in range(given):
+            answer = ask(reader_of(job), page)
+            found += ids(answer)
+            page = replace(everything, cursor=answer.cursor)
+            if answer.cursor is None:
+                break
+        job.ledger.expire(removed * S)
+        with contextlib.suppress(InputError):
+            while page.cursor is not None:
+                answer = ask(reader_of(job), page)
+                found += ids(answer)
+                page = replace(everything, cursor=answer.cursor)
+        if page.cursor is None:
+            assert sorted(found) == sorted(wanted)
+        else:
+            with pytest.raises(InputError, match="have been removed; ask from there on"):
+                list(ask(reader_of(job), page))
+            refused += 1
+    assert refused > 5
 
 
 def cursor_of(job: Job, question: Question) -> str:
