@@ -50,7 +50,7 @@ def _moment(given: Any) -> Any:
 
 
 Moment = Annotated[
-    int | str,
+    Annotated[int, Field(ge=-(2**62), le=2**62)] | str,
     BeforeValidator(_moment, json_schema_input_type=int | str),
     Field(description="A snapshot id, such as 41.0, or a time: ISO 8601, or integer microseconds since 1970."),
 ]

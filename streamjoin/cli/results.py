@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -231,10 +232,9 @@ def _names(text: str | None, option: str = "--select") -> tuple[str, ...] | None
 def _time_us(text: str | None, option: str) -> int | None:
     if text is None:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        if -(2**62) <= (time_us := int(text)) <= 2**62:
+            return time_us
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

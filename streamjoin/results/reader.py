@@ -209,6 +209,7 @@ class Reader:
         if self._head is not None and (_is_anew(self._head, head) or not is_whole):
             self._forget()
         if self._head is None:
+            self._snapshots, self._numbers, self._times = [], [], _Bases()  # a first look may have broken off
             self._begins = head.newest_base.upto if after_base and head.newest_base else head.floor
         if self._head is not None and (self._head.state.last, self._head.floor) == (head.state.last, head.floor):
             self._head, self._stored = head, stored

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from changing_jobs import SCHEMA, Change, Changes, Group, asked, filled, history
+from pydantic import ValidationError
 from test_changes import base_blocks, bases_after, named_blocks, recorded_blocks
 
+from backend.results.question import QueryIn
+from streamjoin.cli.results import Asked
 from streamjoin.errors import InputError, StateError
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results import base, reader
@@ -25,6 +28,7 @@ from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import Snapshot
 from streamjoin.results.stores.memory import MemoryStore
+from streamjoin.results.stores.store import StoreDownError
 
 
 def blocks_read(store: MemoryStore, **question: Any) -> int:
@@ -383,3 +387,49 @@ def test_with_retention_the_tail_after_the_newest_base_stays_short(monkeypatch: 
     for number in range(70, 200):
         job.change(number, [((k, None), number) for k in range(50)])
     assert blocks_read(store) < 30
+
+
+class _BreaksOff(MemoryStore):
+    """Gives so many manifests and then nothing, once."""
+
+    left: int | None = None
+
+    def get_records(self, job: str, first: str, last: str) -> Iterator[tuple[str, bytes]]:
+        for name, content in super().get_records(job, first, last):
+            if self.left == 0:
+                self.left = None
+                raise StoreDownError("no answer")
+            if self.left is not None and name.startswith("s/"):
+                self.left -= 1
+            yield name, content
+
+
+def test_a_reader_whose_first_look_broke_off_reads_all_that_is_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    bases_after(monkeypatch, blocks=10)
+    changes, tables = history(100)
+    store = _BreaksOff()
+    filled(store, changes)
+    found = Reader(store, "j")
+    store.left = 1
+    with pytest.raises(StoreDownError):
+        list(ask(found, Question()))
+    assert store.left is None
+    for number in (5, 30, 60, 99):
+        rows = [row for batch in ask(found, Question(as_of=10 * number)) for row in batch.to_pylist()]
+        assert {(row["k"], row["t"]): row["n"] for row in rows} == tables[number]
+
+
+def test_attack_a_moment_that_is_no_time_is_refused_where_a_base_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    bases_after(monkeypatch, blocks=10)
+    changes, _ = history(100)
+    store = MemoryStore()
+    job = filled(store, changes)
+    assert job.ledger.expire(50_000_000)
+    for moment in (-(2**62), -1):
+        with pytest.raises(InputError, match="is not known any more: retention has kept the last values up to"):
+            ask(Reader(store, "j"), Question(as_of=moment))
+    for text in ("-9999999999999999999", str(2**63)):
+        with pytest.raises(InputError, match="takes a time such as"):
+            Asked(as_of=text).question()
+        with pytest.raises(ValidationError):
+            QueryIn(job="j", as_of=int(text))
