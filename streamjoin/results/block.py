@@ -21,6 +21,8 @@ from streamjoin.index.keys import WideSpace, float_key, hash_key, hash_limbs, is
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.stores.store import BlockKey
 
+BLOCK_BYTES_MAX = 4 << 20
+"""So much a block has at most, unless a single row has more: every store takes it."""
 ROWS_A_BLOCK_MIN = 64
 
 
@@ -233,10 +235,7 @@ def cut(
     hashes = row_hashes(rows).view(np.uint64)
     number = first_number
     for begin, end in pairwise(starts):
-        for low in range(begin, end, step):
-            high = min(low + step, end)
-            some = rows.slice(low, high - low)
-            content = encode(some)
+        for low, high, content in _encoded(rows, begin, end, step):
             name = BlockKey(int(buckets[low]), int(codes[low]), generation, batch, unit, number)
             yield (
                 BlockRef(
@@ -247,6 +246,17 @@ def cut(
                 content,
             )  # fmt: skip
             number += 1
+
+
+def _encoded(rows: pa.RecordBatch, begin: int, end: int, step: int) -> Iterator[tuple[int, int, bytes]]:
+    """Slices of rows in turn, from and up to where each goes and encoded: `step` rows, fewer where they are large."""
+    low = begin
+    while low < end:
+        high = min(low + step, end)
+        while len(content := encode(rows.slice(low, high - low))) > BLOCK_BYTES_MAX and high - low > 1:
+            high = low + max((high - low) * BLOCK_BYTES_MAX // (2 * len(content)), 1)
+        yield low, high, content
+        low = high
 
 
 _REF_FIELDS = (

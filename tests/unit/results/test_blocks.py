@@ -21,6 +21,7 @@ from result_jobs import rows, table
 from streamjoin.errors import StateError
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.block import (
+    BLOCK_BYTES_MAX,
     ROWS_A_BLOCK_MIN,
     BlockRef,
     KeyCode,
@@ -361,3 +362,46 @@ def test_a_join_without_a_key_is_cut_by_size_alone() -> None:
     blocks = blocks_of(content, key_code(None, equality=False, buckets=8), rows_max=100)
     assert [(ref.rows, ref.code_min, ref.code_max, ref.key.bucket) for ref, _ in blocks] == [(100, 0, 0, 0)] * 3
     assert pa.Table.from_batches([decode(*found) for found in blocks]).equals(table(content))
+
+
+@pytest.mark.parametrize("small", [0, 400_000])
+def test_blocks_of_large_rows_are_no_larger_than_every_store_takes(small: int) -> None:
+    random = np.random.default_rng(1)
+    large = [random.bytes(100_000).hex() for _ in range(100)]
+    schema = pa.schema([("text", pa.string()), *list(rows(1).schema)[-2:]])
+    some = pa.RecordBatch.from_arrays(
+        [
+            pa.array(["a"] * small + large),
+            pa.array(np.zeros(small + 100, np.int64)).cast(schema.field(1).type),
+            pa.array(np.repeat([0, 1], [small, 100])).cast(schema.field(2).type),
+        ],
+        schema=schema,
+    )
+    code = key_code(schema.field(2).type, equality=True, buckets=1)
+    given = {"generation": 1, "batch": 0, "unit": 0, "first_number": 0, "block_bytes": 1 << 16, "rows_max": 12_500}
+    found = list(cut(some, code, **given))
+    assert max(len(content) for _, content in found) <= BLOCK_BYTES_MAX
+    assert sum(ref.rows for ref, _ in found) == small + 100
+    assert [ref.key.number for ref, _ in found] == list(range(len(found)))
+    assert sum(decode(ref, content, schema).num_rows for ref, content in found) == small + 100
+
+
+def test_a_row_that_is_too_large_for_a_block_is_one() -> None:
+    random = np.random.default_rng(2)
+    huge = [random.bytes(BLOCK_BYTES_MAX).hex()] * 2
+    schema = pa.schema([("text", pa.string()), *list(rows(1).schema)[-2:]])
+    some = pa.RecordBatch.from_arrays(
+        [pa.array(huge), *(pa.array([0, 0]).cast(schema.field(place).type) for place in (1, 2))], schema=schema
+    )
+    found = list(
+        cut(
+            some,
+            key_code(schema.field(2).type, equality=True, buckets=1),
+            generation=1,
+            batch=0,
+            unit=0,
+            first_number=0,
+            block_bytes=1,
+        )
+    )
+    assert [ref.rows for ref, _ in found] == [1, 1]
