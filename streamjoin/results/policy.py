@@ -185,14 +185,17 @@ class EpochPolicy:
         return f"{self.batches} batches" if self.span_us is None else f"{self.span_us} us"
 
     def collect(self, state: Open, waiting: Sequence[BlockRef], collected: Collected) -> Outcome:
-        """See `Policy`. If epochs are counted by another rule now, what waits becomes a snapshot at once."""
+        """See `Policy`.
+
+        What waits becomes a snapshot at once if epochs are counted by another rule now, or a clock that was ahead has
+        been set back.
+        """
         out = Outcome(state, list(waiting))
         running = self.epoch_of(collected)
-        if state.rule not in (None, self.rule):
+        if state.rule not in (None, self.rule) or (state.epoch is not None and running < state.epoch):
             if out.waiting:
                 out.cut(running)
         elif state.epoch is not None:
-            running = max(running, state.epoch)
             self._end_epochs(out, state.epoch, running)
         out.state = replace(out.state, epoch=running, rule=self.rule)
         rows, size = _size(out.waiting)

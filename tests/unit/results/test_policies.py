@@ -565,3 +565,13 @@ def test_a_head_that_does_not_say_how_epochs_are_counted_goes_on() -> None:
     run = Run(EpochPolicy(span_us=S), old, [block(1)])
     assert run.add(block(1), clock_us=7 * S) == []
     assert run.add(block(2), clock_us=8 * S) == [("7.0", 2)]
+
+
+@pytest.mark.parametrize("delayed", [None, 0.5])
+def test_a_clock_that_was_ahead_for_a_batch_holds_nothing_back(delayed: float | None) -> None:
+    run = Run(EpochPolicy(delayed=delayed, threshold_rows=100))
+    run.add(block(1), clock_us=10 * S)
+    run.add(block(2), clock_us=10_000 * S)
+    closed = [found for clock in range(11, 40) for found in run.add(block(1), clock_us=clock * S)]
+    assert sum(rows for _, rows in closed) >= 29 - 4
+    assert len({id for id, _ in closed}) == len(closed)
