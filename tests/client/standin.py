@@ -58,6 +58,7 @@ class StandIn:
         refuse: the code that every websocket is closed with.
         page_rows: of one answer to a query at most.
         breaks_off: answers to queries miss their end.
+        in_time: so many rows of a snapshot are read before the time of a query is over; None for all.
     """
 
     faults: list[Callable[[], Response] | None] = field(default_factory=list)
@@ -67,6 +68,7 @@ class StandIn:
     refuse: int = 0
     page_rows: int = 1000
     breaks_off: bool = False
+    in_time: int | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
     last_word: str | None = None
     last_words: list[str] = field(default_factory=list)
@@ -114,8 +116,11 @@ class StandIn:
             first, last = (int(asked[name].partition(".")[0]) for name in ("after", "upto"))
             found = [[n * 10 + place] for n in self.snapshots if first < n <= last for place in (0, 1)]
             begin = int(asked.get("cursor") or 0)
+            if self.in_time is not None and asked.get("limit", len(found)) > self.in_time:
+                some = found[begin : begin + self.in_time]
+                return JSONResponse({"rows": some, "cursor": None, "truncated": True, "stopped_by": "time"})
             cursor = str(begin + 1) if begin + 1 < len(found) else None
-            return JSONResponse({"rows": found[begin : begin + 1], "cursor": cursor})
+            return JSONResponse({"rows": found[begin : begin + 1], "cursor": cursor, "truncated": cursor is not None})
         begin = int(asked.get("cursor") or 0)
         cap = min(self.page_rows, asked.get("limit") or self.page_rows)
         rows = self.snapshots[begin : begin + cap]

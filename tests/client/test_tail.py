@@ -12,7 +12,17 @@ from typing import Any
 import pytest
 from starlette.websockets import WebSocket
 
-from streamjoin.client import AsyncClient, Client, Conflict, Expired, News, NoAnswer, NotFound, Unauthenticated
+from streamjoin.client import (
+    AnswerError,
+    AsyncClient,
+    Client,
+    Conflict,
+    Expired,
+    News,
+    NoAnswer,
+    NotFound,
+    Unauthenticated,
+)
 from tests.client.serve import Server
 from tests.client.standin import StandIn
 from tests.servers.process import comes_true
@@ -188,6 +198,19 @@ def test_the_rest_of_a_snapshot_that_is_too_large_is_fetched(patient: Client, st
     assert [item.rows for item in news] == [[[n * 10], [n * 10 + 1]] for n in range(2, 5)]
     question = {"job": "j", "where": "n > 0", "after": "2.0", "upto": "3.0", "format": "json"}
     assert stand_in.asked == [question, {**question, "cursor": "1"}]
+
+
+@pytest.mark.parametrize("in_time", [1, 2, 3])
+def test_the_rest_of_a_snapshot_that_is_read_slowly_is_fetched_in_smaller_pages(
+    in_time: int, patient: Client, stand_in: StandIn
+) -> None:
+    stand_in.snapshots, stand_in.last_word = [1, 2, 3], "deleted"
+    stand_in.truncated, stand_in.in_time = {3}, in_time
+    if in_time == 1:  # a half of it is nothing
+        with pytest.raises(AnswerError, match=r"not one row of snapshot 3\.0 came in time"):
+            list(patient.tail("j", after="2.0"))
+        return
+    assert [item.rows for item in patient.tail("j", after="2.0")] == [[[30], [31]]]
 
 
 def test_a_tail_whose_place_is_no_longer_kept_says_so(patient: Client, stand_in: StandIn) -> None:
