@@ -122,7 +122,8 @@ class Follower:
         ):
             if self._needs_all or self.asked.backpressure == "disconnect":
                 self._queue.clear()
-                self.finish("resync" if self._needs_all else "too_slow")
+                # Whoever wants to be told may go on behind what it has; who wants gaps can have none of groups.
+                self.finish("too_slow" if self.asked.backpressure == "disconnect" else "resync")
                 return
             self._drop(self._queue.popleft())
         self.wake()

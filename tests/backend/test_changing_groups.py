@@ -212,13 +212,16 @@ def test_a_filter_that_turns_false_sends_the_end_of_the_group(api: TestClient, d
         assert client.get("next")["rows"] == [["toys", None, "delete"]]
 
 
-def test_who_is_too_slow_is_told_to_begin_anew_and_misses_no_group(api: TestClient, driver: Driver) -> None:
-    with following(api, driver.name, max_rate=1) as client:
+@pytest.mark.parametrize(("backpressure", "reason"), [("drop", "resync"), ("disconnect", "too_slow")])
+def test_who_is_too_slow_is_told_to_begin_anew_and_misses_no_group(
+    backpressure: str, reason: str, api: TestClient, driver: Driver
+) -> None:
+    with following(api, driver.name, max_rate=1, backpressure=backpressure) as client:
         for number in range(10):
             driver.commit(art=number)
         while "rows" in (payload := client.get("next", "complete")):
             assert payload["dropped"] == 0
-        assert payload == {"reason": "resync"}
+        assert payload == {"reason": reason}
 
 
 def test_the_client_the_command_line_and_an_event_stream_say_the_same(
