@@ -81,8 +81,8 @@ export interface components {
          *         reason: `asked`: the client asked for it; `answered`: the question is answered in full; `failed`: see the error
          *             before it; `deleted`: the job was deleted; `restarted`: the job began anew, so its earlier results are no
          *             longer its own; `resync`: results that the client asked for have been removed, or it is so far behind that
-         *             it would miss changes of groups; `too_slow`: the client is, and chose backpressure `disconnect`; `closing`:
-         *             the server is shutting down.
+         *             it would miss changes of groups; `too_slow`: the client is, and chose backpressure `disconnect`, so it may
+         *             subscribe again behind what it has; `closing`: the server is shutting down.
          *         end: of a question: as in the JSON reply of POST /api/v1/queries.
          */
         Completion: {
