@@ -1,0 +1,89 @@
+"""A job whose streams had ended goes on with more rows: who was given as unmatched at the end stays so, and once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind
+from tests import duck
+
+from .alone import run_alone
+
+OPERATORS = {
+    "matrix": "name: matrix, rows: 2, columns: 3",
+    "biclique by hash": "name: biclique, routing: hash, r_units: 2, s_units: 3",
+    "biclique at random": "name: biclique, routing: random, r_units: 2, s_units: 3",
+    "splitjoin": "name: splitjoin, cores: 3",
+}
+TEXT = """\
+query: '{query}'
+streams:
+  r: {{source: parquet, path: r, time: ts, delay: 2s}}
+  s: {{source: parquet, path: s, time: ts, delay: 2s}}
+operator: {{{operator}}}
+results: {{parquet: out}}
+run: {{checkpoint: checkpoint, files_per_batch: 1, slots: 2}}
+"""
+KINDS = ("LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
+BEGIN_S = 1_700_000_000
+
+
+def arrive(folder: Path, number: int) -> None:
+    """A file of each stream, of ten seconds that overlap with those before: those of r lag by two."""
+    for side, stream in enumerate("rs"):
+        chance = np.random.default_rng((side, number))
+        times = BEGIN_S + 8 * number + chance.uniform(0, 10, 40) - 2 * (side == 0)
+        (folder / stream).mkdir(exist_ok=True)
+        pq.write_table(
+            pa.table(
+                {
+                    "id": np.arange(40) + 40 * number,
+                    "k": chance.integers(0, 60, 40),
+                    "ts": pa.array((times * 1e6).astype(np.int64), pa.timestamp("us")),
+                }
+            ),
+            folder / stream / f"{number}.parquet",
+        )
+
+
+def found(folder: Path) -> Counter[Any]:
+    return Counter(duck.rows(f"SELECT * FROM '{folder / 'out'}/*.parquet'"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "operator"),
+    [*((kind, "matrix") for kind in KINDS), *(("FULL", operator) for operator in OPERATORS if operator != "matrix")],
+)
+def test_rows_that_were_given_at_an_end_are_given_once(kind: str, operator: str, tmp_path: Path) -> None:
+    one_sided = kind in ("LEFT SEMI", "LEFT ANTI")
+    chosen = "r.id AS r" if one_sided else "r.id AS r, s.id AS s"
+    query = f"SELECT ONLINE {chosen} FROM r {kind} JOIN s ON r.k = s.k WITHIN 20 SECONDS"
+    text = TEXT.format(query=query, operator=OPERATORS[operator])
+    late = 0
+    for number in range(4):
+        arrive(tmp_path, number)
+        bound = bind(parse(text, base=tmp_path))
+        before = found(tmp_path) if number else Counter()
+        driver = run_alone(bound)
+        after = found(tmp_path)
+        assert not before - after
+        late += driver.progress.late_after_final
+    rows = [row[: 1 if one_sided else 2] for row in after.elements()]
+    assert len(rows) == len(set(rows)) > 20
+    if one_sided:
+        return
+    assert late > 0
+    pairs = [row for row in rows if None not in row]
+    assert len(pairs) > 20
+    for side, preserved in ((0, kind in ("LEFT", "FULL")), (1, kind in ("RIGHT", "FULL"))):
+        with_partner, alone = {row[side] for row in pairs}, {row[side] for row in rows if row[1 - side] is None}
+        assert not with_partner & alone
+        assert with_partner | alone == set(range(160)) if preserved else not alone
