@@ -87,3 +87,32 @@ def test_rows_that_were_given_at_an_end_are_given_once(kind: str, operator: str,
         with_partner, alone = {row[side] for row in pairs}, {row[side] for row in rows if row[1 - side] is None}
         assert not with_partner & alone
         assert with_partner | alone == set(range(160)) if preserved else not alone
+
+
+def last_values(folder: Path) -> dict[Any, Any]:
+    """What each group is after its last row."""
+    rows = duck.rows(
+        f"SELECT k, n FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY emit_time DESC) AS place "
+        f"FROM '{folder / 'out'}/*.parquet') WHERE place = 1 AND op = 'upsert'"
+    )
+    return dict(rows)
+
+
+@pytest.mark.parametrize("every", ["5 SECONDS", "60 SECONDS"])
+def test_groups_count_all_rows_at_each_end(every: str, tmp_path: Path) -> None:
+    query = (
+        "SELECT ONLINE r.k, COUNT(*) AS n FROM r, s WHERE r.k = s.k WITHIN 20 SECONDS GROUP BY r.k CUMULATIVE "
+        f"EMIT EVERY {every}"
+    )
+    text = TEXT.format(query=query, operator=OPERATORS["biclique by hash"])
+    for number in range(4):
+        arrive(tmp_path, number)
+        run_alone(bind(parse(text, base=tmp_path)))
+        r, s = (f"'{tmp_path}/{stream}/*.parquet'" for stream in "rs")
+        wanted = duck.rows(
+            f"SELECT r.k, count(*) FROM {r} r, {s} s WHERE r.k = s.k AND abs(epoch_us(r.ts) - epoch_us(s.ts)) <= 20e6 "
+            "GROUP BY 1"
+        )
+        assert last_values(tmp_path) == dict(wanted) != {}
+        run_alone(bind(parse(text, base=tmp_path)))  # and nothing new
+        assert last_values(tmp_path) == dict(wanted)
