@@ -226,6 +226,8 @@ class Deciding:
         """The unmatched rows of a side that were stored before the batch and can match nothing any more."""
         other, before, reached = 1 - side, self.work.before, self._reached[side]
         over = before.clocks[other].ended or (clocks[other].ended and not self.joining.arrived[other])
+        # A semi join gives nothing for an unmatched row, so if the job goes on it may still be matched.
+        over = over and self.kind is not JoinKind.SEMI
         horizon_us = before.clocks[other].mark_us
         if not over and horizon_us is None:
             return
@@ -285,7 +287,8 @@ class Deciding:
             mark_us = min([report.output_mark_us, *(reached.floor_us for reached in self._reached.values())])
             report.output_mark_us = mark_us if self._output_mark_us is None else max(mark_us, self._output_mark_us)
         noticed = np.unique(np.concatenate([np.zeros(0, np.int64), *self._noticed]))
-        report.ended = report.ended and not noticed.size and not report.open_rows
+        waits = report.open_rows > 0 and self.kind is not JoinKind.SEMI
+        report.ended = report.ended and not noticed.size and not waits
         tables: dict[str, Table] = {}
         kept_from = 0
         if self.home:
