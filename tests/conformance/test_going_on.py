@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamjoin.failpoints import FailpointError
 from streamjoin.spec.joinfile import parse
 from streamjoin.spec.prepare import bind
 from tests import duck
+from tests.failing import failing_at
 
 from .alone import run_alone
 
@@ -127,3 +130,32 @@ def test_groups_count_all_rows_at_each_end(every: str, tmp_path: Path) -> None:
         assert last_values(tmp_path) == dict(wanted) != {}
         run_alone(bind(parse(text, base=tmp_path)))  # and nothing new
         assert last_values(tmp_path) == dict(wanted)
+
+
+@pytest.mark.parametrize("how", ["moved", "copied", "linked"])
+def test_a_job_goes_on_where_its_folder_was_moved(how: str, tmp_path: Path) -> None:
+    """Its files are not read again, and a batch that was begun is done with those that it had."""
+    job, other = tmp_path / "job", tmp_path / "other"
+    job.mkdir()
+    text = TEXT.format(
+        query="SELECT ONLINE r.id AS r, s.id AS s FROM r, s WHERE r.k = s.k WITHIN 20 SECONDS",
+        operator=OPERATORS["matrix"],
+    )
+    for number in range(3):
+        arrive(job, number)
+    with failing_at("batch.before_commit", 2), pytest.raises(FailpointError):
+        run_alone(bind(parse(text, base=job)))
+    if how == "moved":
+        job.rename(other)
+    elif how == "copied":
+        shutil.copytree(job, other)
+    else:
+        other.symlink_to(job)
+    for _ in range(2):
+        arrive(other, 3)
+        run_alone(bind(parse(text, base=other)))
+        r, s = (f"'{other}/{stream}/*.parquet'" for stream in "rs")
+        wanted = duck.rows(
+            f"SELECT r.id, s.id FROM {r} r, {s} s WHERE r.k = s.k AND abs(epoch_us(r.ts) - epoch_us(s.ts)) <= 20e6"
+        )
+        assert found(other) == Counter(wanted)
