@@ -7,7 +7,9 @@ sequence number, from that of the oldest row that home stores.
 
 A row is unmatched once its `until` is below the mark that the other side had before the batch: no tuple inside the
 allowed delay can match it any more, and all that did has been read. So that nothing comes twice, probes do not see a
-row that was given as unmatched; what would have matched it later is counted.
+row that was given as unmatched; what would have matched it later is counted. Where a row is stored besides its home,
+that follows from its `until` alone, except for rows that were given because a stream had ended: if the job goes on,
+home's bits are looked at.
 
 Cost: three bits for each number between the oldest and the newest row at home, written once a batch; a look at those
 segments in which rows became final.
@@ -113,7 +115,9 @@ class Deciding:
         values = work.before.values.get(_VALUES, {})
         self._reached = {side: _Reached(**values.get(str(side), {})) for side in self.home}
         self._output_mark_us: int | None = values.get("output_mark_us")
+        self._early: dict[int, int] = {side: values.get("early", {}).get(str(side), 0) for side in self.home}
         self._bits = self._read_bits()
+        self._given_elsewhere = self._read_given()
         self._told = self._read_notices()
 
     def _read_bits(self) -> _Bits:
@@ -134,6 +138,23 @@ class Deciding:
         new = np.unique(numbers[self._bits.open[numbers - self._bits.first]])
         self._bits.matched[new - self._bits.first] = True
         return new
+
+    def _read_given(self) -> dict[int, np.ndarray]:
+        """By side that is stored here and at home elsewhere, the numbers of rows that were given at an end, rising."""
+        away = [side for side in self.kind.decided if side in self.work.unit.stores and side not in self.home]
+        found: dict[int, list[np.ndarray]] = {side: [] for side in away}
+        for unit in self.work.numbers if away else ():
+            state = self.work.look(unit)
+            early = {side: state.values.get(_VALUES, {}).get("early", {}).get(str(side), 0) for side in away}
+            infos = state.segments(BITS)
+            if not infos or not any(early.values()):
+                continue
+            rows = self.work.open_segment(infos[0].taken_over(unit, self.work.unit.number))
+            bits = _Bits.read(rows, state.sequence, state.sequence)
+            given = bits.first + np.nonzero(bits.given)[0]
+            for side in away:
+                found[side].append(given[given < early[side]])
+        return {side: np.unique(np.concatenate(some)) for side, some in found.items() if some}
 
     def stored(self, side: int, numbers: np.ndarray | None) -> None:
         """Tuples of a side with these numbers were stored."""
@@ -168,10 +189,12 @@ class Deciding:
         if stored in self.home:
             return np.asarray(~self._bits.given[numbers - self._bits.first])
         # At home elsewhere: what may have been given there is not seen here.
-        horizon_us = self.work.before.clocks[1 - stored].mark_us
-        if horizon_us is None:
-            return np.ones(rows.size, bool)
-        return np.asarray(self._until_us(stored, segment)[rows] >= horizon_us)
+        seen = np.ones(rows.size, bool)
+        if (horizon_us := self.work.before.clocks[1 - stored].mark_us) is not None:
+            seen = np.asarray(self._until_us(stored, segment)[rows] >= horizon_us)
+        if (given := self._given_elsewhere.get(stored)) is not None:
+            seen &= ~np.isin(numbers, given)
+        return seen
 
     def results(self, clocks: tuple[StreamClock, StreamClock]) -> Iterator[pa.RecordBatch]:
         """The rows that became known as matched or unmatched with the batch, after all its probes."""
@@ -203,6 +226,8 @@ class Deciding:
         """The unmatched rows of a side that were stored before the batch and can match nothing any more."""
         other, before, reached = 1 - side, self.work.before, self._reached[side]
         over = before.clocks[other].ended or (clocks[other].ended and not self.joining.arrived[other])
+        # A semi join gives nothing for an unmatched row, so if the job goes on it may still be matched.
+        over = over and self.kind is not JoinKind.SEMI
         horizon_us = before.clocks[other].mark_us
         if not over and horizon_us is None:
             return
@@ -217,6 +242,8 @@ class Deciding:
             if final.any():
                 yield segment, np.nonzero(final)[0]
         self._reached[side] = _Reached(horizon_us, before.sequence, reached.floor_us)
+        if over:
+            self._early[side] = before.sequence
 
     def _may_be_final(self, side: int, info: SegmentInfo, horizon_us: int | None) -> bool:
         """Whether a segment may hold rows that are final now and were not before."""
@@ -260,16 +287,21 @@ class Deciding:
             mark_us = min([report.output_mark_us, *(reached.floor_us for reached in self._reached.values())])
             report.output_mark_us = mark_us if self._output_mark_us is None else max(mark_us, self._output_mark_us)
         noticed = np.unique(np.concatenate([np.zeros(0, np.int64), *self._noticed]))
-        report.ended = report.ended and not noticed.size and not report.open_rows
+        waits = report.open_rows > 0 and self.kind is not JoinKind.SEMI
+        report.ended = report.ended and not noticed.size and not waits
         tables: dict[str, Table] = {}
+        kept_from = 0
         if self.home:
             numbers = [segment.info.number_min for side in self.home for segment in self.chains[side].segments]
             past = self._bits.first + self._bits.matched.size
-            tables[BITS] = self._saved(self._bits.packed(min(numbers, default=past)))
+            kept_from = min(numbers, default=past)
+            tables[BITS] = self._saved(self._bits.packed(kept_from))
         if noticed.size:
             tables[NOTICES] = self._saved(pa.RecordBatch.from_arrays([pa.array(noticed)], [NUMBER]))
         values: dict[str, object] = {str(side): asdict(one) for side, one in self._reached.items()}
         values["output_mark_us"] = report.output_mark_us
+        if early := {str(side): number for side, number in self._early.items() if number > kept_from}:
+            values["early"] = early
         gone = [info.file for name in (BITS, NOTICES) for info in before.segments(name)]
         return tables, {_VALUES: values}, gone
 

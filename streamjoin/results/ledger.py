@@ -44,6 +44,7 @@ class Ledger:
         publish: called with each snapshot, oldest first, after it became visible.
         forget: called with blocks that are in no snapshot and never will be.
         patience: how long the store may be down.
+        since: the last batch whose results went elsewhere; it is not committed here.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Ledger:
         publish: Callable[[Snapshot], None] | None = None,
         forget: Callable[[Sequence[BlockKey]], None] | None = None,
         patience: Patience | None = None,
+        since: int = -1,
     ) -> None:
         self.store = store
         self.job = job
@@ -66,6 +68,7 @@ class Ledger:
         self.publish = publish
         self.forget = forget
         self.patience = patience or Patience()
+        self.since = since
         self._head = Head()
         self._stored: bytes | None = None
         self._waiting: list[BlockRef] = []
@@ -158,7 +161,7 @@ class Ledger:
             FencedError: another driver has taken over.
             StoreError: the store failed for too long.
         """
-        if collected.batch <= self._head.batch:
+        if collected.batch <= max(self._head.batch, self.since):
             return []
         ends_us = self.policy.ends_us(self._head.state, collected)
         splitter = Splitter(

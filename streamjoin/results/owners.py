@@ -173,6 +173,15 @@ def _whose(place: Place, owner: Mapping[str, str] | None, claim: Claim, content:
     return f"results of another checkpoint, {owner['folder']}{of_query}"
 
 
+def take_back(place: Place, claim: Claim, done: int) -> None:
+    """Remove the files of batches after `done` from a folder that results went to before: they come elsewhere again."""
+    if place.kind != "parquet" or not claim.has(_owner(place.mark)):
+        return
+    for name in os.listdir(place.real):
+        if (found := _BATCH.fullmatch(name)) and int(found[1]) > done:
+            (place.real / name).unlink()
+
+
 def _adopts(place: Place, claim: Claim) -> bool:
     """Whether results without a mark are those of the claim: from before there were marks, or moved without it."""
     if claim.planned < 0:

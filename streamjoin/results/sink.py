@@ -170,6 +170,7 @@ class StoreSink:
         recent: keeps the newest snapshots in memory, for continuous queries.
         memory: how tasks reach the memory that `recent` uses; without it blocks are read back from the store.
         lease: see `Ledger.take_over`.
+        since: see `Ledger`.
     """
 
     spec: StoreSpec
@@ -183,6 +184,7 @@ class StoreSink:
     retry_s: float = RETRY_S
     retries: int = 0
     lease: int = 0
+    since: int = -1
     _ledger: Ledger | None = None
 
     def begin(self, origin: str) -> PartWriter:
@@ -190,7 +192,7 @@ class StoreSink:
         self._ledger = Ledger(
             self.spec.open(), self.job, self.description, self.policy,
             retain_us=self.retain_us, publish=self._publish, forget=self._forget,
-            patience=Patience(self.retry_s),
+            patience=Patience(self.retry_s), since=self.since,
         )  # fmt: skip
         generation = self._ledger.take_over(origin, self.lease)
         if self.recent is not None:

@@ -2,31 +2,72 @@
 
 A folder is listed again for every batch; files it did not have before are appended to the log in name order. An offset
 is a number of lines of the log, so a replay reads the same files, whatever the folder looks like by then.
+
+A job whose folder was moved or copied, or is reached through a link, finds its files at other paths. A file is one that
+was logged if it lies at the same place below the source's folder and has the same content there: its size, and a digest
+of how it begins and ends, say so.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fnmatch
+import hashlib
 import json
+import logging
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from streamjoin.durable import make_folder, sync_folder
 from streamjoin.errors import InputError, RunError
 from streamjoin.sources.patterns import ACROSS, WILD, Search
 
+_log = logging.getLogger("streamjoin.sources")
+_ENDS_BYTES = 64 << 10
+
 
 @dataclass(frozen=True, slots=True)
 class LoggedFile:
-    """A file as it was when it was first seen."""
+    """A file as it was when it was first seen.
+
+    Args:
+        below: its path below the folder of the source; empty where that was not logged.
+        digest: of its first and last 64 KiB; empty where that was not logged.
+    """
 
     number: int
     path: str
     bytes: int
+    below: str = ""
+    digest: str = ""
+
+    @property
+    def line(self) -> str:
+        """How it is logged."""
+        return json.dumps([self.path, self.bytes, self.below, self.digest]) + "\n"
+
+    def is_at(self, path: str) -> bool:
+        """Whether what lies at another path is this file."""
+        try:
+            if os.stat(path).st_size < self.bytes:
+                return False
+            digest = self.digest or (_digest(self.path, self.bytes) if os.path.exists(self.path) else "")
+            return digest == _digest(path, self.bytes) if digest else os.stat(path).st_size == self.bytes
+        except OSError:
+            return False
+
+
+def _digest(path: str, size: int) -> str:
+    """Of the first and the last bytes of a file that had `size` of them."""
+    with open(path, "rb") as file:
+        found = hashlib.blake2b(file.read(min(size, _ENDS_BYTES)), digest_size=8)
+        if size > _ENDS_BYTES:
+            file.seek(max(size - _ENDS_BYTES, _ENDS_BYTES))
+            found.update(file.read(size - file.tell()))
+    return found.hexdigest()
 
 
 class FileLog:
@@ -40,7 +81,9 @@ class FileLog:
     def __init__(self, folder: Path, log: Path) -> None:
         self.folder = folder
         self.log = log
+        self.root = str(root_of(folder))
         self.files = self._load()
+        self._known: set[str] = set()
 
     def _load(self) -> list[LoggedFile]:
         """The logged files.
@@ -61,9 +104,10 @@ class FileLog:
 
     def _entry(self, number: int, line: bytes) -> LoggedFile:
         try:
-            path, size = json.loads(line)
-            if isinstance(path, str) and isinstance(size, int):
-                return LoggedFile(number, path, size)
+            path, size, *more = json.loads(line)
+            below, digest = more or ("", "")  # which logs of earlier versions lack
+            if all(isinstance(text, str) for text in (path, below, digest)) and isinstance(size, int):
+                return LoggedFile(number, path, size, below, digest)
         except (ValueError, TypeError):
             pass
         raise RunError(
@@ -76,24 +120,46 @@ class FileLog:
         Raises:
             InputError: the folder is not there.
         """
-        known = {file.path for file in self.files}
-        new = [path for path in list_files(self.folder) if str(path) not in known]
-        if not new:
-            return
+        known = {file.path for file in self.files} | self._known
+        new = [str(path) for path in list_files(self.folder) if str(path) not in known]
         added: list[LoggedFile] = []
+        moved = _Moved(self.files, self.root) if new and self.files else None
         for path in new:
+            if moved is not None and moved.has(path):
+                self._known.add(path)
+                continue
             with contextlib.suppress(FileNotFoundError):  # gone since it was listed
-                added.append(LoggedFile(len(self.files) + len(added), str(path), path.stat().st_size))
+                added.append(self._seen(len(self.files) + len(added), path))
+        if moved is not None and moved.count:
+            _log.info("%d files of %s were read at another path before, and are not read again", moved.count, self.root)
+        if not added:
+            return
         is_new = not self.log.exists()
         if is_new:
             make_folder(self.log.parent)
         with open(self.log, "a", encoding="utf-8") as file:
-            file.writelines(json.dumps([entry.path, entry.bytes]) + "\n" for entry in added)
+            file.writelines(entry.line for entry in added)
             file.flush()
             os.fsync(file.fileno())
         if is_new:
             sync_folder(self.log.parent)
         self.files += added
+
+    def _seen(self, number: int, path: str) -> LoggedFile:
+        size = os.stat(path).st_size
+        digest = ""
+        with contextlib.suppress(PermissionError):  # which whoever reads it says
+            digest = _digest(path, size)
+        return LoggedFile(number, path, size, os.path.relpath(path, self.root), digest)
+
+    def _now(self, file: LoggedFile) -> LoggedFile:
+        """A logged file where it is now."""
+        if os.path.commonpath([file.path, self.root]) == self.root:
+            return file
+        for below in _places(file):
+            if file.is_at(path := os.path.join(self.root, below)):
+                return replace(file, path=path)
+        return file
 
     def between(self, start: int, stop: int) -> list[LoggedFile]:
         """Files number start..stop-1.
@@ -101,7 +167,7 @@ class FileLog:
         Raises:
             RunError: one of them is gone or was changed since it was logged, so the batch cannot be repeated.
         """
-        chosen = self.files[start:stop]
+        chosen = [self._now(file) for file in self.files[start:stop]]
         for file in chosen:
             try:
                 size = os.stat(file.path).st_size
@@ -112,6 +178,37 @@ class FileLog:
             if size < file.bytes:
                 raise RunError(f"{file.path} is shorter than when it was first seen; files of a stream must not change")
         return chosen
+
+
+def _places(file: LoggedFile) -> Iterator[str]:
+    """Where a logged file may be below the source's folder."""
+    if file.below:
+        yield file.below
+        return
+    parts = file.path.strip("/").split("/")
+    yield from ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
+
+
+class _Moved:
+    """Which files are those that were logged with paths outside of the source's folder as it is now."""
+
+    def __init__(self, files: list[LoggedFile], root: str) -> None:
+        self.root = root
+        self.count = 0
+        self._by_name: dict[str, list[LoggedFile]] = {}
+        for file in files:
+            if os.path.commonpath([file.path, root]) != root:
+                self._by_name.setdefault(os.path.basename(file.path), []).append(file)
+
+    def has(self, path: str) -> bool:
+        """Whether a file is one of them."""
+        below = os.path.relpath(path, self.root)
+        for file in self._by_name.get(os.path.basename(path), ()):
+            same = file.below == below if file.below else file.path.endswith("/" + below)
+            if same and file.is_at(path):
+                self.count += 1
+                return True
+        return False
 
 
 def list_files(path: Path) -> list[Path]:

@@ -34,6 +34,7 @@ from streamjoin.spark.requerying import requery
 from streamjoin.spark.staying import Staying, staying
 from streamjoin.spark.tasks import REPORT_SCHEMA, gathered_reports, unit_reports
 from streamjoin.spec.job import Job
+from streamjoin.spec.moved import settle_moved
 from streamjoin.spec.owners import owned_places
 from streamjoin.spec.relations import OnRelation
 from streamjoin.state.generation import Generation
@@ -109,6 +110,7 @@ class Driver:
                 states=held.place(self.job),
             )
             self._generation = held.generation
+            settle_moved(self.job.checkpoint, self._sinks_by_name(), held.id)
             self._measuring = Measuring.of(self.job)
             if (versions := first_versions(self.job, stop, self.on_relation)) is None:
                 return self.progress
@@ -130,12 +132,14 @@ class Driver:
                     sink.finish()
         return self.progress
 
+    def _sinks_by_name(self) -> dict[str, Sink]:
+        return {**self.ending, **dict(zip(self.job.plan.names_of_queries, self.sinks, strict=True))}
+
     def _owning(self) -> AbstractContextManager[None]:
         """Hold the places of results."""
         plans = [*([self.job.earlier] if self.job.earlier else []), self.job.plan]
-        sinks = {**self.ending, **dict(zip(self.job.plan.names_of_queries, self.sinks, strict=True))}
         is_fenced = isinstance(self.job.state, ObjectRoot)  # whoever becomes the owner of its states
-        return owned_places(self.job.checkpoint, plans, sinks, is_fenced=is_fenced)
+        return owned_places(self.job.checkpoint, plans, self._sinks_by_name(), is_fenced=is_fenced)
 
     def _check_end(self, until_end: bool, job: Job) -> None:
         if until_end and self.topics and job.meeting_batches:

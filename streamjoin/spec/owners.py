@@ -13,7 +13,7 @@ from typing import Any
 from streamjoin.durable import make_folder, put_durably
 from streamjoin.operators import registry
 from streamjoin.plan.stages import Plan
-from streamjoin.results.owners import Claim, Place, check_owner, owned, place_of
+from streamjoin.results.owners import Claim, Place, check_owner, owned, place_of, take_back
 from streamjoin.results.parts import Sink
 from streamjoin.spec.job import IDENTITY_FILE, RecordedQuery, queries_of, recorded, recorded_query
 from streamjoin.spec.prepare import Bound
@@ -100,8 +100,12 @@ def owned_places(
         if (place := place_of(sink, was_unnamed=_was_unnamed(checkpoint, asked[name]))) is not None:
             places[name] = place, replace(claim(checkpoint, asked[name]), is_fenced=is_fenced)
     with ExitStack() as stack:
-        for place, mine in places.values():
+        for name, (place, mine) in places.items():
             stack.enter_context(owned(place, mine))
+            before = (mine.noted or {}).get(name)
+            if before is not None and Path(before) != place.real:
+                done = last_logged(checkpoint / "offsets", "commits")
+                take_back(Place(Path(before), place.kind, place.field), mine, done)
         _note(checkpoint, {name: str(place.real) for name, (place, _) in places.items()})
         yield
 

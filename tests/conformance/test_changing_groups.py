@@ -320,8 +320,8 @@ def _no_tombstone(patch: pytest.MonkeyPatch) -> None:
 def _at_the_mark(patch: pytest.MonkeyPatch) -> None:
     at_us = changing.ChangingStep._at_us
 
-    def later(self: changing.ChangingStep, clock: Any) -> int | None:
-        found = at_us(self, clock)
+    def later(self: changing.ChangingStep, clock: Any, kept: Any) -> int | None:
+        found = at_us(self, clock, kept)
         return None if found is None or clock.ended else clock.mark_us // self.every_us * self.every_us
 
     patch.setattr(changing.ChangingStep, "_at_us", later)

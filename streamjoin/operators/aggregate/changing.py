@@ -45,7 +45,7 @@ class ChangingStep(Keeping):
         if (arrived := self._arrived()) is not None:
             kept.append(Kept(arrived))
         self.spent("store", begun)
-        at_us, begun = self._at_us(clock), self.work.seconds()
+        at_us, begun = self._at_us(clock, [one.views for one in kept]), self.work.seconds()
         if at_us is not None and (self.given_us is None or at_us > self.given_us):
             yield from self.counted(self._changes([one.views for one in kept], at_us))
             begun = self.work.seconds()
@@ -65,11 +65,12 @@ class ChangingStep(Keeping):
             views = replace(views, ts_us=np.maximum(views.ts_us, self.given_us))
         return merge(self.plan, views)
 
-    def _at_us(self, clock: StreamClock) -> int | None:
-        """The latest T; at the end of the input the first one that counts all of it."""
+    def _at_us(self, clock: StreamClock, kept: Sequence[Block]) -> int | None:
+        """The latest T; at the end of the input the first one that counts all of it, also what came late."""
         moments = [] if clock.mark_us is None else [(clock.mark_us - 1) // self.every_us]
         if clock.ended and self.latest_us is not None:
-            moments.append(-(-self.latest_us // self.every_us))
+            last_us = max([self.latest_us, *(int(views.ts_us.max()) for views in kept if len(views))])
+            moments.append(-(-last_us // self.every_us))
         return max(moments) * self.every_us if moments else None
 
     def _attached(self, one: Kept) -> Kept:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -145,4 +146,73 @@ def test_one_file_is_a_log_of_one(folder: Path) -> None:
     log = opened(folder / "2.csv")
     log.refresh()
     log.refresh()
-    assert json.loads(log.log.read_text()) == [str(folder / "2.csv"), 1]
+    path, size, below, digest = json.loads(log.log.read_text())
+    assert (path, size, below) == (str(folder / "2.csv"), 1, "2.csv") and digest
+
+
+def as_before(log: Path) -> None:
+    """A log as it was when it had paths and sizes alone."""
+    lines = [json.loads(line)[:2] for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["", "logged before"])
+@pytest.mark.parametrize("how", ["moved", "copied", "linked"])
+def test_files_that_were_read_at_another_path_are_not_read_again(how: str, before: bool, tmp_path: Path) -> None:
+    job, other = tmp_path / "job", tmp_path / "other"
+    for name in ("a=1/0.csv", "a=2/0.csv", "1.csv"):
+        (job / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (job / "data" / name).write_text(f"{name}, as long as each other"[:12])
+    log = FileLog(job / "data", job / "log.jsonl")
+    log.refresh()
+    if before:
+        as_before(job / "log.jsonl")
+    if how == "moved":
+        job.rename(other)
+    elif how == "copied":
+        shutil.copytree(job, other)
+    else:
+        other.symlink_to(job)
+    there = FileLog(other / "data", other / "log.jsonl")
+    there.refresh()
+    assert len(there.files) == 3
+    # What is still to be read, or read again, is read where it is now.
+    assert [file.path for file in there.between(1, 3)] == [
+        str(other / "data" / name) for name in ("a=1/0.csv", "a=2/0.csv")
+    ]
+    (other / "data" / "a=1" / "2.csv").write_text("new")
+    there.refresh()
+    again = FileLog(other / "data", other / "log.jsonl")
+    again.refresh()
+    assert [file.path for file in again.files[3:]] == [str(other / "data" / "a=1" / "2.csv")]
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["", "logged before"])
+def test_another_folder_with_files_of_the_same_names_and_sizes_is_read(before: bool, tmp_path: Path) -> None:
+    for day in ("monday", "tuesday"):
+        (tmp_path / day).mkdir()
+        (tmp_path / day / "0.csv").write_text(f"{day[:3]}")
+    FileLog(tmp_path / "monday", tmp_path / "log.jsonl").refresh()
+    if before:
+        as_before(tmp_path / "log.jsonl")
+    log = FileLog(tmp_path / "tuesday", tmp_path / "log.jsonl")
+    log.refresh()
+    assert [file.path for file in log.between(0, 2)] == [str(tmp_path / day / "0.csv") for day in ("monday", "tuesday")]
+
+
+def test_of_a_large_file_its_beginning_and_its_end_are_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    content = bytes(range(256)) * 1024
+    for number, changed in enumerate((0, len(content) - 1, 40_000, len(content) - 40_000)):
+        for name in ("old", "new"):
+            shutil.rmtree(tmp_path / name, ignore_errors=True)
+            (tmp_path / name).mkdir()
+        (tmp_path / "old" / "0.csv").write_bytes(content)
+        log = tmp_path / f"{number}.jsonl"
+        FileLog(tmp_path / "old", log).refresh()
+        other = bytearray(content)
+        other[changed] ^= 1
+        (tmp_path / "new" / "0.csv").write_bytes(other)
+        there = FileLog(tmp_path / "new", log)
+        there.refresh()
+        assert len(there.files) == 2

@@ -1,0 +1,128 @@
+"""Results of a query that go to another store than before.
+
+Rows of the last batches wait in a store for their snapshot. If a query's results go elsewhere from a start on, these
+rows become the last snapshot where they went before, and a batch that was committed there is not committed again if it
+is done again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from streamjoin.durable import put_durably
+from streamjoin.errors import RunError
+from streamjoin.results.description import DESCRIPTION, Description
+from streamjoin.results.head import Head
+from streamjoin.results.ledger import Ledger
+from streamjoin.results.parts import Sink
+from streamjoin.results.patience import Patience
+from streamjoin.results.policy import EpochPolicy
+from streamjoin.results.sink import StoreSink
+from streamjoin.results.stores.registry import STORES
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.results.stores.store import StoreError, StoreMissingError
+
+NOTED_FILE = "stores.json"
+"""Says, in a checkpoint, in which stores the results of its queries are."""
+_SECRET = re.compile("password|secret|token")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Where a query's results are kept.
+
+    Args:
+        settings: of the store, without secrets.
+        job: what they are called there.
+        since: the last batch that was committed elsewhere before; -1 for none.
+    """
+
+    kind: str
+    settings: Mapping[str, Any]
+    job: str
+    since: int = -1
+
+    @staticmethod
+    def of(sink: StoreSink) -> _Kept:
+        """Where a sink keeps them."""
+        plain = {name: value for name, value in sink.spec.settings if not _SECRET.search(name)}
+        return _Kept(sink.spec.kind, plain, sink.job)
+
+    def is_at(self, other: _Kept) -> bool:
+        """Whether both are one place."""
+        return (self.kind, dict(self.settings), self.job) == (other.kind, dict(other.settings), other.job)
+
+    def spec(self, given: StoreSpec) -> StoreSpec:
+        """How the store is opened, with the secrets of one of its kind that is opened now."""
+        secrets = given.settings if given.kind == self.kind else ()
+        settings = {name: value for name, value in secrets if _SECRET.search(name)} | dict(self.settings)
+        return StoreSpec(self.kind, tuple(settings.items()), STORES[self.kind].opens)
+
+    def __str__(self) -> str:
+        where = self.settings.get("path") or self.settings.get("hosts") or self.settings.get("host")
+        return f"{self.kind} {where} as {self.job}"
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping, which makes one again."""
+        return {"kind": self.kind, "settings": dict(self.settings), "job": self.job, "since": self.since}
+
+
+def settle_moved(checkpoint: Path, sinks: Mapping[str, Sink], origin: str) -> None:
+    """Complete the results of queries in the stores that they went to before, where they go elsewhere now.
+
+    Args:
+        checkpoint: which is held.
+        sinks: of each query, by its name; those into stores learn which batches are committed elsewhere.
+        origin: the checkpoint's id.
+    Raises:
+        RunError: a store that they went to cannot be reached.
+    """
+    noted = _noted(checkpoint)
+    now = dict(noted)
+    for name, sink in sinks.items():
+        if not isinstance(sink, StoreSink):
+            continue
+        before, kept = noted.get(name), _Kept.of(sink)
+        if before is not None and before.is_at(kept):
+            kept = before
+        elif before is not None and before.kind in STORES:
+            kept = replace(kept, since=max(_completed(before, sink, origin, checkpoint), before.since))
+        now[name], sink.since = kept, kept.since
+    if now != noted:
+        content = {name: kept.to_json() for name, kept in now.items()}
+        put_durably(checkpoint / NOTED_FILE, json.dumps(content, indent=1).encode())
+
+
+def _completed(before: _Kept, sink: StoreSink, origin: str, checkpoint: Path) -> int:
+    """Make a snapshot of what waits in a store; the last batch that was committed there, -1 where there is none."""
+    patience = Patience(sink.retry_s)
+    try:
+        store = before.spec(sink.spec).open()
+        stored = patience.steadily(lambda: store.head(before.job))
+        if stored is None or Head.from_bytes(stored).origin != origin:
+            return -1
+        (described,) = patience.steadily(lambda: list(store.get_records(before.job, DESCRIPTION, DESCRIPTION)))
+        ledger = Ledger(store, before.job, Description.from_bytes(described[1]), EpochPolicy(), patience=patience)
+        ledger.take_over(origin, sink.lease)
+        ledger.finish(for_good=True)
+    except StoreMissingError:
+        return -1
+    except StoreError as away:
+        raise RunError(
+            f"results went to {before} until now, and some may wait there for their snapshot: {away}; make it "
+            f"reachable for this start, or remove {checkpoint / NOTED_FILE} to go on without these"
+        ) from None
+    return ledger.head.batch
+
+
+def _noted(checkpoint: Path) -> dict[str, _Kept]:
+    try:
+        found = json.loads((checkpoint / NOTED_FILE).read_text())
+        return {str(name): _Kept(**kept) for name, kept in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
