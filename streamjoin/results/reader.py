@@ -28,7 +28,6 @@ BLOCKS_FIRST = 4
 BLOCKS_A_FETCH = 128
 BYTES_A_FETCH = 16 << 20
 
-
 _Fetch = tuple[list[BlockRef], dict[BlockKey, pa.RecordBatch], Iterator[tuple[BlockKey, bytes]]]
 """Blocks, the rows of those that are kept, and the others as they come."""
 
