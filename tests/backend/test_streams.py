@@ -457,6 +457,29 @@ def test_attack_rows_and_removal_follow_the_id_and_not_the_entry(
     assert [file.read_bytes() for file in folder.iterdir()] == [lines(1)]
 
 
+def test_attack_nobody_reads_the_pushed_rows_of_others_by_their_path(api: TestClient, settings: Settings) -> None:
+    made = registered(api, "clicks", **PUSH)
+    registered(api, "others", **PUSH)
+    assert api.post("/api/v1/streams/clicks/rows", content=lines(1)).status_code == 202
+    spool = settings.data.absolute() / "spool"
+    for path in (spool / made["id"], spool / "*" / "*.jsonl", spool / made["id"] / "*.jsonl"):
+        stream = {"source": "jsonl", "path": str(path), "time": "ts", "schema": PUSH["schema"]}
+        relation = {"source": "jsonl", "path": str(path)}
+        for answer in (
+            api.post("/api/v1/streams", json={"name": "mine", "spec": stream}),
+            api.post("/api/v1/streams/test", json={"spec": stream}),
+            api.patch("/api/v1/streams/others", json={"spec": stream}, headers={"If-Match": "*"}),
+            api.post("/api/v1/relations", json={"name": "mine", "spec": relation}),
+            api.post("/api/v1/relations/test", json={"spec": relation}),
+        ):
+            assert (answer.status_code, answer.json()["subcode"]) == (422, "not_allowed"), answer.text
+    for folder in (spool, spool / made["id"]):
+        assert api.get("/api/v1/files", params={"path": str(folder)}).status_code == 422
+    query = "SELECT ONLINE c.id FROM clicks c, others o WHERE c.id = o.id WITHIN 10 SECONDS"
+    assert api.post("/api/v1/jobs/validate", json={"query": query}).json()["valid"]
+    assert api.post("/api/v1/jobs", json={"name": "j", "query": query}).status_code == 201
+
+
 @pytest.mark.parametrize("link", ["", ".seen"])
 def test_attack_a_link_in_the_spool_leads_nowhere(
     api: TestClient, tmp_path: Path, settings: Settings, link: str
