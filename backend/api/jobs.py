@@ -241,6 +241,7 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> tuple[
     """A job, and what it is to be, which could be started; and what differs."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
+        service.check_stays(job)
         spec, inputs = _definition(session, job, body)
         if inputs != inputs_of(job):
             check_sent(session, context.settings, inputs)

@@ -142,14 +142,26 @@ def diagnose(error: StreamJoinError | Problem) -> list[Place]:
     return from_engine(error).errors or [Place(detail=str(error))]
 
 
+def check_stays(job: Job) -> None:
+    """Refuse to do anything with a job that is on its way out.
+
+    Raises:
+        Problem: it is being deleted.
+    """
+    if job.wanted == lifecycle.DELETED:
+        raise Problem(
+            "conflict.being_deleted",
+            f"job {job.name} is being deleted, and comes back no more; create another job once it is gone",
+        )
+
+
 def want(session: Session, job: Job, wanted: str, actor_id: str | None) -> None:
     """People want a job to run, to stop or to go; whoever reconciles sees to it.
 
     Raises:
         Problem: the job is being deleted.
     """
-    if job.wanted == lifecycle.DELETED:
-        raise Problem("conflict.being_deleted", f"job {job.name} is being deleted")
+    check_stays(job)
     if wanted == lifecycle.RUNNING:
         job.failures = 0
         if job.observed == lifecycle.FAILED:
@@ -169,7 +181,12 @@ def change(
     session: Session, job: Job, spec: JobSpec, inputs: Inputs, *, anew: bool,
     actor_id: str | None,
 ) -> list[Change]:  # fmt: skip
-    """Give a job another definition, as a new version; a running job restarts with it at a batch boundary."""
+    """Give a job another definition, as a new version; a running job restarts with it at a batch boundary.
+
+    Raises:
+        Problem: the job is being deleted.
+    """
+    check_stays(job)
     changes = diff(definition(job.spec, inputs_of(job)), definition(spec, inputs))
     session.add(JobRevision(job_id=job.id, version=job.version, spec=job.spec, streams=job.streams,
                             relations=job.relations))  # fmt: skip

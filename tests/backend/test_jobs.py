@@ -196,6 +196,21 @@ def test_a_deleted_job_cannot_be_started(api: TestClient) -> None:
     assert api.post("/api/v1/jobs/wins/start").status_code == 409
 
 
+def test_a_job_that_is_being_deleted_is_changed_no_more(api: TestClient) -> None:
+    created(api)
+    assert api.delete("/api/v1/jobs/wins").status_code == 202
+    change = {"run": {"slots": 1}}
+    for answer in (
+        api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": "*"}),
+        api.post("/api/v1/jobs/wins/diff", json=change),
+        api.post("/api/v1/jobs/wins/rescale", json={"slots": 1}),
+        api.post("/api/v1/jobs/wins/restart"),
+    ):
+        assert (answer.status_code, answer.json()["subcode"]) == (409, "being_deleted"), answer.text
+    left = api.get("/api/v1/jobs/wins").json()
+    assert (left["version"], left["run"], left["phase"]) == (1, {}, "deleting")
+
+
 def test_a_change_is_a_new_version_and_the_old_one_is_kept(api: TestClient) -> None:
     created(api)
     done = api.patch("/api/v1/jobs/wins", json={"run": {"slots": 1}}, headers={"If-Match": '"1"'})
