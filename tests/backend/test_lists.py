@@ -13,6 +13,7 @@ from sqlalchemy import update
 
 from backend.api.filters import PHASES
 from backend.catalog import lifecycle
+from backend.catalog.lifecycle import GIVEN_UP
 from backend.catalog.models import Job
 from backend.settings import Settings
 from tests.backend.matrix import Person, add_person, new_app
@@ -60,13 +61,28 @@ def test_jobs_by_phase_owner_and_time(api: TestClient, people: dict[str, Person]
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "phase")
 
 
+def test_a_job_that_was_given_up_has_failed_and_recovers_no_more(api: TestClient, app: FastAPI) -> None:
+    failed = {"wanted": "running", "observed": "failed", "failures": 5}
+    for reason, phase in ((None, "recovering"), ("Java ended", "recovering"), (f"no column{GIVEN_UP}", "failed")):
+        with app.state.context.catalog.begin() as session:
+            session.execute(update(Job).where(Job.name == "one").values(**failed, reason=reason))
+        found = api.get("/api/v1/jobs/one").json()
+        assert (found["phase"], found["reason"]) == (phase, reason)
+        for asked in ("recovering", "failed"):
+            assert ("one" in names(api, "jobs", phase=asked)) == (asked == phase)
+        assert f'streamjoin_jobs{{phase="{phase}"}} 1.0' in api.get("/metrics").text
+    assert api.post("/api/v1/jobs/one/start").json()["phase"] == "recovering"  # and is tried again
+    with app.state.context.catalog.begin() as session:
+        session.execute(update(Job).where(Job.name == "one").values(wanted="stopped", observed="stopped"))
+
+
 def test_every_phase_is_a_filter_and_finds_what_is_in_it(api: TestClient, app: FastAPI) -> None:
     seen = set()
     for wanted in lifecycle.WANTED:
         for observed in lifecycle.OBSERVED:
             with app.state.context.catalog.begin() as session:
                 session.execute(update(Job).where(Job.name == "one").values(wanted=wanted, observed=observed))
-            phase = lifecycle.phase(wanted, observed)
+            phase = lifecycle.phase(wanted, observed, given_up=False)
             seen.add(phase)
             assert "one" in names(api, "jobs", phase=phase)
             assert not any("one" in names(api, "jobs", phase=other) for other in PHASES if other != phase)
