@@ -86,7 +86,7 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
         job = _created(context, actor, body)
         if job is not None:
             response.headers["Location"] = f"/api/v1/jobs/{job.id}"
-            response.headers["ETag"] = etag(job.version)
+            response.headers["ETag"] = etag(job)
             return job_shape(job, Ran({}, {}))
     detail = "what its query reads is changed again and again meanwhile; create the job once others are done"
     raise Problem("conflict.inputs_differ", detail)
@@ -136,7 +136,7 @@ def get_job(context: InContext, actor: Viewer, id: str, response: Response) -> J
     with context.catalog.read() as session:
         job = service.find_job(session, id)
         known = ran(session, [job])
-    response.headers["ETag"] = etag(job.version)
+    response.headers["ETag"] = etag(job)
     return job_shape(job, known)
 
 
@@ -161,7 +161,7 @@ def change_job(
         seen, spec, inputs, changes = _changed(context, actor, id, body)
         shown = _change_seen(context, actor, seen, spec, inputs, changes, body, if_match)
         if shown is not None:
-            response.headers["ETag"] = etag(shown.version)
+            response.headers["ETag"] = etag(shown)
             return shown
     detail = f"job {seen.name} is changed again and again meanwhile; read it, and change it once others are done"
     raise Problem("changed_meanwhile.version_differs", detail, params={"version": seen.version})
@@ -175,7 +175,7 @@ def _change_seen(
     with context.catalog.begin() as session:
         job = service.find_job(session, seen.id, held=True)
         may_change(actor, job.owner_id)
-        check_version(if_match, job.version, f"job {job.name}")
+        check_version(if_match, job, f"job {job.name}")
         if job.version != seen.version or _definition(session, job, body, held=True) != (spec, inputs):
             return None
         has_begun = job.generation > 0
@@ -297,7 +297,7 @@ def _act(
     with context.catalog.begin() as session:
         job = service.find_job(session, id, held=True)
         may_change(actor, job.owner_id)
-        check_version_if_given(if_match, job.version, f"job {job.name}")
+        check_version_if_given(if_match, job, f"job {job.name}")
         act(session, job)
         known = ran(session, [job])
     return job_shape(job, known)

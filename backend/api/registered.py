@@ -116,7 +116,7 @@ class Registry(Generic[Row]):
             session.add(row)
             record(session, f"{self.what}.created", f"{self.what} {row.name} was registered", actor_id=actor.id)
         response.headers["Location"] = f"/api/v1/{self.table.__tablename__}/{row.id}"
-        response.headers["ETag"] = etag(row.version)
+        response.headers["ETag"] = etag(row)
 
     @contextmanager
     def changing(
@@ -130,7 +130,7 @@ class Registry(Generic[Row]):
         with context.catalog.begin() as session:
             row = self.find(session, id_or_name, held=True)
             may_change(actor, row.owner_id)
-            check_version(if_match, row.version, f"{self.what} {row.name}")
+            check_version(if_match, row, f"{self.what} {row.name}")
             former = row.spec
             yield row
             if row.spec != former:
@@ -138,7 +138,7 @@ class Registry(Generic[Row]):
             row.version += 1
             row.updated_at_us = now_us()
             record(session, f"{self.what}.changed", f"{self.what} {row.name} was changed", actor_id=actor.id)
-        response.headers["ETag"] = etag(row.version)
+        response.headers["ETag"] = etag(row)
 
     def sealed(self, settings: Settings, spec: Mapping[str, Any], secrets: Mapping[str, str] | None) -> bytes | None:
         """An entry's secrets as the catalog keeps them; None where there are none.
@@ -175,7 +175,7 @@ class Registry(Generic[Row]):
         with context.catalog.begin() as session:
             row = self.find(session, id_or_name, held=True)
             may_change(actor, row.owner_id)
-            check_version_if_given(if_match, row.version, f"{self.what} {row.name}")
+            check_version_if_given(if_match, row, f"{self.what} {row.name}")
             users = [job.name for job in session.scalars(select(Job).where(Job.wanted != lifecycle.DELETED))
                      if row.name in self.used(job)]  # fmt: skip
             if users:

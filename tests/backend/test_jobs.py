@@ -212,9 +212,9 @@ def test_a_job_that_is_being_deleted_is_changed_no_more(api: TestClient) -> None
 
 
 def test_a_change_is_a_new_version_and_the_old_one_is_kept(api: TestClient) -> None:
-    created(api)
+    id = created(api)["id"]
     done = api.patch("/api/v1/jobs/wins", json={"run": {"slots": 1}}, headers={"If-Match": '"1"'})
-    assert (done.status_code, done.headers["etag"], done.json()["run"]) == (200, '"2"', {"slots": 1})
+    assert (done.status_code, done.headers["etag"], done.json()["run"]) == (200, f'"{id}-2"', {"slots": 1})
     (old,) = api.get("/api/v1/jobs/wins/revisions").json()["data"]
     assert (old["version"], old["run"]) == (1, {})
     stale = api.patch("/api/v1/jobs/wins", json={"run": {"slots": 2}}, headers={"If-Match": '"1"'})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from backend.api.filters import PHASES
 from backend.catalog import lifecycle
@@ -150,6 +150,36 @@ def test_who_has_a_reply_already_is_told_so(api: TestClient, path: str) -> None:
     if path == "streams/a":
         assert api.patch(url, json={"spec": GENERATED}, headers={"If-Match": first.headers["etag"]}).status_code == 200
         assert api.get(url, headers={"If-None-Match": first.headers["etag"]}).status_code == 200
+
+
+@pytest.mark.parametrize("what", ["streams", "relations", "jobs"])
+def test_a_tag_is_of_one_resource_and_not_of_the_next_of_its_name(api: TestClient, app: FastAPI, what: str) -> None:
+    url = f"/api/v1/{what}/again"
+    bodies = {"streams": {"spec": GENERATED}, "relations": {"spec": {"source": "csv", "path": "upload:r.csv"}},
+              "jobs": {"query": QUERY}}  # fmt: skip
+    assert api.post("/api/v1/uploads?name=r.csv", content=b"id\n1\n").status_code in (200, 201)
+    tags = []
+    for _ in range(2):
+        made = api.post(f"/api/v1/{what}", json={"name": "again", **bodies[what]})
+        assert made.status_code == 201, made.text
+        tags.append(api.get(url).headers["etag"])
+        assert made.headers["etag"] == tags[-1]
+        if len(tags) == 2:
+            break
+        assert api.delete(url).status_code in (202, 204)
+        with app.state.context.catalog.begin() as session:
+            session.execute(delete(Job).where(Job.name == "again"))  # as if it had ended
+    assert api.get(url, headers={"If-None-Match": tags[0]}).status_code == 200
+    for answer in (
+        api.patch(url, json={}, headers={"If-Match": tags[0]}),
+        api.delete(url, headers={"If-Match": tags[0]}),
+    ):
+        assert (answer.status_code, answer.json()["subcode"]) == (412, "version_differs"), answer.text
+        assert answer.headers["etag"] == tags[1]
+    assert api.patch(url, json={}, headers={"If-Match": tags[1]}).status_code == 200
+    assert api.delete(url).status_code in (202, 204)
+    with app.state.context.catalog.begin() as session:
+        session.execute(delete(Job).where(Job.name == "again"))
 
 
 def test_a_job_is_told_whole_since_it_does_more_than_its_version_says(api: TestClient) -> None:
