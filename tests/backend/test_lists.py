@@ -61,6 +61,21 @@ def test_jobs_by_phase_owner_and_time(api: TestClient, people: dict[str, Person]
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "phase")
 
 
+@pytest.mark.parametrize("path", ["events", "jobs/two/events"])
+def test_events_name_their_next_page(api: TestClient, path: str) -> None:
+    for kind in ({}, {"kind": "job.created"}):
+        url, seen, whole = f"/api/v1/{path}", [], api.get(f"/api/v1/{path}", params={"limit": 200, **kind}).json()
+        assert not whole["has_more"]
+        answer = api.get(url, params={"limit": 1, **kind})
+        seen += answer.json()["data"]
+        while "link" in answer.headers:
+            assert answer.json()["has_more"]
+            answer = api.get(answer.headers["link"].partition(">")[0].removeprefix("<"))
+            seen += answer.json()["data"]
+        assert (seen, answer.json()["has_more"]) == (whole["data"], False)
+        assert len(seen) > 1 or kind
+
+
 def test_a_job_that_was_given_up_has_failed_and_recovers_no_more(api: TestClient, app: FastAPI) -> None:
     failed = {"wanted": "running", "observed": "failed", "failures": 5}
     for reason, phase in ((None, "recovering"), ("Java ended", "recovering"), (f"no column{GIVEN_UP}", "failed")):
