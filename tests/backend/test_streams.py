@@ -15,6 +15,7 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 from sqlalchemy import update
 
+from backend.auth.kafka_secrets import is_same_servers
 from backend.auth.secrets import seal
 from backend.catalog.models import Stream
 from backend.jobs import service
@@ -320,6 +321,17 @@ def test_attack_secrets_do_not_follow_a_stream_to_other_servers(api: TestClient,
     assert api.patch("/api/v1/streams/t", json=other, headers={"If-Match": '"1"'}).json()["has_secrets"]
     forgot = api.patch("/api/v1/streams/t", json={**moved, "secrets": {}}, headers={"If-Match": '"2"'})
     assert forgot.status_code == 200 and not forgot.json()["has_secrets"]
+
+
+def test_servers_in_another_order_are_the_same_servers() -> None:
+    def of(servers: str | None, source: str = "kafka") -> dict[str, Any]:
+        return {"source": source, "servers": servers}
+
+    same = ("a:9092,b:9092", "b:9092,a:9092", " a:9092 , b:9092", "A:9092,b:9092,a:9092")
+    assert all(is_same_servers(of(one), of(other)) for one in same for other in same)
+    for others in ("a:9092", "a:9092,b:9093", "a:9092,b:9092,c:9092", "a:9092b:9092", None):
+        assert not is_same_servers(of(same[0]), of(others)), others
+    assert not is_same_servers(of(same[0]), of(same[0], source="jsonl"))
 
 
 def test_attack_a_job_does_not_send_a_new_password_to_the_servers_where_the_stream_was_before(
