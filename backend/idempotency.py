@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import logging
 import re
 import secrets
 from collections.abc import Callable, MutableMapping
@@ -31,7 +32,7 @@ from backend.catalog.ids import now_us
 from backend.catalog.models import Idempotency
 from backend.paths import endpoint_of, path_of
 from backend.private import kept_secret
-from backend.problems import Problem, send_problem
+from backend.problems import CATALOG_IS_AWAY, Problem, catalog_away, send_problem
 from backend.settings import Settings
 
 KEPT_US = 24 * 3600 * 1_000_000
@@ -48,6 +49,7 @@ _KEY = re.compile(rb"[\x21-\x7e]{1,200}")
 _KEPT_HEADERS = ("content-type", "location", "etag")
 _MARK: Final = "is_done_once"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+_log = logging.getLogger("streamjoin.backend")
 
 
 def done_once(endpoint: Endpoint) -> Endpoint:
@@ -110,6 +112,9 @@ class IdempotentPosts:
         except Problem as problem:
             await send_problem(scope, problem, send)
             return
+        except CATALOG_IS_AWAY as failure:
+            await send_problem(scope, catalog_away(failure), send)
+            return
         if isinstance(found, Idempotency):
             await _replay(found, send)
         else:
@@ -124,7 +129,11 @@ class IdempotentPosts:
             is_kept = reply.status is not None and reply.status < 400 and len(reply.body) <= REPLY_BYTES_MAX
         finally:
             beating.cancel()
-            await run_sync(self._end, claim, reply if is_kept else None)
+            try:
+                await run_sync(self._end, claim, reply if is_kept else None)
+            except CATALOG_IS_AWAY as failure:
+                # It is done, or was refused: that is told all the same. A repetition finds the request given up.
+                _log.warning("a reply could not be kept: %s", catalog_away(failure).detail)
         for message in reply.messages:
             await send(message)
 

@@ -9,7 +9,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from sqlalchemy import and_, func, select
 
-from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
 from backend.catalog.models import Job, Report
@@ -144,8 +143,7 @@ class _Jobs:
         yield InfoMetricFamily("streamjoin_build", "The version that runs.", {"version": self.version})
         phases = dict.fromkeys(("running", "starting", "stopping", "stopped", "failed", "recovering", "unknown"), 0)
         for job in jobs.values():
-            phase = lifecycle.phase(job.wanted, job.observed)
-            phases[phase] = phases.get(phase, 0) + 1
+            phases[job.phase] = phases.get(job.phase, 0) + 1
         family: Any = GaugeMetricFamily("streamjoin_jobs", "Jobs in each phase.", labels=["phase"])
         for phase, count in phases.items():
             family.add_metric([phase], count)

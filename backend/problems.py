@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Scope, Send
 
@@ -23,6 +23,9 @@ STATE: Final = "problem"
 """Where in a request's state the problem is kept that it was answered with."""
 TYPES = "/api/v1/problems/"
 """Where a problem's type is explained, on the same server: its code follows."""
+
+CATALOG_IS_AWAY: Final = (OperationalError, InterfaceError, TimeoutError)
+"""What a catalog raises that does not answer."""
 
 _log = logging.getLogger("streamjoin.backend")
 
@@ -201,16 +204,23 @@ def install(app: FastAPI) -> None:
         detail = f"there is no {request.url.path}" if error.status_code == 404 else str(error.detail)
         return reply(request, Problem(code, detail, headers=dict(error.headers or {})))
 
-    @app.exception_handler(OperationalError)
-    async def on_catalog(request: Request, error: OperationalError) -> JSONResponse:
-        _log.warning("the catalog does not answer: %s", error.orig)
-        return reply(request, Problem("unavailable.catalog_away", "the catalog does not answer; try again in a moment",
-                                      headers={"Retry-After": "2"}))  # fmt: skip
+    async def on_catalog(request: Request, error: Exception) -> JSONResponse:
+        return reply(request, catalog_away(error))
+
+    for away in CATALOG_IS_AWAY:
+        app.add_exception_handler(away, on_catalog)
 
     @app.exception_handler(Exception)
     async def on_bug(request: Request, error: Exception) -> JSONResponse:
         _log.error("unexpected failure of %s %s", request.method, request.url.path, exc_info=error)
         return reply(request, Problem("internal", "an unexpected failure; the log has its cause under this request id"))
+
+
+def catalog_away(failure: Exception) -> Problem:
+    """What is answered while the catalog does not; the log has the cause, which may show more than clients may see."""
+    _log.warning("the catalog does not answer: %s", getattr(failure, "orig", None) or failure)
+    detail = "the catalog does not answer; try again in a moment"
+    return Problem("unavailable.catalog_away", detail, headers={"Retry-After": "2"})
 
 
 async def send_problem(scope: Scope, problem: Problem, send: Send) -> None:

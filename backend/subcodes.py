@@ -27,6 +27,7 @@ SUBCODES: Final = {
     "form_not_file": "the body is a form with a file in it, not the file",
     "in_progress": "the same request is being worked on",
     "in_use": "others use it; `users` are the first of them",
+    "inputs_differ": "what the job would read is changed again and again meanwhile",
     "json_only": "a websocket carries JSON only",
     "key_role_too_high": "a key has at most the role of who makes it",
     "key_role_too_low": "a key does not revoke one with a higher role",

@@ -29,7 +29,7 @@ from streamjoin.operators import registry
 from streamjoin.results.sink import StoreSink
 from streamjoin.spark import run as engine
 from streamjoin.spark.checkpoint import brought
-from streamjoin.spark.cluster import watched
+from streamjoin.spark.cluster import executors_of, watched
 from streamjoin.spark.driver import Driver
 from streamjoin.spark.failures import first_cause
 from streamjoin.spark.session import log_of, open_session
@@ -120,6 +120,7 @@ def join(
     bounded, catalog = bounded_names(bound), keeper.catalog
     with Reporter(catalog, keeper.job_id, keeper.generation, names, bounded=bounded, stages=stages) as reporter:
         where = f"tasks run on {file.run.master}" if file.cluster else None
+        executors = Executors(keeper, where, lambda: executors_of(session))
         session.streams.addListener(_Listener(keeper, reporter, steps, where))
         order = Watch(bound.order)
 
@@ -127,6 +128,7 @@ def join(
             steps.done(BATCH)
             reporter.order = order.look(lambda: progress.rates.per_s(names))
             reporter.add(batch, progress.reconnects)
+            executors.worked()
 
         topics = engine.topics_of(bound)
         job = bound.job(heartbeat=not until_end)
@@ -134,7 +136,7 @@ def join(
         reporter.predicted, reporter.slots = engine.foretold(bound), file.slots
         reporter.relations = driver.progress.relations
         try:
-            with watched(session, file.cluster, lambda text: keeper.observe(lifecycle.RUNNING, text)):
+            with watched(session, file.cluster, executors.tell):
                 driver.run(until_end=until_end, stop=keeper.stop)
         except Exception as failure:
             raise first_cause(failure) from failure
@@ -152,6 +154,30 @@ def unit_progress(keeper: Keeper) -> Callable[[int, int], None]:
             tell(done, units)
 
     return on_unit
+
+
+class Executors:
+    """Tells of executors that are gone or there again, until a batch shows that the job runs as before.
+
+    Args:
+        where: what is told of a job whose executors are there; None where it has none.
+        count: how many there are.
+    """
+
+    def __init__(self, keeper: Keeper, where: str | None, count: Callable[[], int]) -> None:
+        self._keeper, self._where, self._count = keeper, where, count
+        self._is_told = False
+
+    def tell(self, text: str) -> None:
+        """They are gone, or there again."""
+        self._is_told = True
+        self._keeper.observe(lifecycle.RUNNING, text)
+
+    def worked(self) -> None:
+        """A batch was done."""
+        if self._is_told and self._count() > 0:
+            self._is_told = False
+            self._keeper.observe(lifecycle.RUNNING, self._where)
 
 
 class _Listener(StreamingQueryListener):

@@ -11,9 +11,6 @@ from backend.catalog import lifecycle
 from backend.catalog.events import record
 from backend.catalog.models import Job
 
-GIVE_UP_FAILURES: Final = 5
-"""So many failures in a row by a mistake of the job's own are enough; trying again cannot help."""
-GIVEN_UP: Final = "; it failed so too often, and is started again when somebody starts or changes it"
 _SEVERITY: Final = {lifecycle.FAILED: "error", lifecycle.UNKNOWN: "warning"}
 
 
@@ -57,8 +54,8 @@ def observe(
                 job.reason = None
         case lifecycle.FAILED:
             job.failures += 1
-            given_up = own_fault and job.failures >= GIVE_UP_FAILURES
-            job.reason = (reason or "nobody knows why") + (GIVEN_UP if given_up else "")
+            given_up = own_fault and job.failures >= lifecycle.GIVE_UP_FAILURES
+            job.reason = (reason or "nobody knows why") + (lifecycle.GIVEN_UP if given_up else "")
         case _:
             job.reason = reason
     if reason:
@@ -68,8 +65,3 @@ def observe(
         data={"generation": generation, "version": job.version, "failures": job.failures},
     )  # fmt: skip
     return True
-
-
-def given_up(job: Job) -> bool:
-    """Whether a failed job is left alone until somebody starts or changes it."""
-    return job.failures >= GIVE_UP_FAILURES and bool(job.reason and job.reason.endswith(GIVEN_UP))

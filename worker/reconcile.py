@@ -37,7 +37,7 @@ from worker import leases, machines, processes, removal
 from worker.app import make_app, send
 from worker.decide import Action, Deed, JobSeen, LeaseSeen, Process, decide, pause_s
 from worker.launch import free
-from worker.observed import given_up, observe
+from worker.observed import observe
 from worker.queues import QUEUE, queue_of
 from worker.tasks import FORGET, LAUNCH, STOP
 from worker.thin import thin
@@ -153,7 +153,7 @@ class Reconciler:
             observed_since_us=job.observed_since_us,
             version=leases.version_of(job),
             failures=job.failures,
-            given_up=given_up(job),
+            given_up=job.is_given_up,
             lease=LeaseSeen(
                 version=lease.job_version, stop=lease.stop, process=process, overdue=self._overdue(lease)
             ) if lease is not None and held else None,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 from sqlalchemy import select
 
 from backend.api.filters import OfKind, Since, of_kind
-from backend.api.shapes import Limit, Page, StartingAfter, iso, page_of
+from backend.api.shapes import Limit, Page, StartingAfter, iso, link_next, page_of
 from backend.auth.actor import Actor, Viewer
 from backend.catalog.models import Event
 from backend.context import InContext
@@ -33,14 +33,16 @@ class EventOut(BaseModel):
 
 @router.get("")
 def list_events(
-    context: InContext, actor: Viewer, limit: Limit = 50, starting_after: StartingAfter = None, kind: OfKind = None,
-    since: Since = None,
+    context: InContext, actor: Viewer, request: Request, response: Response, limit: Limit = 50,
+    starting_after: StartingAfter = None, kind: OfKind = None, since: Since = None,
 ) -> Page[EventOut]:  # fmt: skip
     """What happened, newest first."""
     with context.catalog.read() as session:
-        return page_of(
+        page = page_of(
             session, of_kind(select(Event), kind, since), Event.id, limit, starting_after, partial(event_shape, actor)
         )
+    link_next(request, response, page.has_more, [event.id for event in page.data])
+    return page
 
 
 def event_shape(actor: Actor, event: Event) -> EventOut:

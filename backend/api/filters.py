@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal, get_args
 
 from fastapi import Query
-from sqlalchemy import Select, and_, or_
+from sqlalchemy import Select, and_, func, or_
 
 from backend.auth.actor import Actor
 from backend.catalog import lifecycle
@@ -33,16 +33,21 @@ def narrowed(
 
 
 def in_phase(rows: Select[Any], phase: str | None) -> Select[Any]:
-    """Jobs in a phase, which follows from what is wanted and what was seen."""
+    """Jobs in a phase, which follows from what is wanted and what was seen; see `Job.phase`."""
     if phase is None:
         return rows
-    pairs = [
-        and_(Job.wanted == wanted, Job.observed == observed)
+    given_up = and_(
+        Job.failures >= lifecycle.GIVE_UP_FAILURES,
+        func.coalesce(Job.reason, "").endswith(lifecycle.GIVEN_UP, autoescape=True),
+    )
+    found = [
+        and_(Job.wanted == wanted, Job.observed == observed, given_up if is_given_up else ~given_up)
         for wanted in lifecycle.WANTED
         for observed in lifecycle.OBSERVED
-        if lifecycle.phase(wanted, observed) == phase
+        for is_given_up in (False, True)
+        if lifecycle.phase(wanted, observed, given_up=is_given_up) == phase
     ]
-    return rows.where(or_(*pairs))
+    return rows.where(or_(*found))
 
 
 def of_kind(rows: Select[Any], kind: str | None, since_us: int | None) -> Select[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from sqlalchemy import select
 
@@ -13,7 +13,7 @@ from backend.api.events import EventOut, event_shape
 from backend.api.figures import Figures, Metrics, Point
 from backend.api.filters import OfKind, Since, of_kind
 from backend.api.job_shapes import Revision
-from backend.api.shapes import Limit, Page, StartingAfter, iso, page_of
+from backend.api.shapes import Limit, Page, StartingAfter, iso, link_next, page_of
 from backend.auth.actor import Operator, Viewer, may_change, owned
 from backend.catalog.ids import now_us
 from backend.catalog.models import Event, JobRevision, Lease, Report
@@ -50,14 +50,16 @@ def list_revisions(context: InContext, actor: Viewer, id: str) -> Page[Revision]
 
 @router.get("/{id}/events")
 def list_job_events(
-    context: InContext, actor: Viewer, id: str, limit: Limit = 50, starting_after: StartingAfter = None,
-    kind: OfKind = None, since: Since = None,
+    context: InContext, actor: Viewer, id: str, request: Request, response: Response, limit: Limit = 50,
+    starting_after: StartingAfter = None, kind: OfKind = None, since: Since = None,
 ) -> Page[EventOut]:  # fmt: skip
     """What happened to a job, newest first."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
         rows = of_kind(select(Event).where(Event.job_id == job.id), kind, since)
-        return page_of(session, rows, Event.id, limit, starting_after, partial(event_shape, actor))
+        page = page_of(session, rows, Event.id, limit, starting_after, partial(event_shape, actor))
+    link_next(request, response, page.has_more, [event.id for event in page.data])
+    return page
 
 
 @router.get("/{id}/metrics")

@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 
 from backend.api.sections import OperatorIn, ResultsIn, RunIn
 from backend.api.shapes import Body, iso, with_example
-from backend.catalog import lifecycle
 from backend.catalog.events import FIRST_BATCH
 from backend.catalog.jobspec import SECTIONS, JobSpec
 from backend.catalog.models import Event, Job, Lease
@@ -253,7 +252,7 @@ def job_shape(job: Job, ran: Ran) -> JobOut:
         relations=sorted(job.relations), operator=job.spec.operator,
         results=job.spec.results, run=job.spec.run,
         wanted=job.wanted, wanted_since=iso(job.wanted_since_us), observed=job.observed,
-        observed_since=iso(job.observed_since_us), phase=lifecycle.phase(job.wanted, job.observed), reason=job.reason,
+        observed_since=iso(job.observed_since_us), phase=job.phase, reason=job.reason,
         generation=job.generation, failures=job.failures, last_run=last_run, last_start=last_start,
         owner_id=job.owner_id, created_at=iso(job.created_at_us), updated_at=iso(job.updated_at_us),
     )  # fmt: skip

@@ -82,6 +82,18 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
         raise Problem("invalid.bad_name",
                       f"name: letters, digits, blanks, ., _ and -, {NAME_MAX} at most, a letter or digit first",
                       errors=[Place(pointer="/name", detail="is no name")])  # fmt: skip
+    for _ in range(_TRIES):
+        job = _created(context, actor, body)
+        if job is not None:
+            response.headers["Location"] = f"/api/v1/jobs/{job.id}"
+            response.headers["ETag"] = etag(job)
+            return job_shape(job, Ran({}, {}))
+    detail = "what its query reads is changed again and again meanwhile; create the job once others are done"
+    raise Problem("conflict.inputs_differ", detail)
+
+
+def _created(context: Context, actor: Actor, body: JobIn) -> Job | None:
+    """Create a job over what is registered; None where that was changed since, so that it has to be looked at anew."""
     spec = spec_of(body)
     with context.catalog.read() as session:
         inputs = service.entries(session, spec, body.streams)
@@ -103,6 +115,9 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
         service.bound_job(context.settings, job, secrets)
     try:
         with context.catalog.begin() as session:
+            # Whoever removes one of them meanwhile sees this job, or this sees that it is gone.
+            if service.entries(session, spec, body.streams, held=True) != inputs:
+                return None
             session.add(job)
             session.flush()
             record(session, "job.created", f"job {body.name} was created", job_id=job.id, actor_id=actor.id)
@@ -112,9 +127,7 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
         raise Problem(
             "conflict.name_taken", f'there is a job "{body.name}" already; change it, or take another name'
         ) from None
-    response.headers["Location"] = f"/api/v1/jobs/{job.id}"
-    response.headers["ETag"] = etag(job.version)
-    return job_shape(job, Ran({}, {}))
+    return job
 
 
 @router.get("/{id}")
@@ -123,7 +136,7 @@ def get_job(context: InContext, actor: Viewer, id: str, response: Response) -> J
     with context.catalog.read() as session:
         job = service.find_job(session, id)
         known = ran(session, [job])
-    response.headers["ETag"] = etag(job.version)
+    response.headers["ETag"] = etag(job)
     return job_shape(job, known)
 
 
@@ -146,9 +159,9 @@ def change_job(
     for _ in range(_TRIES):
         # Outside of a transaction that writes: it opens files.
         seen, spec, inputs, changes = _changed(context, actor, id, body)
-        shown = _change_seen(context, actor, seen, spec, inputs, changes, body.start_anew, if_match)
+        shown = _change_seen(context, actor, seen, spec, inputs, changes, body, if_match)
         if shown is not None:
-            response.headers["ETag"] = etag(shown.version)
+            response.headers["ETag"] = etag(shown)
             return shown
     detail = f"job {seen.name} is changed again and again meanwhile; read it, and change it once others are done"
     raise Problem("changed_meanwhile.version_differs", detail, params={"version": seen.version})
@@ -156,18 +169,18 @@ def change_job(
 
 def _change_seen(
     context: Context, actor: Actor, seen: Job, spec: JobSpec, inputs: Inputs, changes: list[Change],
-    may_start_anew: bool, if_match: str | None,
+    body: JobChange, if_match: str | None,
 ) -> JobOut | None:  # fmt: skip
-    """Change a job as it was seen; None where it was changed since, so that the change has to be made of it anew."""
+    """Change a job as it was seen; None where it, or what it is to read, was changed since: then all is made anew."""
     with context.catalog.begin() as session:
         job = service.find_job(session, seen.id, held=True)
         may_change(actor, job.owner_id)
-        check_version(if_match, job.version, f"job {job.name}")
-        if job.version != seen.version:
+        check_version(if_match, job, f"job {job.name}")
+        if job.version != seen.version or _definition(session, job, body, held=True) != (spec, inputs):
             return None
         has_begun = job.generation > 0
         anew = has_begun and starts_anew(changes)
-        if anew and not may_start_anew:
+        if anew and not body.start_anew:
             fields = ", ".join(item.field for item in changes if item.effect == "starts_anew")
             why = next((f": {item.reason}" for item in changes if item.reason), "")
             raise Problem("conflict.starts_anew", f"the state joined so far does not fit a change of {fields}{why}",
@@ -241,6 +254,7 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> tuple[
     """A job, and what it is to be, which could be started; and what differs."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
+        service.check_stays(job)
         spec, inputs = _definition(session, job, body)
         if inputs != inputs_of(job):
             check_sent(session, context.settings, inputs)
@@ -264,15 +278,15 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> tuple[
     return job, spec, inputs, changes
 
 
-def _definition(session: Session, job: Job, body: JobChange) -> tuple[JobSpec, Inputs]:
+def _definition(session: Session, job: Job, body: JobChange, *, held: bool = False) -> tuple[JobSpec, Inputs]:
     spec = job.spec.changed(body.model_dump(include=set(SECTIONS), exclude_none=True))
     check_spec(spec)
     if body.refresh_streams:
-        return spec, service.entries(session, spec, None)
+        return spec, service.entries(session, spec, None, held=held)
     if body.query is not None:
-        return spec, service.entries(session, spec, None).as_in(inputs_of(job))
+        return spec, service.entries(session, spec, None, held=held).as_in(inputs_of(job))
     if body.queries is not None:
-        return spec, inputs_of(job).and_those(service.entries(session, spec, None))
+        return spec, inputs_of(job).and_those(service.entries(session, spec, None, held=held))
     return spec, inputs_of(job)
 
 
@@ -283,7 +297,7 @@ def _act(
     with context.catalog.begin() as session:
         job = service.find_job(session, id, held=True)
         may_change(actor, job.owner_id)
-        check_version_if_given(if_match, job.version, f"job {job.name}")
+        check_version_if_given(if_match, job, f"job {job.name}")
         act(session, job)
         known = ran(session, [job])
     return job_shape(job, known)

@@ -16,12 +16,11 @@ from starlette.types import Receive, Scope, Send
 from backend.auth.actor import STATE as ACTOR
 from backend.auth.actor import Actor, Viewer, actor_of_websocket, identify, unauthenticated
 from backend.auth.gate import free
-from backend.auth.keys import CATALOG_IS_AWAY
 from backend.catalog.ids import now_us
 from backend.cells import to_json
 from backend.context import Ending, InContext, context_of
+from backend.problems import CATALOG_IS_AWAY, Problem
 from backend.problems import STATE as PROBLEM
-from backend.problems import Problem
 from backend.results import frames
 from backend.results.connection import CLOSE_S, Connection, news_text
 from backend.results.follower import Follower

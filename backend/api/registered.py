@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from backend.api.shapes import Page, check_version, check_version_if_given, etag, iso, link_next, page_of
 from backend.auth import kafka_secrets
 from backend.auth.actor import Actor, may_change
+from backend.auth.hosts import check_place
 from backend.auth.secrets import open_sealed, seal
 from backend.catalog import lifecycle
 from backend.catalog.events import record
@@ -29,6 +30,8 @@ from backend.problems import Problem
 from backend.relations import secrets as relation_secrets
 from backend.settings import Settings
 from backend.skew import skew_of
+from backend.uploads.names import is_upload
+from backend.uploads.readers import hold
 
 Row = TypeVar("Row", Stream, Relation)
 SHOWN_ROWS = 100
@@ -105,14 +108,15 @@ class Registry(Generic[Row]):
         """Register one.
 
         Raises:
-            Problem: its name is taken.
+            Problem: its name is taken, or the upload that it reads is gone.
         """
         with context.catalog.begin() as session:
             check_free(session, row.name)
+            _check_upload_stays(context, session, row)
             session.add(row)
             record(session, f"{self.what}.created", f"{self.what} {row.name} was registered", actor_id=actor.id)
         response.headers["Location"] = f"/api/v1/{self.table.__tablename__}/{row.id}"
-        response.headers["ETag"] = etag(row.version)
+        response.headers["ETag"] = etag(row)
 
     @contextmanager
     def changing(
@@ -126,12 +130,15 @@ class Registry(Generic[Row]):
         with context.catalog.begin() as session:
             row = self.find(session, id_or_name, held=True)
             may_change(actor, row.owner_id)
-            check_version(if_match, row.version, f"{self.what} {row.name}")
+            check_version(if_match, row, f"{self.what} {row.name}")
+            former = row.spec
             yield row
+            if row.spec != former:
+                _check_upload_stays(context, session, row)
             row.version += 1
             row.updated_at_us = now_us()
             record(session, f"{self.what}.changed", f"{self.what} {row.name} was changed", actor_id=actor.id)
-        response.headers["ETag"] = etag(row.version)
+        response.headers["ETag"] = etag(row)
 
     def sealed(self, settings: Settings, spec: Mapping[str, Any], secrets: Mapping[str, str] | None) -> bytes | None:
         """An entry's secrets as the catalog keeps them; None where there are none.
@@ -168,7 +175,7 @@ class Registry(Generic[Row]):
         with context.catalog.begin() as session:
             row = self.find(session, id_or_name, held=True)
             may_change(actor, row.owner_id)
-            check_version_if_given(if_match, row.version, f"{self.what} {row.name}")
+            check_version_if_given(if_match, row, f"{self.what} {row.name}")
             users = [job.name for job in session.scalars(select(Job).where(Job.wanted != lifecycle.DELETED))
                      if row.name in self.used(job)]  # fmt: skip
             if users:
@@ -180,6 +187,17 @@ class Registry(Generic[Row]):
             session.delete(row)
             record(session, f"{self.what}.deleted", f"{self.what} {row.name} was removed", actor_id=actor.id)
         return row
+
+
+def _check_upload_stays(context: Context, session: Session, row: Stream | Relation) -> None:
+    """Refuse to read an upload that was removed since the entry was checked.
+
+    Raises:
+        Problem: it is gone.
+    """
+    if is_upload(row.spec.get("path")):
+        hold(session)
+        check_place(context.settings, row.spec)
 
 
 STREAMS = Registry(

@@ -167,7 +167,7 @@ def _in_job(context: Context, job: Job, relation: str, host: str | None) -> Rela
         look = replace(look, problem=f"the job is on {host}, {_ASK}")
     reading = history.reading(now_us())
     return RelationInJob(
-        relation=relation, job_id=job.id, job=job.name, phase=lifecycle.phase(job.wanted, job.observed),
+        relation=relation, job_id=job.id, job=job.name, phase=job.phase,
         refresh=job.relations[relation].get("refresh"), refreshes=look.refreshes, refresh_failures=look.failures,
         problem=look.problem, looked_at=iso(look.looked_us), versions=[_version(one) for one in known],
         reading_version=reading and reading.version, reading_rows=reading and reading.rows,

@@ -126,7 +126,7 @@ def test_relation(context: InContext, actor: Operator, body: RelationTest) -> Re
 def get_relation(context: InContext, actor: Viewer, id: str, response: Response) -> RelationOut:
     """One relation, by id or name."""
     relation = RELATIONS.get(context, id)
-    response.headers["ETag"] = etag(relation.version)
+    response.headers["ETag"] = etag(relation)
     return _shape(relation)
 
 

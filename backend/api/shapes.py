@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 from fastapi import Header, Query, Request, Response
@@ -41,7 +41,9 @@ Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many at most."
 StartingAfter = Annotated[
     str | None, Query(max_length=100, description="The last id of the page before; none for the first page.")
 ]
-IfMatch = Annotated[str | None, Header(description="The version that is to be changed, as its ETag said.")]
+IfMatch = Annotated[
+    str | None, Header(description="The version that is to be changed, as its ETag said, or its number in quotes.")
+]
 
 
 def iso(us: int | None) -> str | None:
@@ -78,23 +80,30 @@ def link_next(request: Request, response: Response, has_more: bool, ids: Sequenc
         response.headers["Link"] = f'<{path}?{query}>; rel="next"'
 
 
-def check_version_if_given(if_match: str | None, version: int, what: str) -> None:
+class Versioned(Protocol):
+    """A resource whose version rises with every change."""
+
+    id: Any
+    version: Any
+
+
+def check_version_if_given(if_match: str | None, row: Versioned, what: str) -> None:
     """What is removed, started or stopped may say which version it was seen at.
 
     Raises:
         Problem: it says another.
     """
     if if_match is not None:
-        check_version(if_match, version, what)
+        check_version(if_match, row, what)
 
 
-def etag(version: int) -> str:
-    """The ETag of a version."""
-    return f'"{version}"'
+def etag(row: Versioned) -> str:
+    """The ETag of a version, which is nothing else's: another resource may get the same name, and has such versions."""
+    return f'"{row.id}-{row.version}"'
 
 
-def check_version(if_match: str | None, version: int, what: str) -> None:
-    """A change must name the version that it changes.
+def check_version(if_match: str | None, row: Versioned, what: str) -> None:
+    """A change must name the version that it changes: by its ETag, or by its number alone.
 
     Raises:
         Problem: it names none, or another.
@@ -102,13 +111,13 @@ def check_version(if_match: str | None, version: int, what: str) -> None:
     if if_match is None:
         raise Problem(
             "precondition_required.version_missing",
-            f"say which version of {what} you change: send If-Match with its ETag, which is now {etag(version)}",
-            params={"version": version},
+            f"say which version of {what} you change: send If-Match with its ETag, which is now {etag(row)}",
+            params={"version": row.version},
         )
-    if if_match.strip() not in ("*", etag(version)):
+    if if_match.strip() not in ("*", etag(row), f'"{row.version}"'):
         raise Problem(
             "changed_meanwhile.version_differs",
-            f"{what} is now at version {version}, and {if_match} was to be changed; read it again",
-            params={"version": version},
-            headers={"ETag": etag(version)},
+            f"{what} is now at version {row.version}, and {if_match} was to be changed; read it again",
+            params={"version": row.version},
+            headers={"ETag": etag(row)},
         )

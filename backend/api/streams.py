@@ -142,7 +142,7 @@ def test_stream(context: InContext, actor: Operator, body: StreamTest) -> Sample
 def get_stream(context: InContext, actor: Viewer, id: str, response: Response) -> StreamOut:
     """One stream, by id or name."""
     stream = STREAMS.get(context, id)
-    response.headers["ETag"] = etag(stream.version)
+    response.headers["ETag"] = etag(stream)
     return _shape(stream)
 
 

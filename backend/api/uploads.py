@@ -18,7 +18,7 @@ from backend.files.format import Format, format_of
 from backend.problems import Problem
 from backend.uploads import store
 from backend.uploads.names import NAME_BYTES_MAX, PREFIX, check_name, folder_of
-from backend.uploads.readers import Readers
+from backend.uploads.readers import Readers, hold
 
 router = APIRouter(prefix="/api/v1/uploads", tags=["uploads"])
 
@@ -126,6 +126,7 @@ def delete_upload(context: InContext, actor: Operator, name: str) -> None:
         raise Problem("not_found.no_upload", f'there is no upload "{name}"')
     may_change(actor, upload.owner_id)
     with context.catalog.begin() as session:
+        hold(session)
         if users := Readers(session).of(name):
             more = f" and {len(users) - 5} more" if len(users) > 5 else ""
             raise Problem("conflict.in_use", f"{name} is read by {', '.join(users[:5])}{more}; delete those first",

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from backend.auth.keys import CATALOG_IS_AWAY
 from backend.catalog.database import Catalog
 from backend.catalog.events import record
 from backend.context import Context
-from backend.problems import Problem
+from backend.problems import CATALOG_IS_AWAY, Problem
 
 KIND: Final = "request.refused"
 EVERY_S: Final = 60.0

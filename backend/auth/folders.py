@@ -2,7 +2,7 @@
 
     allowed_paths   named by the platform's owner: all in them
     own_paths       of whoever started `streamjoin up`: all in them but what is hidden, such as ~/.ssh
-    the data folder never, but for the rows that were posted
+    the data folder never; rows that were posted are read by their own stream, see `hosts.check_place`
 
 Where one lies in another, the innermost decides: a data folder in the home folder stays closed, and a folder inside of
 it that is named in `allowed_paths` is open.
@@ -47,9 +47,10 @@ class Folders:
         data = settings.data
         own = [Root(_real(path), True, with_hidden=False) for path in settings.own_paths]
         named = [Root(_real(path), True) for path in settings.allowed_paths]
-        inside = [Root(_real(data), False), Root(_real(data / "spool"), True)]
+        # What people sent may be on another disk, by a link.
+        sent = [Root(_real(data / folder), False) for folder in ("spool", "uploads")]
         # Of two rules for one folder the later counts.
-        self._roots = {root.path: root for root in (*own, *named, *inside)}
+        self._roots = {root.path: root for root in (*own, *sent, *named, Root(_real(data), False))}
         self.allowed = tuple(dict.fromkeys(
             root.path for root in (*named, *own) if self._roots[root.path].is_open and self.is_readable(root.path)
         ))  # fmt: skip

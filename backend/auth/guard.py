@@ -5,7 +5,6 @@ Anonymous requests end here, except on the few routes of `OPEN`: a body of someb
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -19,13 +18,13 @@ from backend.auth import origin
 from backend.auth.actor import STATE, Actor, identify, unauthenticated
 from backend.auth.audit import audit_of, is_noted
 from backend.auth.gate import gate_of, is_free
-from backend.auth.keys import CATALOG_IS_AWAY, bearer_of
+from backend.auth.keys import bearer_of
 from backend.auth.limits import address_of, limits_of
 from backend.auth.sessions import COOKIE
 from backend.context import Context
 from backend.paths import endpoint_of, path_of
+from backend.problems import CATALOG_IS_AWAY, Problem, catalog_away, send_problem
 from backend.problems import STATE as PROBLEM
-from backend.problems import Problem, send_problem
 
 API = "/api/"
 METRICS = "/metrics"
@@ -33,8 +32,6 @@ METRICS = "/metrics"
 OPEN = frozenset({("GET", "/api/v1/openapi.json"), ("HEAD", "/api/v1/openapi.json"), ("POST", "/api/v1/sessions")})
 """What nobody needs to log in for."""
 OPEN_BELOW = ("/api/v1/problems/",)
-
-_log = logging.getLogger("streamjoin.auth")
 
 
 def install(app: FastAPI, context: Context) -> None:
@@ -119,12 +116,7 @@ class Guard:
         try:
             actor = await identify(self.context, connection)
         except CATALOG_IS_AWAY as failure:
-            _log.warning("the catalog does not answer: %s", failure)
-            raise Problem(
-                "unavailable.catalog_away",
-                "the catalog does not answer; try again in a moment",
-                headers={"Retry-After": "2"},
-            ) from None
+            raise catalog_away(failure) from None
         if connection.scope["type"] == "http":
             connection.scope["state"][STATE] = actor
         await limits_of(self.context).check_request(_who(connection, actor))

@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 from backend.auth.folders import SETTING, Folders
 from backend.problems import Place, Problem
 from backend.settings import Settings
+from backend.streams import spool
+from backend.streams.entry import is_push
 from backend.uploads.names import is_upload, path_of
 from streamjoin.errors import InputError
 from streamjoin.sources.database import Database
@@ -73,6 +75,8 @@ def check_place(settings: Settings, spec: Mapping[str, Any]) -> None:
     if (path := spec.get("path")) is not None:
         if is_upload(path):
             _check_upload(settings, path, "/spec/path")
+        elif is_push(spec):
+            _check_pushed(settings, path, "/spec/path")
         else:
             check_path(settings, path, "/spec/path")
     if spec.get("source") == "sql":
@@ -211,6 +215,22 @@ def _check_upload(settings: Settings, path: str, pointer: str) -> None:
     for file in files:
         if file.is_symlink():
             _refuse(pointer, f"{file.name[:200]} is a link among the uploaded files; remove it from {file.parent}")
+
+
+def _check_pushed(settings: Settings, path: str, pointer: str) -> None:
+    """Pushed rows are read by their own stream alone, whose entry has a mark that no client can set."""
+    place, shown, reason = Path(path), "", None
+    try:
+        own = spool.folder_of(settings.data, place.name)
+        is_own = place.resolve() == own.parent.resolve() / own.name  # it is no link itself
+        if is_own and own.is_dir():
+            shown, reason = _closed_inside(own, Folders(settings))
+    except (ValueError, OSError, RuntimeError):
+        is_own = False
+    if not is_own:
+        check_path(settings, path, pointer)  # as any other path
+    if reason is not None:
+        _refuse(pointer, f"{shown[:200]} {reason}")
 
 
 def _check_servers(settings: Settings, servers: object) -> None:

@@ -41,5 +41,10 @@ def check_same_servers(before: Mapping[str, Any], after: Mapping[str, Any]) -> N
 
 
 def is_same_servers(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether two entries log in at the same servers; of these, they may read any topic."""
-    return all(before.get(field) == after.get(field) for field in ("source", "servers"))
+    """Whether two entries log in at the same servers, in whatever order; of these, they may read any topic."""
+    return before.get("source") == after.get("source") and _servers(before) == _servers(after)
+
+
+def _servers(entry: Mapping[str, Any]) -> set[str] | None:
+    servers = entry.get("servers")
+    return None if servers is None else {server.strip().lower() for server in str(servers).split(",")}

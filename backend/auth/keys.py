@@ -9,18 +9,16 @@ import secrets
 from collections.abc import Mapping
 
 from sqlalchemy import ColumnElement, or_, select, update
-from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 from sqlalchemy.orm import Session
 
 from backend.catalog.database import Catalog
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import ApiKey, User
+from backend.problems import CATALOG_IS_AWAY
 
 PREFIX = "sj_"
 START_LETTERS = 10
 TOUCH_US = 60_000_000
-CATALOG_IS_AWAY = (OperationalError, InterfaceError, TimeoutError)
-"""What a catalog raises that does not answer."""
 _KEY = re.compile(r"sj_[A-Za-z0-9_-]{43}")
 _log = logging.getLogger("streamjoin.auth")
 

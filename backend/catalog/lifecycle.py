@@ -31,6 +31,11 @@ MOVES: Final[dict[str, frozenset[str]]] = {
 }
 """From each observed state, those that may follow it."""
 
+GIVE_UP_FAILURES: Final = 5
+"""So many failures in a row by a mistake of the job's own are enough; trying again cannot help."""
+GIVEN_UP: Final = "; it failed so too often, and is started again when somebody starts or changes it"
+"""How the reason of a job ends that was given up."""
+
 _PHASES: Final = {
     (RUNNING, STOPPED): "starting",
     (RUNNING, STOPPING): "restarting",
@@ -45,8 +50,19 @@ def may_follow(before: str, after: str) -> bool:
     return before == after or after in MOVES[before]
 
 
-def phase(wanted: str, observed: str) -> str:
-    """One word for people."""
+def is_given_up(failures: int, reason: str | None) -> bool:
+    """Whether a job that failed is left alone until somebody starts or changes it."""
+    return failures >= GIVE_UP_FAILURES and reason is not None and reason.endswith(GIVEN_UP)
+
+
+def phase(wanted: str, observed: str, *, given_up: bool) -> str:
+    """One word for people.
+
+    Args:
+        given_up: see `is_given_up`; nobody tries such a job again.
+    """
     if wanted == DELETED:
         return "deleting"
+    if observed == FAILED and given_up:
+        return FAILED
     return _PHASES.get((wanted, observed), observed)

@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from backend.catalog import lifecycle
 from backend.catalog.ids import now_us
 from backend.catalog.jobspec import JobSpec, JobSpecColumn
 
@@ -154,6 +155,16 @@ class Job(Base):
     incarnation: Mapped[int] = mapped_column(Integer, default=0)
     created_at_us: Mapped[int] = mapped_column(default=now_us)
     updated_at_us: Mapped[int] = mapped_column(default=now_us)
+
+    @property
+    def phase(self) -> str:
+        """What is wanted and what was seen, in one word for people."""
+        return lifecycle.phase(self.wanted, self.observed, given_up=self.is_given_up)
+
+    @property
+    def is_given_up(self) -> bool:
+        """See `lifecycle.is_given_up`."""
+        return lifecycle.is_given_up(self.failures, self.reason)
 
     @property
     def results_name(self) -> str:

@@ -36,19 +36,20 @@ def find_job(session: Session, id_or_name: str, *, held: bool = False) -> Job:
     return by_id_or_name(session, Job, id_or_name, "job", held=held)
 
 
-def entries(session: Session, spec: JobSpec, given: Sequence[str] | None) -> Inputs:
+def entries(session: Session, spec: JobSpec, given: Sequence[str] | None, *, held: bool = False) -> Inputs:
     """The entries of the streams and relations of a job's queries, as they are registered now.
 
     Args:
         given: names of streams; None for those that the queries name.
+        held: nobody changes or removes them until this transaction, which may write, ends.
     Raises:
         QueryError: a query cannot be read.
         Problem: a stream is not registered.
     """
     named = _named(spec)
-    relations = _registered(session, Relation, named)
+    relations = _registered(session, Relation, named, held)
     wanted = list(given) if given is not None else [name for name in named if name.lower() not in relations]
-    streams = _registered(session, Stream, wanted)
+    streams = _registered(session, Stream, wanted, held)
     for name in wanted:
         if name.lower() not in streams:
             others = session.scalars(select(Stream.name).order_by(Stream.name).limit(20)).all()
@@ -81,10 +82,11 @@ def _named(spec: JobSpec) -> dict[str, str]:
 Row = TypeVar("Row", bound=Registered)
 
 
-def _registered(session: Session, table: type[Row], names: Iterable[str]) -> dict[str, Row]:
+def _registered(session: Session, table: type[Row], names: Iterable[str], held: bool) -> dict[str, Row]:
     """Those of the names that there are, by their names in small letters."""
-    found = session.scalars(select(table).where(func.lower(table.name).in_([name.lower() for name in names])))
-    return {row.name.lower(): row for row in found}
+    found = select(table).where(func.lower(table.name).in_([name.lower() for name in names])).order_by(table.name)
+    rows = session.scalars(found.with_for_update(read=True) if held else found)
+    return {row.name.lower(): row for row in rows}
 
 
 def definition(spec: JobSpec, inputs: Inputs) -> dict[str, Any]:
@@ -142,14 +144,26 @@ def diagnose(error: StreamJoinError | Problem) -> list[Place]:
     return from_engine(error).errors or [Place(detail=str(error))]
 
 
+def check_stays(job: Job) -> None:
+    """Refuse to do anything with a job that is on its way out.
+
+    Raises:
+        Problem: it is being deleted.
+    """
+    if job.wanted == lifecycle.DELETED:
+        raise Problem(
+            "conflict.being_deleted",
+            f"job {job.name} is being deleted, and comes back no more; create another job once it is gone",
+        )
+
+
 def want(session: Session, job: Job, wanted: str, actor_id: str | None) -> None:
     """People want a job to run, to stop or to go; whoever reconciles sees to it.
 
     Raises:
         Problem: the job is being deleted.
     """
-    if job.wanted == lifecycle.DELETED:
-        raise Problem("conflict.being_deleted", f"job {job.name} is being deleted")
+    check_stays(job)
     if wanted == lifecycle.RUNNING:
         job.failures = 0
         if job.observed == lifecycle.FAILED:
@@ -169,7 +183,12 @@ def change(
     session: Session, job: Job, spec: JobSpec, inputs: Inputs, *, anew: bool,
     actor_id: str | None,
 ) -> list[Change]:  # fmt: skip
-    """Give a job another definition, as a new version; a running job restarts with it at a batch boundary."""
+    """Give a job another definition, as a new version; a running job restarts with it at a batch boundary.
+
+    Raises:
+        Problem: the job is being deleted.
+    """
+    check_stays(job)
     changes = diff(definition(job.spec, inputs_of(job)), definition(spec, inputs))
     session.add(JobRevision(job_id=job.id, version=job.version, spec=job.spec, streams=job.streams,
                             relations=job.relations))  # fmt: skip

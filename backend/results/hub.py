@@ -131,7 +131,7 @@ class Hub:
             elif job.results_of(feed.place.query) != feed.place.name:
                 feed.end("restarted")
             else:
-                feed.phase = lifecycle.phase(job.wanted, job.observed)
+                feed.phase = job.phase
             if feed.is_over:
                 self._forget(feed)
 

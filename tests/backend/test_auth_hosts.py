@@ -30,16 +30,9 @@ def refusal(settings: Settings, spec: dict[str, Any]) -> str:
     return refused.value.detail
 
 
-def test_allowed_folders_and_the_spool_can_be_read(settings: Settings, tmp_path: Path) -> None:
+def test_allowed_folders_can_be_read(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "allowed" / "rows.csv").touch()
-    for path in (
-        "allowed",
-        "allowed/",
-        "allowed/rows.csv",
-        "allowed/not-there-yet",
-        "allowed/a/../b",
-        "data/spool/str_1",
-    ):
+    for path in ("allowed", "allowed/", "allowed/rows.csv", "allowed/not-there-yet", "allowed/a/../b"):
         check_place(settings, {"source": "csv", "path": f"{tmp_path}/{path}"})
     check_place(settings, {"source": "generator", "kind": "zipf"})
 
@@ -127,7 +120,6 @@ def test_attack_no_way_through_the_home_folder_leads_into_the_data_folder(at_hom
                  f"{home}/d/../project/streamjoin-data/catalog.db", f"{data}/spool/../catalog.db"):  # fmt: skip
         detail = refusal(at_home, {"path": str(path)})
         assert "the platform's own data folder" in detail, (path, detail)
-    check_place(at_home, {"path": str(data / "spool" / "str_1")})
     partition = at_home.model_copy(update={"data": home / "p" / "day=2"})
     (home / "p" / "day=1").unlink()
     (home / "p" / "day=2").mkdir()
@@ -135,6 +127,42 @@ def test_attack_no_way_through_the_home_folder_leads_into_the_data_folder(at_hom
     for everything in (data, home):
         opened = Settings(data=data, allowed_paths=(everything,))
         assert "own data folder" in refusal(opened, {"path": str(data / "catalog.db")})
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["in the data folder", "on another disk"])
+def test_attack_pushed_rows_are_read_by_their_own_stream_alone(
+    settings: Settings, tmp_path: Path, elsewhere: bool
+) -> None:
+    spool, own = settings.data / "spool", f"str_{'0' * 26}"
+    if elsewhere:
+        settings.data.mkdir()
+        (tmp_path / "allowed" / "disk").mkdir()
+        spool.symlink_to(tmp_path / "allowed" / "disk")
+    (spool / own).mkdir(parents=True)
+    (spool / own / "rows_1.jsonl").write_text("{}\n")
+    (tmp_path / "allowed" / "link").symlink_to(spool / own)
+    for folder in {spool, spool.resolve()}:
+        for path in (folder, folder / own, folder / own / "rows_1.jsonl", folder / "*" / "*.jsonl", folder / own / "*",
+                     folder / "str_1", tmp_path / "allowed" / "link"):  # fmt: skip
+            assert "own data folder" in refusal(settings, {"source": "jsonl", "path": str(path)}), path
+    check_place(settings, {"source": "jsonl", "path": str(spool / own), "push": True})
+    check_place(settings, {"source": "jsonl", "path": f"{spool}/str_{'1' * 26}", "push": True})  # none was pushed yet
+    for path in (spool, spool / "*", spool / own / "..", settings.data / own, tmp_path / "allowed" / "link"):
+        assert "own data folder" in refusal(settings, {"source": "jsonl", "path": str(path), "push": True}), path
+    (spool / own / "more.jsonl").symlink_to("/etc/passwd")
+    assert "ALLOWED_PATHS" in refusal(settings, {"source": "jsonl", "path": str(spool / own), "push": True})
+    (spool / f"str_{'1' * 26}").symlink_to(spool / own)
+    refusal(settings, {"source": "jsonl", "path": f"{spool}/str_{'1' * 26}", "push": True})
+
+
+def test_attack_uploads_on_another_disk_are_read_by_their_names_alone(settings: Settings, tmp_path: Path) -> None:
+    settings.data.mkdir()
+    (tmp_path / "allowed" / "disk").mkdir()
+    (tmp_path / "allowed" / "disk" / "a.csv").write_text("k\n1\n")
+    (settings.data / "uploads").symlink_to(tmp_path / "allowed" / "disk")
+    check_place(settings, {"source": "csv", "path": "upload:a.csv"})
+    for path in ("allowed/disk", "allowed/disk/a.csv", "allowed/*/*.csv", "data/uploads/a.csv"):
+        assert "own data folder" in refusal(settings, {"source": "csv", "path": f"{tmp_path}/{path}"}), path
 
 
 def test_attack_a_pattern_that_takes_long_to_match_is_refused(settings: Settings, tmp_path: Path) -> None:

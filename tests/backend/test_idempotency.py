@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,9 +14,11 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 from sqlalchemy import select, update
+from sqlalchemy.exc import OperationalError
 
 from backend import idempotency
 from backend.app import create_app
+from backend.catalog import database
 from backend.catalog.ids import now_us
 from backend.catalog.models import Idempotency
 from backend.context import Context
@@ -114,6 +117,43 @@ def test_a_failure_of_ours_leaves_nothing_behind(api: TestClient, app: FastAPI) 
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
     assert "a bug" not in answer.text
     assert rows(app) == []
+
+
+def test_a_catalog_that_does_not_answer_is_said_to_be_away_with_a_key_too(
+    api: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = app.state.context.catalog
+    monkeypatch.setattr(database, "BUSY_MS", 100)
+    catalog.engine.dispose()  # connections from now on wait no longer than that
+    lock = sqlite3.connect(catalog.url.database, isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    try:
+        refused = [api.post(URL, json=BODY, headers=headers) for headers in ({}, key("a"))]
+    finally:
+        lock.execute("ROLLBACK")
+        lock.close()
+    for answer in refused:
+        assert (answer.status_code, answer.json()["subcode"], answer.headers["retry-after"]) == (
+            503, "catalog_away", "2",
+        ), answer.text  # fmt: skip
+        assert answer.json()["can_retry"]
+    assert api.post(URL, json=BODY, headers=key("a")).status_code == 201
+
+
+def test_what_was_done_is_told_where_the_catalog_goes_away_before_the_reply_is_kept(
+    api: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError("UPDATE", {}, Exception("database is locked"))
+
+    monkeypatch.setattr(idempotency.IdempotentPosts, "_end", away)
+    answer = api.post(URL, json=BODY, headers=key("a"))
+    assert (answer.status_code, answer.json()["name"]) == (201, "bids"), answer.text
+    assert "a reply could not be kept" in caplog.text
+    monkeypatch.undo()
+    assert api.post(URL, json=BODY, headers=key("a")).json()["subcode"] == "in_progress"
+    aged(app, GIVEN_UP_US + 1)
+    assert api.post(URL, json=BODY, headers=key("a")).json()["code"] == "conflict"  # it was tried, and is there
 
 
 def test_of_many_at_once_one_is_done(api: TestClient) -> None:

@@ -196,14 +196,85 @@ def test_a_deleted_job_cannot_be_started(api: TestClient) -> None:
     assert api.post("/api/v1/jobs/wins/start").status_code == 409
 
 
-def test_a_change_is_a_new_version_and_the_old_one_is_kept(api: TestClient) -> None:
+def test_a_job_that_is_being_deleted_is_changed_no_more(api: TestClient) -> None:
     created(api)
+    assert api.delete("/api/v1/jobs/wins").status_code == 202
+    change = {"run": {"slots": 1}}
+    for answer in (
+        api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": "*"}),
+        api.post("/api/v1/jobs/wins/diff", json=change),
+        api.post("/api/v1/jobs/wins/rescale", json={"slots": 1}),
+        api.post("/api/v1/jobs/wins/restart"),
+    ):
+        assert (answer.status_code, answer.json()["subcode"]) == (409, "being_deleted"), answer.text
+    left = api.get("/api/v1/jobs/wins").json()
+    assert (left["version"], left["run"], left["phase"]) == (1, {}, "deleting")
+
+
+def test_a_change_is_a_new_version_and_the_old_one_is_kept(api: TestClient) -> None:
+    id = created(api)["id"]
     done = api.patch("/api/v1/jobs/wins", json={"run": {"slots": 1}}, headers={"If-Match": '"1"'})
-    assert (done.status_code, done.headers["etag"], done.json()["run"]) == (200, '"2"', {"slots": 1})
+    assert (done.status_code, done.headers["etag"], done.json()["run"]) == (200, f'"{id}-2"', {"slots": 1})
     (old,) = api.get("/api/v1/jobs/wins/revisions").json()["data"]
     assert (old["version"], old["run"]) == (1, {})
     stale = api.patch("/api/v1/jobs/wins", json={"run": {"slots": 2}}, headers={"If-Match": '"1"'})
     assert stale.json()["code"] == "changed_meanwhile"
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], times: int = 1) -> None:
+    """Somebody acts after a job was checked, and before it is written down."""
+    bound, done = service.bound_job, list[int]()
+
+    def slowly(*given: Any) -> Any:
+        found = bound(*given)
+        if len(done) < times:
+            done.append(1)
+            act()
+        return found
+
+    monkeypatch.setattr(service, "bound_job", slowly)
+
+
+def test_a_stream_that_is_removed_while_a_job_is_made_leaves_no_job_without_it(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile(monkeypatch, lambda: api.delete("/api/v1/streams/auctions"))
+    refused = api.post("/api/v1/jobs", json={"name": "wins", "query": QUERY})
+    assert (refused.status_code, refused.json()["subcode"]) == (422, "unknown_stream"), refused.text
+    assert api.get("/api/v1/jobs").json()["data"] == []
+
+
+def test_a_stream_that_is_removed_while_a_job_comes_to_read_it_leaves_the_job_as_it_was(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered(api, "more", **{**BIDS, "kind": "nexmark.auction"})
+    created(api)
+    meanwhile(monkeypatch, lambda: api.delete("/api/v1/streams/more"))
+    other = {"query": QUERY.replace("auctions", "more")}
+    refused = api.patch("/api/v1/jobs/wins", json=other, headers={"If-Match": "*"})
+    assert (refused.status_code, refused.json()["subcode"]) == (422, "unknown_stream"), refused.text
+    left = api.get("/api/v1/jobs/wins").json()
+    assert (left["version"], left["streams"]) == (1, ["auctions", "bids"])
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, 201), (99, 409)])
+def test_a_job_that_is_made_while_its_stream_is_changed_has_the_entry_of_then(
+    api: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch, times: int, status: int
+) -> None:
+    rates = iter(range(2, 100))
+
+    def change() -> None:
+        spec = {**BIDS, "kind": "nexmark.auction", "rate": f"{next(rates)}/s"}
+        assert api.patch("/api/v1/streams/auctions", json={"spec": spec}, headers={"If-Match": "*"}).status_code == 200
+
+    meanwhile(monkeypatch, change, times)
+    answer = api.post("/api/v1/jobs", json={"name": "wins", "query": QUERY})
+    assert answer.status_code == status, answer.text
+    if status == 409:
+        assert answer.json()["subcode"] == "inputs_differ"
+        return
+    with context_of(app).catalog.read() as session:
+        assert session.get_one(Job, answer.json()["id"]).streams["auctions"]["rate"] == "2/s"
 
 
 @pytest.mark.parametrize(("times", "status"), [(1, 200), (99, 412)])

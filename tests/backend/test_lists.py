@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from backend.api.filters import PHASES
 from backend.catalog import lifecycle
+from backend.catalog.lifecycle import GIVEN_UP
 from backend.catalog.models import Job
 from backend.settings import Settings
 from tests.backend.matrix import Person, add_person, new_app
@@ -60,13 +61,43 @@ def test_jobs_by_phase_owner_and_time(api: TestClient, people: dict[str, Person]
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "phase")
 
 
+@pytest.mark.parametrize("path", ["events", "jobs/two/events"])
+def test_events_name_their_next_page(api: TestClient, path: str) -> None:
+    for kind in ({}, {"kind": "job.created"}):
+        url, seen, whole = f"/api/v1/{path}", [], api.get(f"/api/v1/{path}", params={"limit": 200, **kind}).json()
+        assert not whole["has_more"]
+        answer = api.get(url, params={"limit": 1, **kind})
+        seen += answer.json()["data"]
+        while "link" in answer.headers:
+            assert answer.json()["has_more"]
+            answer = api.get(answer.headers["link"].partition(">")[0].removeprefix("<"))
+            seen += answer.json()["data"]
+        assert (seen, answer.json()["has_more"]) == (whole["data"], False)
+        assert len(seen) > 1 or kind
+
+
+def test_a_job_that_was_given_up_has_failed_and_recovers_no_more(api: TestClient, app: FastAPI) -> None:
+    failed = {"wanted": "running", "observed": "failed", "failures": 5}
+    for reason, phase in ((None, "recovering"), ("Java ended", "recovering"), (f"no column{GIVEN_UP}", "failed")):
+        with app.state.context.catalog.begin() as session:
+            session.execute(update(Job).where(Job.name == "one").values(**failed, reason=reason))
+        found = api.get("/api/v1/jobs/one").json()
+        assert (found["phase"], found["reason"]) == (phase, reason)
+        for asked in ("recovering", "failed"):
+            assert ("one" in names(api, "jobs", phase=asked)) == (asked == phase)
+        assert f'streamjoin_jobs{{phase="{phase}"}} 1.0' in api.get("/metrics").text
+    assert api.post("/api/v1/jobs/one/start").json()["phase"] == "recovering"  # and is tried again
+    with app.state.context.catalog.begin() as session:
+        session.execute(update(Job).where(Job.name == "one").values(wanted="stopped", observed="stopped"))
+
+
 def test_every_phase_is_a_filter_and_finds_what_is_in_it(api: TestClient, app: FastAPI) -> None:
     seen = set()
     for wanted in lifecycle.WANTED:
         for observed in lifecycle.OBSERVED:
             with app.state.context.catalog.begin() as session:
                 session.execute(update(Job).where(Job.name == "one").values(wanted=wanted, observed=observed))
-            phase = lifecycle.phase(wanted, observed)
+            phase = lifecycle.phase(wanted, observed, given_up=False)
             seen.add(phase)
             assert "one" in names(api, "jobs", phase=phase)
             assert not any("one" in names(api, "jobs", phase=other) for other in PHASES if other != phase)
@@ -134,6 +165,36 @@ def test_who_has_a_reply_already_is_told_so(api: TestClient, path: str) -> None:
     if path == "streams/a":
         assert api.patch(url, json={"spec": GENERATED}, headers={"If-Match": first.headers["etag"]}).status_code == 200
         assert api.get(url, headers={"If-None-Match": first.headers["etag"]}).status_code == 200
+
+
+@pytest.mark.parametrize("what", ["streams", "relations", "jobs"])
+def test_a_tag_is_of_one_resource_and_not_of_the_next_of_its_name(api: TestClient, app: FastAPI, what: str) -> None:
+    url = f"/api/v1/{what}/again"
+    bodies = {"streams": {"spec": GENERATED}, "relations": {"spec": {"source": "csv", "path": "upload:r.csv"}},
+              "jobs": {"query": QUERY}}  # fmt: skip
+    assert api.post("/api/v1/uploads?name=r.csv", content=b"id\n1\n").status_code in (200, 201)
+    tags = []
+    for _ in range(2):
+        made = api.post(f"/api/v1/{what}", json={"name": "again", **bodies[what]})
+        assert made.status_code == 201, made.text
+        tags.append(api.get(url).headers["etag"])
+        assert made.headers["etag"] == tags[-1]
+        if len(tags) == 2:
+            break
+        assert api.delete(url).status_code in (202, 204)
+        with app.state.context.catalog.begin() as session:
+            session.execute(delete(Job).where(Job.name == "again"))  # as if it had ended
+    assert api.get(url, headers={"If-None-Match": tags[0]}).status_code == 200
+    for answer in (
+        api.patch(url, json={}, headers={"If-Match": tags[0]}),
+        api.delete(url, headers={"If-Match": tags[0]}),
+    ):
+        assert (answer.status_code, answer.json()["subcode"]) == (412, "version_differs"), answer.text
+        assert answer.headers["etag"] == tags[1]
+    assert api.patch(url, json={}, headers={"If-Match": tags[1]}).status_code == 200
+    assert api.delete(url).status_code in (202, 204)
+    with app.state.context.catalog.begin() as session:
+        session.execute(delete(Job).where(Job.name == "again"))
 
 
 def test_a_job_is_told_whole_since_it_does_more_than_its_version_says(api: TestClient) -> None:

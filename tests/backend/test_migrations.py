@@ -14,7 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Boolean, Column, Connection, Integer, LargeBinary, String, Table, column, inspect, select
+from sqlalchemy import Boolean, Column, Connection, Integer, LargeBinary, String, Table, column, inspect, select, text
 from sqlalchemy import table as lightweight
 
 from backend.catalog import migrate as migrate_module
@@ -23,6 +23,7 @@ from backend.catalog.jobspec import JobSpec, JobSpecColumn
 from backend.catalog.migrate import MIGRATIONS, migrate
 from backend.catalog.models import Base
 from backend.catalog.version import is_newest, newest
+from streamjoin.errors import InputError
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import comes_true
 
@@ -205,6 +206,40 @@ def test_processes_that_migrate_at_once_do_not_fail(url: str, tmp_path: Path) ->
     assert [status for _, status in ended] == [0] * AT_ONCE, ended
     assert tables(url) == ALL
     assert version(url) == revisions()[0]
+
+
+def as_of_a_newer_version(url: str) -> None:
+    migrate(url)
+    catalog = Catalog(url)
+    with catalog.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    catalog.close()
+
+
+@pytest.mark.parametrize("revision", ["head", "-1", "base"])
+def test_a_catalog_of_a_newer_version_is_left_alone(url: str, revision: str) -> None:
+    as_of_a_newer_version(url)
+    fill(url)
+    before = rows(url)
+    with pytest.raises(InputError, match="of a newer version of StreamJoin: its tables are at 9999"):
+        migrate(url, revision)
+    assert (version(url), rows(url)) == ("9999", before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["backend", "backend.catalog.migrate"])
+def test_whoever_starts_on_a_catalog_of_a_newer_version_is_told_the_way_out(
+    url: str, tmp_path: Path, module: str
+) -> None:
+    as_of_a_newer_version(url)
+    environment = os.environ | {"STREAMJOIN_CATALOG_URL": url, "STREAMJOIN_DATA": str(tmp_path)}
+    told = subprocess.run(
+        [sys.executable, "-m", module], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PROCESS_S_MAX
+    )
+    assert told.returncode == 1
+    line = told.stderr.strip().splitlines()[-1]
+    assert line.startswith("streamjoin: the catalog ") and "start the newer version again" in line
+    assert "Traceback" not in told.stderr
 
 
 BROKEN = '''

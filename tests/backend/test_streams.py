@@ -15,6 +15,7 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 from sqlalchemy import update
 
+from backend.auth.kafka_secrets import is_same_servers
 from backend.auth.secrets import seal
 from backend.catalog.models import Stream
 from backend.jobs import service
@@ -52,7 +53,7 @@ def test_a_stream_comes_back_by_id_and_by_name(api: TestClient) -> None:
     for key in (made["id"], "bids"):
         answer = api.get(f"/api/v1/streams/{key}")
         assert answer.json() == made
-        assert answer.headers["etag"] == '"1"'
+        assert answer.headers["etag"] == f'"{made["id"]}-1"'
     assert made["spec"] == BIDS  # as it was written, not as it was read
 
 
@@ -106,13 +107,15 @@ def test_a_name_is_given_once(api: TestClient) -> None:
 
 
 def test_a_change_names_the_version_it_changes(api: TestClient) -> None:
-    registered(api)
+    id = registered(api)["id"]
     change = {"spec": {**BIDS, "rate": "5/s"}}
     assert api.patch("/api/v1/streams/bids", json=change).status_code == 428
     done = api.patch("/api/v1/streams/bids", json=change, headers={"If-Match": '"1"'})
-    assert (done.status_code, done.headers["etag"], done.json()["spec"]["rate"]) == (200, '"2"', "5/s")
+    assert (done.status_code, done.headers["etag"], done.json()["spec"]["rate"]) == (200, f'"{id}-2"', "5/s")
     late = api.patch("/api/v1/streams/bids", json=change, headers={"If-Match": '"1"'})
-    assert (late.status_code, late.json()["code"], late.headers["etag"]) == (412, "changed_meanwhile", '"2"')
+    assert (late.status_code, late.json()["code"], late.headers["etag"]) == (412, "changed_meanwhile", f'"{id}-2"')
+    done = api.patch("/api/v1/streams/bids", json=change, headers={"If-Match": done.headers["etag"]})
+    assert (done.status_code, done.headers["etag"]) == (200, f'"{id}-3"')
 
 
 def test_a_stream_that_a_job_uses_stays(api: TestClient) -> None:
@@ -320,6 +323,17 @@ def test_attack_secrets_do_not_follow_a_stream_to_other_servers(api: TestClient,
     assert forgot.status_code == 200 and not forgot.json()["has_secrets"]
 
 
+def test_servers_in_another_order_are_the_same_servers() -> None:
+    def of(servers: str | None, source: str = "kafka") -> dict[str, Any]:
+        return {"source": source, "servers": servers}
+
+    same = ("a:9092,b:9092", "b:9092,a:9092", " a:9092 , b:9092", "A:9092,b:9092,a:9092")
+    assert all(is_same_servers(of(one), of(other)) for one in same for other in same)
+    for others in ("a:9092", "a:9092,b:9093", "a:9092,b:9092,c:9092", "a:9092b:9092", None):
+        assert not is_same_servers(of(same[0]), of(others)), others
+    assert not is_same_servers(of(same[0]), of(same[0], source="jsonl"))
+
+
 def test_attack_a_job_does_not_send_a_new_password_to_the_servers_where_the_stream_was_before(
     api: TestClient, app: FastAPI
 ) -> None:
@@ -455,6 +469,29 @@ def test_attack_rows_and_removal_follow_the_id_and_not_the_entry(
     assert api.delete("/api/v1/streams/mine").status_code == 204
     assert not own.exists()
     assert [file.read_bytes() for file in folder.iterdir()] == [lines(1)]
+
+
+def test_attack_nobody_reads_the_pushed_rows_of_others_by_their_path(api: TestClient, settings: Settings) -> None:
+    made = registered(api, "clicks", **PUSH)
+    registered(api, "others", **PUSH)
+    assert api.post("/api/v1/streams/clicks/rows", content=lines(1)).status_code == 202
+    spool = settings.data.absolute() / "spool"
+    for path in (spool / made["id"], spool / "*" / "*.jsonl", spool / made["id"] / "*.jsonl"):
+        stream = {"source": "jsonl", "path": str(path), "time": "ts", "schema": PUSH["schema"]}
+        relation = {"source": "jsonl", "path": str(path)}
+        for answer in (
+            api.post("/api/v1/streams", json={"name": "mine", "spec": stream}),
+            api.post("/api/v1/streams/test", json={"spec": stream}),
+            api.patch("/api/v1/streams/others", json={"spec": stream}, headers={"If-Match": "*"}),
+            api.post("/api/v1/relations", json={"name": "mine", "spec": relation}),
+            api.post("/api/v1/relations/test", json={"spec": relation}),
+        ):
+            assert (answer.status_code, answer.json()["subcode"]) == (422, "not_allowed"), answer.text
+    for folder in (spool, spool / made["id"]):
+        assert api.get("/api/v1/files", params={"path": str(folder)}).status_code == 422
+    query = "SELECT ONLINE c.id FROM clicks c, others o WHERE c.id = o.id WITHIN 10 SECONDS"
+    assert api.post("/api/v1/jobs/validate", json={"query": query}).json()["valid"]
+    assert api.post("/api/v1/jobs", json={"name": "j", "query": query}).status_code == 201
 
 
 @pytest.mark.parametrize("link", ["", ".seen"])

@@ -14,7 +14,9 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from backend.api import relations, streams
 from backend.auth.actor import ROLES
+from backend.auth.hosts import check_place
 from backend.catalog.jobspec import JobSpec
 from backend.jobs.inputs import Inputs
 from backend.jobs.joinfile import draft_file
@@ -79,6 +81,23 @@ def test_what_reads_an_upload_keeps_it(api: TestClient, settings: Settings) -> N
     answer = api.post("/api/v1/jobs", json={"name": "twice", "query": query})
     assert answer.status_code == 201, answer.text
     assert "job twice" in api.delete("/api/v1/uploads/orders.csv").json()["detail"]
+
+
+@pytest.mark.parametrize("what", ["streams", "relations"])
+def test_an_upload_that_is_removed_while_something_comes_to_read_it_leaves_no_reader_without_it(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    def checked(*given: Any) -> None:
+        check_place(*given)
+        assert api.delete("/api/v1/uploads/orders.csv").status_code == 204  # somebody else is faster
+
+    upload(api)
+    monkeypatch.setattr(streams, "check_place", checked)
+    monkeypatch.setattr(relations, "check_place", checked)
+    spec = {"source": "csv", "path": "upload:orders.csv"} | ({"time": "at"} if what == "streams" else {})
+    answer = api.post(f"/api/v1/{what}", json={"name": "reader", "spec": spec})
+    assert (answer.status_code, answer.json()["subcode"]) == (422, "bad_place"), answer.text
+    assert api.get(f"/api/v1/{what}").json()["data"] == []
 
 
 def test_the_join_file_of_a_job_names_the_file_itself(api: TestClient, settings: Settings) -> None:

@@ -65,6 +65,20 @@ def test_a_change_that_may_have_been_done_is_not_sent_again(method: str, patient
     assert len(stand_in.seen) == 1
 
 
+@pytest.mark.parametrize("path", ["api-keys", "sessions", "api-keys/", "sessions?x=1", "%61pi-keys"])
+def test_a_key_or_login_whose_answer_was_lost_is_not_made_twice(path: str, patient: Client, stand_in: StandIn) -> None:
+    stand_in.faults = [Cut]
+    with pytest.raises(NoAnswer, match="does not answer"):
+        patient.call("post", f"/api/v1/{path}", json={"name": "ci"})
+    assert len(stand_in.seen) == 1
+
+
+def test_another_post_of_any_route_is_done_once(patient: Client, stand_in: StandIn) -> None:
+    stand_in.faults = [Cut, busy]
+    patient.call("POST", "/api/v1/streams", json={"name": "bids", "spec": {"source": "push"}})
+    assert (len(stand_in.seen), stand_in.made) == (3, {"bids": 1})
+
+
 def test_rows_are_sent_again_only_under_a_name_of_their_own(patient: Client, stand_in: StandIn) -> None:
     stand_in.faults = [Cut]
     with pytest.raises(NoAnswer):

@@ -1,30 +1,46 @@
-"""How much memory there is for more processes: the machine's, or the container's where that is less."""
+"""What memory is free in a container is what its processes can still get."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
-import psutil
 import pytest
 
 from streamjoin import machine
 
-MIB = 1 << 20
+GIB = 1 << 30
 
 
-def limited(monkeypatch: pytest.MonkeyPatch, folder: Path, limit: str, taken: str) -> None:
-    for name, text in (("_LIMITS", limit), ("_TAKEN", taken)):
-        (folder / name).write_text(text)
-        monkeypatch.setattr(machine, name, (str(folder / "missing"), str(folder / name)))
+@pytest.fixture
+def cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files in which the kernel tells of a container, of both versions; the machine has 64 GiB."""
+    monkeypatch.setattr(machine, "_LIMITS", (f"{tmp_path}/memory.max", f"{tmp_path}/limit"))
+    monkeypatch.setattr(machine, "_TAKEN", (f"{tmp_path}/memory.current", f"{tmp_path}/usage"))
+    stats = ((f"{tmp_path}/memory.stat", "inactive_file"), (f"{tmp_path}/stat", "total_inactive_file"))
+    monkeypatch.setattr(machine, "_STATS", stats)
+    monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: SimpleNamespace(available=64 * GIB))
+    return tmp_path
 
 
-def test_a_container_has_what_is_left_of_its_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    limited(monkeypatch, tmp_path, f"{30 * MIB}\n", f"{20 * MIB}\n")
-    assert machine.memory_limit_bytes() == 30 * MIB
-    assert machine.free_bytes() == 10 * MIB
+@pytest.mark.parametrize(
+    ("limit", "taken", "stat", "name"),
+    [("memory.max", "memory.current", "memory.stat", "inactive_file"),
+     ("limit", "usage", "stat", "total_inactive_file")],
+    ids=["version 2", "version 1"],
+)  # fmt: skip
+def test_what_the_kernel_keeps_of_files_is_free(cgroup: Path, limit: str, taken: str, stat: str, name: str) -> None:
+    (cgroup / limit).write_text(f"{5 * GIB}\n")
+    (cgroup / taken).write_text(f"{4 * GIB}\n")
+    assert machine.free_bytes() == GIB  # of a kernel that does not tell what it keeps
+    (cgroup / stat).write_text(f"anon {GIB}\nfile {3 * GIB}\n{name} {2 * GIB}\nactive_file {GIB}\n")
+    assert machine.free_bytes() == 3 * GIB
+    (cgroup / stat).write_text(f"{name} {9 * GIB}\n")
+    assert machine.free_bytes() == 5 * GIB  # the two were read one after the other
 
 
-@pytest.mark.parametrize("limit", ["max\n", "9223372036854771712\n"])
-def test_without_a_limit_it_is_the_machines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str) -> None:
-    limited(monkeypatch, tmp_path, limit, f"{20 * MIB}\n")
-    assert machine.free_bytes() == pytest.approx(psutil.virtual_memory().available, rel=0.2)
+def test_without_a_limit_it_is_the_machines(cgroup: Path) -> None:
+    assert machine.free_bytes() == 64 * GIB
+    (cgroup / "memory.max").write_text("max\n")
+    (cgroup / "memory.current").write_text(f"{4 * GIB}\n")
+    assert machine.free_bytes() == 64 * GIB

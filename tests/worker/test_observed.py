@@ -6,7 +6,7 @@ import pytest
 
 from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
-from worker.observed import GIVE_UP_FAILURES, given_up, observe
+from worker.observed import observe
 
 from .jobs import add_job, change, events_of, job_of
 
@@ -38,21 +38,24 @@ def test_an_older_generation_changes_nothing(catalog: Catalog) -> None:
 
 def test_a_failure_is_counted_with_its_reason_until_the_job_is_given_up(catalog: Catalog) -> None:
     job = add_job(catalog, observed="stopped", generation=1)
-    for count in range(1, GIVE_UP_FAILURES + 1):
+    for count in range(1, lifecycle.GIVE_UP_FAILURES + 1):
         assert see(catalog, job, "starting")
         assert see(catalog, job, "failed", own_fault=True, reason="query: there is no column x")
         seen = job_of(catalog, job)
         assert seen.failures == count
         assert seen.reason is not None and seen.reason.startswith("query: there is no column x")
-        assert given_up(seen) == (count == GIVE_UP_FAILURES)
+        assert seen.is_given_up == (count == lifecycle.GIVE_UP_FAILURES)
+        change(catalog, job, wanted="running")
+        assert job_of(catalog, job).phase == ("failed" if seen.is_given_up else "recovering")
     change(catalog, job, failures=0, reason=None)  # somebody starts it
-    assert not given_up(job_of(catalog, job))
+    assert not job_of(catalog, job).is_given_up
+    assert job_of(catalog, job).phase == "recovering"  # until its next generation is on its way
 
 
 def test_a_failure_that_is_not_the_jobs_fault_is_never_given_up(catalog: Catalog) -> None:
     job = add_job(catalog, observed="starting", generation=1, failures=50)
     see(catalog, job, "failed", reason="Java ended")
-    assert not given_up(job_of(catalog, job))
+    assert not job_of(catalog, job).is_given_up
 
 
 def test_a_start_that_takes_long_tells_how_far_it_is_without_an_event(catalog: Catalog) -> None:

@@ -259,6 +259,7 @@ def test_a_job_that_fails_by_its_own_fault_is_left_alone_until_somebody_starts_i
             leases.end(session, job, generation)
             observe(session, job, generation, "failed", now_us=desk.now_us, reason="no column x", own_fault=True)
     assert desk.look(99_999) == {}
+    assert job_of(desk.catalog, job).phase == "failed"
     change(desk.catalog, job, failures=0, reason=None)
     assert desk.look(1) == {job: Deed.LAUNCH}
 

@@ -117,10 +117,13 @@ export const revisionsQuery = (id: string, version: number) =>
   });
 
 /** What a change would do to this version of a job. */
+export const diffOf = (id: string, change: JobChange) =>
+  answered(api.POST('/api/v1/jobs/{id}/diff', { params: { path: { id } }, body: change }));
+
 export const diffQuery = (id: string, version: number, change: JobChange) =>
   queryOptions({
     queryKey: ['jobs', id, 'diff', version, change],
-    queryFn: () => answered(api.POST('/api/v1/jobs/{id}/diff', { params: { path: { id } }, body: change })),
+    queryFn: () => diffOf(id, change),
     staleTime: 10_000,
   });
 

@@ -5631,7 +5631,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The version that is to be changed, as its ETag said. */
+                /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
             };
             path: {
@@ -5773,7 +5773,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The version that is to be changed, as its ETag said. */
+                /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
             };
             path: {
@@ -6013,7 +6013,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The version that is to be changed, as its ETag said. */
+                /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
                 /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
@@ -6159,7 +6159,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The version that is to be changed, as its ETag said. */
+                /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
                 /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
@@ -6305,7 +6305,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The version that is to be changed, as its ETag said. */
+                /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
                 /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
@@ -6451,7 +6451,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The version that is to be changed, as its ETag said. */
+                /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
                 /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
@@ -7538,7 +7538,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The version that is to be changed, as its ETag said. */
+                /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
             };
             path: {
@@ -7615,7 +7615,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The version that is to be changed, as its ETag said. */
+                /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
             };
             path: {
@@ -8259,7 +8259,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The version that is to be changed, as its ETag said. */
+                /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
             };
             path: {
@@ -8336,7 +8336,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The version that is to be changed, as its ETag said. */
+                /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
             };
             path: {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote
+from typing import Any, Final
+from urllib.parse import quote, unquote
 
 from streamjoin.client.errors import AnswerError
 from streamjoin.client.retry import Patience, keyed, send
@@ -14,6 +14,8 @@ from streamjoin.errors import InputError
 
 API = "/api/v1"
 PAGE = 100
+_NEVER_KEPT: Final = (f"{API}/api-keys", f"{API}/sessions")
+"""Routes that do a POST again whatever its idempotency key says."""
 
 
 def ask(patience: Patience, request: Request) -> Exchange[Any]:
@@ -27,10 +29,12 @@ def call(
 ) -> Exchange[Any]:
     """Call any route of the API, such as `call("GET", "/api/v1/config")`; the JSON it answers with, or None.
 
-    A POST is sent with an idempotency key, so it may be repeated.
+    A POST is sent with an idempotency key, so it may be repeated; but for those whose replies hold secrets, which the
+    platform keeps for nobody.
     """
     request = Request(method.upper(), path, params=params or {}, json=json, repeatable=method.upper() == "GET")
-    return (yield from ask(patience, keyed(request) if request.method == "POST" else request))
+    is_kept = unquote(path.partition("?")[0]).rstrip("/") not in _NEVER_KEPT
+    return (yield from ask(patience, keyed(request) if request.method == "POST" and is_kept else request))
 
 
 def pages(patience: Patience, path: str, given: Mapping[str, str] | None = None, *, key: str = "id") -> Flow[Any]:

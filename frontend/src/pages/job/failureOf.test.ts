@@ -5,6 +5,7 @@ const seen = (given: object) => ({
   wanted: 'running',
   observed: 'failed',
   observed_since: 't',
+  phase: 'recovering',
   generation: 4,
   failures: 2,
   reason: 'record 0: a string',
@@ -16,7 +17,7 @@ test('the generation that failed, its first cause, and what comes next', () => {
   expect(failureOf(seen({}))?.next).toContain('tried again by itself');
   expect(failureOf(seen({ wanted: 'stopped' }))?.next).toContain('until somebody starts it');
   const reason = 'a mistake; it failed so too often, and is started again when somebody starts or changes it';
-  expect(failureOf(seen({ failures: 5, reason }))?.next).toBe('');
+  expect(failureOf(seen({ phase: 'failed', failures: 5, reason }))?.next).toBe('');
 });
 
 test('while the next generation starts, it is the one before that failed', () => {

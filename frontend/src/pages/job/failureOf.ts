@@ -10,10 +10,7 @@ export interface Failure {
   next: string;
 }
 
-type Seen = Pick<Job, 'wanted' | 'observed' | 'observed_since' | 'generation' | 'failures' | 'reason'>;
-
-/** The words with which a reason ends where the platform leaves the job alone. */
-const GIVEN_UP = 'is started again when somebody';
+type Seen = Pick<Job, 'wanted' | 'observed' | 'observed_since' | 'phase' | 'generation' | 'failures' | 'reason'>;
 
 /** Null for a job that has not failed, or has got over it. */
 export function failureOf(job: Seen): Failure | null {
@@ -28,7 +25,8 @@ export function failureOf(job: Seen): Failure | null {
   };
 }
 
-function nextOf({ wanted, reason }: Seen): string {
+/** Nothing where the platform has given the job up: then its reason says so, and the way out. */
+function nextOf({ wanted, phase }: Seen): string {
   if (wanted !== 'running') return 'It stays stopped until somebody starts it.';
-  return reason?.includes(GIVEN_UP) === true ? '' : 'It is tried again by itself, after a longer pause each time.';
+  return phase === 'failed' ? '' : 'It is tried again by itself, after a longer pause each time.';
 }

@@ -10,22 +10,31 @@ const job = { id: 'job_1', version: 3, query: 'q', queries: {}, operator: {}, re
 const typed = { base: job, form: { ...formOf(job), query: 'another' } };
 
 /** Requests that wait for their answers, by the ends of their addresses. */
-const asked = new Map<string, (body: unknown) => void>();
-const answer = (path: string, body: unknown) => act(() => Promise.resolve(asked.get(path)?.(body)));
-const right = { valid: true, diagnostics: [], columns: [], summary: 'it is right' };
+const asked = new Map<string, (body: unknown, status: number) => void>();
+const answer = (path: string, body: unknown, status = 200) =>
+  act(() => Promise.resolve(asked.get(path)?.(body, status)));
+const span = { line: 1, column: 2, end_line: 1, end_column: 3 };
+const wrong = {
+  type: '',
+  title: 'The request is wrong',
+  status: 422,
+  code: 'invalid',
+  detail: 'no column',
+  errors: [{ pointer: '/query', detail: 'no column', span }],
+};
 const change = { field: 'query', before: 'q', after: 'another', effect: 'from_checkpoint' };
 
 function looking() {
   vi.stubGlobal('fetch', (request: Request) => {
     const path = new URL(request.url).pathname.split('/').at(-1) ?? '';
     return new Promise<Response>((resolve) =>
-      asked.set(path, (body) => {
+      asked.set(path, (body, status) => {
         asked.delete(path);
-        resolve(Response.json(body));
+        resolve(Response.json(body, { status }));
       }),
     );
   });
-  const client = new QueryClient();
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const wrapper = ({ children }: { children: ReactNode }) => (
     <QueryClientProvider client={client}>{children}</QueryClientProvider>
   );
@@ -42,18 +51,34 @@ test('what was answered is looked at no longer, also while it is asked for again
   vi.useFakeTimers({ shouldAdvanceTime: true });
   const look = looking();
   expect(look.current.isLooking).toBe(true);
-  await waitFor(() => expect(asked.has('validate')).toBe(true));
-  await answer('validate', right);
-  await waitFor(() => expect(asked.has('diff')).toBe(true));
-  expect(look.current.isLooking).toBe(true);
+  await waitFor(() => expect([...asked.keys()]).toEqual(['diff']));
   await answer('diff', { changes: [change] });
   await waitFor(() => expect(look.current.isLooking).toBe(false));
+  expect(look.current.diff?.changes).toEqual([change]);
 
   await act(() => vi.advanceTimersByTimeAsync(11_000));
   act(() => (focusManager.setFocused(false), focusManager.setFocused(true)));
-  await waitFor(() => expect([...asked.keys()].sort()).toEqual(['diff', 'validate']));
+  await waitFor(() => expect([...asked.keys()]).toEqual(['diff']));
   expect(look.current.isLooking).toBe(false);
-  await answer('validate', { ...right, valid: false });
+  await answer('diff', wrong, 422);
   await waitFor(() => expect(look.current.diff).toBe(null));
   expect(look.current.isLooking).toBe(false);
+});
+
+test('a change is judged by the streams that the job has, and what is wrong with it stands where it was typed', async () => {
+  const look = looking();
+  await waitFor(() => expect(asked.has('diff')).toBe(true));
+  expect(asked.has('validate')).toBe(false); // it would look at the streams as they are registered now
+  await answer('diff', wrong, 422);
+  await waitFor(() => expect(look.current.diagnostics?.valid).toBe(false));
+  expect(look.current.diagnostics?.diagnostics).toEqual(wrong.errors);
+  expect(look.current.error).toBe(null);
+});
+
+test('a refusal that is no mistake in what was typed is told as it is', async () => {
+  const look = looking();
+  await waitFor(() => expect(asked.has('diff')).toBe(true));
+  await answer('diff', { ...wrong, status: 409, code: 'conflict', errors: [] }, 409);
+  await waitFor(() => expect(look.current.error?.message).toBe('no column'));
+  expect(look.current.diagnostics).toBeUndefined();
 });

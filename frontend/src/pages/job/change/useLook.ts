@@ -1,10 +1,11 @@
-/** What the API says of what is typed: first whether it is right, and if so, what it would change. */
+/** What the API says of what is typed: what is wrong with it, or what it would change. */
 import { useDebouncedValue } from '@mantine/hooks';
-import { useQuery } from '@tanstack/react-query';
+import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { diffQuery, validateQuery } from '../../../api/queries';
-import type { Diagnostics, Diff, Job, JobChange } from '../../../api/types';
-import { changeOf, draftOf, isEmpty, type Typed } from './form';
+import { Problem } from '../../../api/problem';
+import { diffOf } from '../../../api/queries';
+import type { Diagnostics, Diff, Job, JobChange, Place } from '../../../api/types';
+import { changeOf, isEmpty, type Typed } from './form';
 
 const TYPED_MS = 350;
 
@@ -19,31 +20,49 @@ export interface Look {
   error: Error | null;
 }
 
+/** What a change would do; null where it is refused for these mistakes. */
+interface Judged {
+  diff: Diff | null;
+  places: Place[];
+}
+
 /**
- * No answer yet to what is typed. One that is only asked for again stays good meanwhile: coming back to the window asks
- * again, and what can be applied must not slip away under the hand that does it.
+ * A change is judged as it would be applied: by the streams as the job has them, which may be registered otherwise by
+ * now. A mistake in it is an answer like any other.
  */
-const isOpen = (asked: { isPending: boolean; isPlaceholderData: boolean }): boolean =>
-  asked.isPending || asked.isPlaceholderData;
+const judgedQuery = (job: Job, change: JobChange) =>
+  queryOptions({
+    queryKey: ['jobs', job.id, 'judged', job.version, change],
+    queryFn: async (): Promise<Judged> => {
+      try {
+        return { diff: await diffOf(job.id, change), places: [] };
+      } catch (refusal) {
+        if (!(refusal instanceof Problem) || refusal.status !== 422) throw refusal;
+        return { diff: null, places: refusal.places.length > 0 ? refusal.places : [{ detail: refusal.message }] };
+      }
+    },
+    staleTime: 10_000,
+  });
+
+const verdictOn = ({ diff, places }: Judged, { refresh_streams: isFresh }: JobChange): Diagnostics => ({
+  valid: diff !== null,
+  diagnostics: places,
+  columns: [],
+  summary: isFresh === true ? 'it fits the streams as they are registered now' : 'it fits the streams that the job has',
+});
 
 export function useLook(job: Job, { base, form }: Typed): Look {
   const [seen] = useDebouncedValue(form, TYPED_MS);
   const change = useMemo(() => changeOf(base, seen), [base, seen]);
-  const draft = useMemo(() => draftOf(base, seen), [base, seen]);
-  const isChanged = !isEmpty(change);
-  const checked = useQuery({ ...validateQuery(draft), placeholderData: (before) => before });
-  const isRight = checked.data?.valid === true && !isOpen(checked);
-  const compared = useQuery({
-    ...diffQuery(job.id, job.version, change),
-    enabled: isChanged && isRight,
-    placeholderData: (before) => before,
-  });
+  const judged = useQuery({ ...judgedQuery(job, change), placeholderData: (before) => before });
   return {
     query: seen.query,
     change,
-    diagnostics: checked.data,
-    diff: isChanged && checked.data?.valid === true ? (compared.data ?? null) : null,
-    isLooking: seen !== form || isOpen(checked) || (isChanged && isRight && isOpen(compared)),
-    error: checked.error ?? compared.error,
+    diagnostics: judged.data && verdictOn(judged.data, change),
+    diff: isEmpty(change) ? null : (judged.data?.diff ?? null),
+    // One that is only asked for again stays good meanwhile: coming back to the window asks again, and what can be
+    // applied must not slip away under the hand that does it.
+    isLooking: seen !== form || judged.isPending || judged.isPlaceholderData,
+    error: judged.error,
   };
 }
