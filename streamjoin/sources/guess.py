@@ -12,8 +12,8 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.sources.columns import stream_schema, widened
 from streamjoin.sources.filelog import list_files, root_of
-from streamjoin.sources.lines import infer_schema
 from streamjoin.sources.partitions import partition_columns
+from streamjoin.sources.text_guess import infer_schema
 from streamjoin.sources.texts import head_of
 
 _ARROW_FILE = b"ARROW1"

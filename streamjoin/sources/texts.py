@@ -19,6 +19,9 @@ from streamjoin.errors import RunError
 TEXT_FORMATS = ("jsonl", "csv")
 """Formats whose files are texts: their records have no types of their own, and may be bad one by one."""
 
+HEAD_BYTES = 1 << 20
+"""So much of a text's beginning is looked at, for its names and types."""
+
 
 class TextBytes(Protocol):
     """UTF-8 without a byte order mark."""

@@ -13,7 +13,8 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.intake.dialect import Dialect
 from streamjoin.sources import lines
 from streamjoin.sources.columns import stream_schema
-from streamjoin.sources.lines import infer_schema, read_header, records_of
+from streamjoin.sources.lines import read_header, records_of
+from streamjoin.sources.text_guess import infer_schema
 
 
 def records(path: Path, content: bytes, *, quoted: bool = False) -> list[bytes]:
