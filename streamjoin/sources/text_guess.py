@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -112,13 +113,20 @@ def _exact(kind: pa.DataType, values: list[Any]) -> pa.DataType:
     return WIDE_INTEGER if pa.types.is_floating(kind) and is_whole else kind
 
 
+_OBJECTS = re.compile(rb"(?m)^[ \t\r]*\{.*")
+
+
 def _read_json(head: bytes) -> pa.Table:
+    """Lines that do not even begin as objects are left out: Arrow's reader ends the process where the first is null."""
+    lines = b"\n".join(_OBJECTS.findall(head))
     try:
         if depth_of(head) > DEPTH_MAX:
             raise pa.ArrowInvalid(f"values are nested more than {DEPTH_MAX} deep")
-        return pyarrow.json.read_json(io.BytesIO(head))
+        if not lines:
+            raise pa.ArrowInvalid("no line is an object")
+        return pyarrow.json.read_json(io.BytesIO(lines))
     except pa.ArrowInvalid:
-        if not (lines := agreeing(head)):
+        if not (lines := agreeing(lines)):
             raise
         return pyarrow.json.read_json(io.BytesIO(lines))
 

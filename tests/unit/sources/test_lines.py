@@ -242,10 +242,26 @@ def test_json_lines_that_differ_do_not_spoil_what_is_inferred_of_the_others(
     assert str(infer_schema(path, "jsonl")) == columns
 
 
-def test_a_json_file_without_any_object_asks_for_a_schema(path: Path) -> None:
-    path.write_bytes(b'{"a":\n[1]\n')
+@pytest.mark.parametrize("content", [b'{"a":\n[1]\n', b"null\n", b"1\n"])
+def test_a_json_file_without_any_object_asks_for_a_schema(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
     with pytest.raises(InputError, match=r"does not begin as jsonl: .*; give a schema"):
         infer_schema(path, "jsonl")
+
+
+@pytest.mark.parametrize(
+    "first", [b"null", b"\n \n null", b"\tnull\r", b"null null", b'null{"a": "x"}', b"null,", b"nullnull"]
+)
+def test_attack_a_null_before_all_objects_ends_no_process(first: bytes, path: Path) -> None:
+    # Arrow's reader ends its process where the first value of a text is null.
+    path.write_bytes(first + b'\n{"a": 1}\n')
+    assert str(infer_schema(path, "jsonl")) == "a: int64"
+
+
+def test_attack_a_null_first_in_the_middle_of_a_file_ends_no_process(path: Path) -> None:
+    blanks = b" " * 1000 + b"\n"
+    path.write_bytes((b'{"a": 1}' + blanks) * 1100 + (b"null" + blanks) * 3000 + b'{"a": 1.5}\n' * 3)
+    assert str(infer_schema(path, "jsonl")) == "a: double"
 
 
 @pytest.mark.parametrize("bytes_max", [0, 3, 4, 7, 100])
