@@ -51,7 +51,7 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
         look: it, what it is given and what it returns are pickled; a database goes without its password.
     Raises:
         StreamJoinError, Problem: as the function does.
-        InputError: it takes too long, or too much memory.
+        InputError: it takes too long, or too much memory, or crashes.
         Problem: others are being worked on.
     Cost: a fork, and two copies of what it returns.
     """
@@ -63,21 +63,19 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
         process = _forks().Process(target=_work, args=(theirs, SECONDS, MEMORY_BYTES, look, given, named), daemon=True)
         process.start()
         theirs.close()
-        answer = None
+        answer = status = None
         try:
             answer = _answer_of(ours)
         finally:
             ours.close()
             if answer is None:
                 process.join(1.0)  # what has ended says by which signal
+                status = process.exitcode
             process.kill()
             process.join()
-            status = process.exitcode
             process.close()
     if answer is None:
-        if status is None or status >= 0:
-            raise RuntimeError(f"a look ended with status {status}; what it wrote to standard error says why")
-        raise _too_much("took too long" if status in (-signal.SIGALRM, -signal.SIGKILL) else "needs too much memory")
+        raise _ended(status)
     went_well, found = answer
     if went_well:
         return found
@@ -131,6 +129,23 @@ def _told(wrong: StreamJoinError | Problem) -> bytes:
 
 def _too_much(what: str) -> InputError:
     return InputError(f"a look at it {what}, so it was ended; it may take {SECONDS:g} s and {MEMORY_BYTES >> 20} MiB")
+
+
+def _ended(status: int | None) -> Exception:
+    """Why a process sent nothing.
+
+    Args:
+        status: its exit code, which is negative for a signal; None where it had not ended.
+    """
+    if status is None or status == -signal.SIGALRM:
+        return _too_much("took too long")
+    if status in (-signal.SIGKILL, -signal.SIGABRT):  # the kernel's, and of libraries in C++ that get no memory
+        return _too_much("needs too much memory")
+    if status < 0:
+        name = signal.Signals(-status).name
+        return InputError(f"a look at it crashed with {name}: a library does not stand what is in it; give it a schema "
+                          "if it has none, or write it anew with another program")  # fmt: skip
+    return RuntimeError(f"a look ended with status {status}; what it wrote to standard error says why")
 
 
 def _again(kind: type[Exception], args: tuple[Any, ...], fields: dict[str, Any]) -> Exception:

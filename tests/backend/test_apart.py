@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import signal
 import sqlite3
 import threading
 import time
@@ -19,6 +20,7 @@ from fastapi.testclient import TestClient
 from backend import apart
 from backend.jobs import joinfile
 from backend.settings import Settings
+from streamjoin.errors import InputError
 from streamjoin.index import kernels
 from tests.backend.matrix import add_person, new_app
 
@@ -180,6 +182,18 @@ def test_what_a_look_finds_and_what_it_raises_comes_back() -> None:
 def test_what_nobody_foresaw_is_a_fault_of_ours_and_not_too_much_memory() -> None:
     with pytest.raises(RuntimeError, match="status 1"):
         apart.bounded(None, divmod, 7, 0)
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        (signal.SIGSEGV, "crashed with SIGSEGV"), (signal.SIGBUS, "crashed with SIGBUS"),
+        (signal.SIGALRM, "took too long"), (signal.SIGKILL, "too much memory"), (signal.SIGABRT, "too much memory"),
+    ],
+)  # fmt: skip
+def test_a_look_that_a_signal_ends_says_which_and_why(by: signal.Signals, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        apart.bounded(None, signal.raise_signal, by)
 
 
 def test_a_look_finds_kernels_loaded_and_what_others_allocated_is_not_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
