@@ -7,12 +7,14 @@ has loaded everything, which takes milliseconds; that one is started with the fi
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import pickle
 import resource
 import signal
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +25,8 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from backend.problems import Problem
 from streamjoin.errors import InputError, StreamJoinError
+
+_log = logging.getLogger("streamjoin.looks")
 
 SECONDS = 20.0
 """What a look may take; brokers and database servers have ten of them to answer."""
@@ -51,7 +55,7 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
         look: it, what it is given and what it returns are pickled; a database goes without its password.
     Raises:
         StreamJoinError, Problem: as the function does.
-        InputError: it takes too long, or too much memory, or crashes.
+        InputError: it takes too long, or too much memory, crashes, or fails as nobody foresaw.
         Problem: others are being worked on.
     Cost: a fork, and two copies of what it returns.
     """
@@ -76,17 +80,22 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
             process.close()
     if answer is None:
         raise _ended(status)
-    went_well, found = answer
+    went_well, found, stack = answer
     if went_well:
         return found
+    if stack is not None:
+        _log.error("a look failed: %s", stack)
     raise _again(*found)
 
 
 _BEGUN: Final = b"begun"
 
 
-def _answer_of(ours: Connection) -> tuple[bool, Any] | None:
-    """What a process sent; None where it was ended."""
+def _answer_of(ours: Connection) -> tuple[bool, Any, str | None] | None:
+    """What a process sent: whether it went well, what it found or how it failed, and the stack of what nobody foresaw.
+
+    None where it was ended.
+    """
     try:
         if not ours.poll(_START_S) or ours.recv_bytes() != _BEGUN or not ours.poll(SECONDS + _SPARE_S):
             return None
@@ -106,11 +115,15 @@ def _work(theirs: Connection, seconds: float, memory: int, look: Any, given: Any
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        sent = pickle.dumps((True, look(*given, **named)))
+        sent = pickle.dumps((True, look(*given, **named), None))
     except (StreamJoinError, Problem) as wrong:
         sent = _told(wrong)
     except MemoryError:  # Arrow's is one of them
         sent = _told(_too_much("needs too much memory"))
+    except Exception as failure:  # whatever a library makes of what somebody named
+        name = type(failure).__name__
+        unforeseen = InputError(f"a look at it failed with {name}, which nobody foresaw; the API's log has its stack")
+        sent = _told(unforeseen, traceback.format_exc())
     if len(sent) > REPLY_BYTES:
         sent = _told(_too_much("has rows that are too large to be shown"))
     theirs.send_bytes(sent)
@@ -123,8 +136,8 @@ def _data_bytes() -> int:
         return int(file.read().split()[5]) * resource.getpagesize()
 
 
-def _told(wrong: StreamJoinError | Problem) -> bytes:
-    return pickle.dumps((False, (type(wrong), wrong.args, wrong.__dict__)))
+def _told(wrong: StreamJoinError | Problem, stack: str | None = None) -> bytes:
+    return pickle.dumps((False, (type(wrong), wrong.args, wrong.__dict__), stack))
 
 
 def _too_much(what: str) -> InputError:

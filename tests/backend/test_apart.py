@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import sqlite3
@@ -179,9 +180,15 @@ def test_what_a_look_finds_and_what_it_raises_comes_back() -> None:
     assert apart.bounded(None, divmod, 7, 2) == (3, 1)
 
 
-def test_what_nobody_foresaw_is_a_fault_of_ours_and_not_too_much_memory() -> None:
-    with pytest.raises(RuntimeError, match="status 1"):
+def test_what_nobody_foresaw_is_refused_by_its_name_and_its_stack_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(InputError, match="failed with ZeroDivisionError"):
         apart.bounded(None, divmod, 7, 0)
+    (line,) = caplog.messages
+    assert "sent = pickle.dumps((True, look(*given, **named), None))" in line and "ZeroDivisionError: " in line
+    with pytest.raises(InputError, match="which nobody foresaw"):
+        apart.bounded(None, memoryview, b"")  # found, and cannot be sent
+    with pytest.raises(RuntimeError, match="status 7"):
+        apart.bounded(None, os._exit, 7)
 
 
 @pytest.mark.parametrize(
