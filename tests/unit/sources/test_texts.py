@@ -13,7 +13,7 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.sources import lines
 from streamjoin.sources.files import FileSource
 from streamjoin.sources.guess import first_schema
-from streamjoin.sources.texts import head_of, opened
+from streamjoin.sources.texts import head_of, is_plain, opened
 
 TEXT = "k,s\n1,é😀\n2,b\n"
 ROWS = [{"k": 1, "s": "é😀"}, {"k": 2, "s": "b"}]
@@ -66,6 +66,21 @@ def test_every_encoding_with_a_mark_gives_the_same_rows(encoding: str, tmp_path:
     assert rows("csv", csv) == ROWS
     (tmp_path / "log.jsonl").unlink()
     assert rows("jsonl", json) == ROWS
+
+
+@pytest.mark.parametrize(
+    "begin", [gzip.compress(b"x"), b"PK\x03\x04", codecs.BOM_UTF16_LE, '{"k": 1}\n'.encode("utf-16-be"), b"\0x"]
+)
+def test_attack_a_posted_file_is_read_as_utf8_whatever_it_begins_with(begin: bytes, tmp_path: Path) -> None:
+    # What the platform calls files of posted rows.
+    path = tmp_path / "rows_01kb2m8zqv3c4d5e6f7g8h9j0k.jsonl"
+    path.write_bytes(begin + b'\n{"k": 1, "s": "b"}\n')
+    assert is_plain(path)
+    schema = pa.schema([("k", pa.int64()), ("s", pa.string())])
+    read = FileSource("orders", "jsonl", path, tmp_path / "log.jsonl", 10, schema).sample(10)
+    assert read is not None
+    ((batch, letters),) = read.rows(["k", "s"])
+    assert batch.to_pylist() == [{"k": 1, "s": "b"}] and {letter.reason for letter in letters} == {"malformed"}
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
