@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -48,19 +49,25 @@ def stream_type(kind: pa.DataType) -> pa.DataType | None:
 def stream_schema(carried: pa.Schema) -> pa.Schema:
     """The columns of a file that a stream can have; a field of a struct is a column `struct.field`.
 
-    Lists are left out, and names that begin with two underscores, such as pandas' `__index_level_0__`.
+    Lists are left out, and so are names that begin with two underscores, such as pandas' `__index_level_0__`, and
+    those that are there twice.
 
     Where a file has a column of that very name, it is the one.
     """
     every = [(field, len(path)) for field, path in _leaves(carried)]
     own = {field.name for field, depth in every if depth == 1}
-    fields = [(field.name, stream_type(field.type)) for field, depth in every if depth == 1 or field.name not in own]
-    others = {
-        field.name: str(field.type) for field, _ in every if stream_type(field.type) is None or is_reserved(field.name)
-    }
-    return without(
-        pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None and not is_reserved(name)]), others
-    )
+    chosen = [field for field, depth in every if depth == 1 or field.name not in own]
+    counts = Counter(field.name for field in chosen)
+    fields, others = [], {field.name: str(field.type) for field, _ in every if stream_type(field.type) is None}
+    for field in chosen:
+        kind = stream_type(field.type)
+        if counts[field.name] > 1:
+            others[field.name] = "there twice"
+        elif is_reserved(field.name):
+            others[field.name] = str(field.type)
+        elif kind is not None:
+            fields.append(pa.field(field.name, kind))
+    return without(pa.schema(fields), others)
 
 
 def _leaves(fields: Iterable[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[pa.Field, tuple[str, ...]]]:

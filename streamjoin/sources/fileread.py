@@ -15,7 +15,7 @@ from streamjoin.errors import RunError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.intake.intake import BLOCK_ROWS
-from streamjoin.intake.records import decoder
+from streamjoin.intake.records import text_decoder
 from streamjoin.sources.columns import conform, paths_of
 from streamjoin.sources.lines import lines_of, read_header, records_of
 from streamjoin.sources.partitions import partitions_of, with_partitions
@@ -108,7 +108,7 @@ class FileRead:
         if not named.keys() & set(columns):
             yield from self._carried(columns)
             return
-        schema = pa.schema([self.schema.field(name) for name in columns])
+        schema = self._columns(columns)
         for rows, letters in self._carried([name for name in columns if name not in named]):
             yield with_partitions(rows, named, schema, self.path), letters
 
@@ -158,9 +158,10 @@ class FileRead:
         named = partitions_of(self.path, self.root)
         return [name for name in self.schema.names if name not in named]
 
+    def _columns(self, names: Sequence[str]) -> pa.Schema:
+        return pa.schema([self.schema.field(name) for name in names])
+
     def _text(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
-        # A decoder needs a column, also where the query needs nothing but that there is a row.
-        wanted = pa.schema([self.schema.field(name) for name in columns or self.schema.names[:1]])
         if self.format == "csv":
             header = self._header()
             if not header:  # an empty file, as Spark writes them, has no rows
@@ -168,13 +169,10 @@ class FileRead:
             self._check_known(header)
             if twice := [name for name in columns if header.count(name) > 1]:
                 raise RunError(f'{self.path} has the column "{twice[0]}" twice')
-            # Columns nobody asked for are read as text, which every value is.
-            schema = pa.schema(
-                [self.schema.field(name) if name in columns else pa.field(name, pa.string()) for name in header]
-            )
+            wanted = [name for name in columns if name in header]
+            decode = text_decoder(self._columns(wanted), header, self.csv).decode
         else:
-            schema = wanted
-        decode = decoder("csv" if self.format == "csv" else "json", schema, csv=self.csv).decode
+            decode = text_decoder(self._columns(columns)).decode
         self.bad.clear()
         for first, records in records_of(self.path, self._dialect, self.bytes_max):
             decoded = decode(records)

@@ -365,6 +365,39 @@ def test_csv_file_with_another_header_stops_the_job_by_name(content: str, messag
         read("csv", data)
 
 
+WIDE = ",".join(f"c{number}" for number in range(1_200))
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, None])
+@pytest.mark.parametrize(
+    ("header", "record"),
+    [
+        ("__index,k,s", "0,1,a"), (",k,s", "0,1,a"), ("k,s,,", "1,a,,"), ("n,k,n,s", "0,1,x,a"),
+        ("k,s,__x,__x", "1,a,,"), ("k,s," + WIDE, "1,a," + WIDE),
+    ],
+)  # fmt: skip
+def test_fields_of_a_csv_file_that_nobody_asked_for_may_be_called_anything(
+    header: str, record: str, schema: pa.Schema | None, tmp_path: Path
+) -> None:
+    data = tmp_path / "1.csv"
+    data.write_text(f"{header}\n{record}\n{record},more\n")
+    rows, letters = read("csv", data, schema)
+    assert rows == [{"k": 1, "s": "a"}]
+    assert [(letter.reason, letter.position) for letter in letters] == [("malformed", 1)]
+    assert read("csv", data, schema, columns=())[1] == letters
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_no_value_makes_a_record_bad_where_no_column_is_asked_for(format: str, tmp_path: Path) -> None:
+    data = tmp_path / f"1.{format}"
+    records = ["k,s,ts", "1,a,", "x,,never", "1"] if format == "csv" else ['{"k": "x"}', '{"ts": 1, "\\u006b": 2}', "{"]
+    data.write_text("\n".join(records))
+    found = source(format, data)
+    (part,) = found.reads({"files": 0}, {"files": 1}, 1)
+    ((rows, letters),) = part.rows([])
+    assert (rows.num_rows, rows.num_columns, [letter.reason for letter in letters]) == (2, 0, ["malformed"])
+
+
 @pytest.mark.parametrize(
     ("dialect", "content", "schema"),
     [
