@@ -18,6 +18,7 @@ from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.intake.records import text_decoder
 from streamjoin.sources.columns import conform, paths_of
 from streamjoin.sources.lines import lines_of, read_header, records_of
+from streamjoin.sources.mapped import mapped, parquet_footer
 from streamjoin.sources.partitions import partitions_of, with_partitions
 from streamjoin.sources.source import Read
 from streamjoin.sources.texts import TEXT_FORMATS
@@ -122,7 +123,10 @@ class FileRead:
                 yield from self._text(columns)
 
     def _parquet(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with _opened(self.path, lambda: pq.ParquetFile(self.path, memory_map=True)) as file:
+        with (
+            _opened(self.path, lambda: mapped(self.path)) as content,
+            _opened(self.path, lambda: pq.ParquetFile(content)) as file,
+        ):
             paths = paths_of(file.schema_arrow, self.schema.names)
             self._check_known(paths or file.schema_arrow.names)
             carried = [".".join(paths[name]) for name in columns if name in paths]
@@ -131,8 +135,8 @@ class FileRead:
                 yield conform(rows, self.schema, columns, self.path)
 
     def _arrow(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with _opened(self.path, lambda: pa.memory_map(self.path, "r")) as mapped:
-            file = _opened(self.path, lambda: pa.ipc.open_file(mapped))
+        with _opened(self.path, lambda: mapped(self.path)) as content:
+            file = _opened(self.path, lambda: pa.ipc.open_file(content))
             self._check_known(paths_of(file.schema, self.schema.names) or file.schema.names)
             for batch in _guarded(self.path, (file.get_batch(i) for i in range(file.num_record_batches))):
                 rows = conform(batch, self.schema, columns, self.path)
@@ -288,7 +292,7 @@ def _guarded(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 def row_groups(whole: FileRead, parts: int) -> list[Read]:
-    metadata = _opened(whole.path, lambda: pq.read_metadata(whole.path))
+    metadata = _opened(whole.path, lambda: parquet_footer(whole.path))
     groups = list(range(metadata.num_row_groups))
     size = -(-len(groups) // parts)
     reads: list[Read] = []

@@ -7,11 +7,12 @@ names it, because the rows behind the damage would be lost.
 from __future__ import annotations
 
 import codecs
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -83,7 +84,7 @@ def opened(path: str | Path) -> Iterator[TextBytes]:
     """
     archive = archive_of(path)
     try:
-        with open(path, "rb") if archive is None else pa.CompressedInputStream(pa.OSFile(str(path)), archive) as file:
+        with _unpacked(path, archive) as file:
             begin = _first_bytes(file, _MARK_BYTES)
             mark = _mark_of(path, begin)
             if not mark and _is_utf16(begin) and not _POSTED.fullmatch(Path(path).name):
@@ -97,6 +98,10 @@ def opened(path: str | Path) -> Iterator[TextBytes]:
     except (pa.ArrowInvalid, OSError) as cause:
         what = "cannot be read" if archive is None else f"is damaged, or no {archive} archive"
         raise RunError(f"{path} {what}: {cause}") from None
+
+
+def _unpacked(path: str | Path, archive: str | None) -> Any:
+    return open(path, "rb") if archive is None else pa.CompressedInputStream(pa.OSFile(os.fsencode(path)), archive)
 
 
 def head_of(path: str | Path, size: int) -> tuple[bytes, bool]:
