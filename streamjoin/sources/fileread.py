@@ -16,7 +16,8 @@ from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.intake.records import text_decoder
-from streamjoin.sources.columns import conform, paths_of
+from streamjoin.plan.nested import paths_of
+from streamjoin.sources.columns import conform
 from streamjoin.sources.lines import lines_of, read_header, records_of
 from streamjoin.sources.mapped import mapped, parquet_footer
 from streamjoin.sources.partitions import partitions_of, with_partitions
