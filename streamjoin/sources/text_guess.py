@@ -138,13 +138,28 @@ def _csv_columns(head: bytes, dialect: Dialect) -> pa.Schema:
     table = _read_csv(head, dialect)
     # Arrow takes times of day in text for nanoseconds or nothing, and no year after 2262 is one.
     found = pa.schema([field.with_type(_with_times(table.column(at))) for at, field in enumerate(table.schema)])
-    floats = [field.name for field in found if pa.types.is_floating(field.type)]
-    if floats:
-        texts = _read_csv(head, dialect, dict.fromkeys(floats, pa.string()))
-        for name in floats:
-            if found.names.count(name) == 1 and _are_integers(texts[name]):
-                found = found.set(found.get_field_index(name), pa.field(name, WIDE_INTEGER))
+    doubtful = [field.name for field in found if _is_doubtful(field.type) and found.names.count(field.name) == 1]
+    if doubtful:
+        texts = _read_csv(head, dialect, dict.fromkeys(doubtful, pa.string()))
+        for name in doubtful:
+            at = found.get_field_index(name)
+            found = found.set(at, pa.field(name, _as_decoded(found.field(at).type, texts[name])))
     return found
+
+
+def _is_doubtful(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_timestamp(kind))
+
+
+_NOT_DECODED = r"^\s*0[xX]|^\s*\d{4}-\d\d-\d\d[T ]\d\d(Z|[+-]\d\d(:?\d\d)?)?\s*$"
+"""What Arrow takes for a number or a time, and a stream for a text: hexadecimal digits, and hours without minutes."""
+
+
+def _as_decoded(kind: pa.DataType, texts: pa.ChunkedArray) -> pa.DataType:
+    """The type of a column that Arrow takes for one of `kind`, by its texts."""
+    if pc.any(pc.match_substring_regex(texts, _NOT_DECODED)).as_py():
+        return pa.string()
+    return WIDE_INTEGER if pa.types.is_floating(kind) and _are_integers(texts) else kind
 
 
 def _are_integers(texts: pa.ChunkedArray) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.intake.dialect import Dialect
+from streamjoin.intake.records import decoder
 from streamjoin.sources import lines
 from streamjoin.sources.columns import stream_schema
 from streamjoin.sources.lines import read_header, records_of
@@ -240,6 +242,26 @@ def test_json_lines_that_differ_do_not_spoil_what_is_inferred_of_the_others(
 ) -> None:
     path.write_bytes(content)
     assert str(infer_schema(path, "jsonl")) == columns
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["0x1F", "0x2a"], "string"),
+        (["12", " 0X2A"], "string"),
+        (["2024-01-01 00", "2024-01-01T01"], "string"),
+        (["2024-01-01 00:00", "2024-01-01 01"], "string"),
+        (["2024-01-01 00Z", "2024-01-01 01+02"], "string"),
+        (["2024-01-01 00:00", "2024-01-01 01:00"], "timestamp[us, tz=UTC]"),
+        (["10", "7"], "int64"),
+    ],
+)
+def test_a_csv_column_is_guessed_to_be_what_it_is_read_as(texts: list[str], kind: str, path: Path) -> None:
+    path.write_text("k,a\n" + "".join(f"1,{text}\n" for text in texts))
+    found = stream_schema(infer_schema(path, "csv"))
+    assert str(found.field("a").type) == kind
+    records = pa.array([f"1,{text}".encode() for text in texts], pa.binary())
+    assert decoder("csv", found).decode(records).bad == []
 
 
 @pytest.mark.parametrize("content", [b'{"a":\n[1]\n', b"null\n", b"1\n"])
