@@ -7,8 +7,10 @@ names it, because the rows behind the damage would be lost.
 from __future__ import annotations
 
 import codecs
+import gzip
 import os
 import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,12 +97,14 @@ def opened(path: str | Path) -> Iterator[TextBytes]:
     except UnicodeDecodeError as cause:
         raise RunError(f"{path} is not the {cause.encoding.upper()} text that its byte order mark says: "
                        f"{cause.reason}") from None  # fmt: skip
-    except (pa.ArrowInvalid, OSError) as cause:
+    except (pa.ArrowInvalid, OSError, EOFError, zlib.error) as cause:
         what = "cannot be read" if archive is None else f"is damaged, or no {archive} archive"
         raise RunError(f"{path} {what}: {cause}") from None
 
 
 def _unpacked(path: str | Path, archive: str | None) -> Any:
+    if archive == "gzip":
+        return gzip.open(path)  # which takes the zeros that tapes and blocks are filled up with for none of the archive
     return open(path, "rb") if archive is None else pa.CompressedInputStream(pa.OSFile(os.fsencode(path)), archive)
 
 

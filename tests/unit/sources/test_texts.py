@@ -121,6 +121,12 @@ def test_archive_of_several_members_is_read_to_its_end(suffix: str, tmp_path: Pa
     assert rows("jsonl", path) == [{"k": 1}, {"k": 2}, {"k": 3}]
 
 
+def test_zeros_behind_a_gzip_archive_are_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "1.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"k": 1}\n') + b"\0" * 512 + gzip.compress(b'{"k": 2}\n') + b"\0" * 70_000)
+    assert rows("jsonl", path) == [{"k": 1}, {"k": 2}]
+
+
 @pytest.mark.parametrize("suffix", PACKED)
 @pytest.mark.parametrize("harm", ["cut", "last byte", "garbage behind", "changed", "empty", "plain"])
 def test_damaged_archive_stops_the_job_by_name(
