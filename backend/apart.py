@@ -7,12 +7,14 @@ has loaded everything, which takes milliseconds; that one is started with the fi
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import pickle
 import resource
 import signal
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +25,8 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from backend.problems import Problem
 from streamjoin.errors import InputError, StreamJoinError
+
+_log = logging.getLogger("streamjoin.looks")
 
 SECONDS = 20.0
 """What a look may take; brokers and database servers have ten of them to answer."""
@@ -51,7 +55,7 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
         look: it, what it is given and what it returns are pickled; a database goes without its password.
     Raises:
         StreamJoinError, Problem: as the function does.
-        InputError: it takes too long, or too much memory.
+        InputError: it takes too long, or too much memory, crashes, or fails as nobody foresaw.
         Problem: others are being worked on.
     Cost: a fork, and two copies of what it returns.
     """
@@ -63,32 +67,35 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
         process = _forks().Process(target=_work, args=(theirs, SECONDS, MEMORY_BYTES, look, given, named), daemon=True)
         process.start()
         theirs.close()
-        answer = None
+        answer = status = None
         try:
             answer = _answer_of(ours)
         finally:
             ours.close()
             if answer is None:
                 process.join(1.0)  # what has ended says by which signal
+                status = process.exitcode
             process.kill()
             process.join()
-            status = process.exitcode
             process.close()
     if answer is None:
-        if status is None or status >= 0:
-            raise RuntimeError(f"a look ended with status {status}; what it wrote to standard error says why")
-        raise _too_much("took too long" if status in (-signal.SIGALRM, -signal.SIGKILL) else "needs too much memory")
-    went_well, found = answer
+        raise _ended(status)
+    went_well, found, stack = answer
     if went_well:
         return found
+    if stack is not None:
+        _log.error("a look failed: %s", stack)
     raise _again(*found)
 
 
 _BEGUN: Final = b"begun"
 
 
-def _answer_of(ours: Connection) -> tuple[bool, Any] | None:
-    """What a process sent; None where it was ended."""
+def _answer_of(ours: Connection) -> tuple[bool, Any, str | None] | None:
+    """What a process sent: whether it went well, what it found or how it failed, and the stack of what nobody foresaw.
+
+    None where it was ended.
+    """
     try:
         if not ours.poll(_START_S) or ours.recv_bytes() != _BEGUN or not ours.poll(SECONDS + _SPARE_S):
             return None
@@ -108,11 +115,15 @@ def _work(theirs: Connection, seconds: float, memory: int, look: Any, given: Any
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        sent = pickle.dumps((True, look(*given, **named)))
+        sent = pickle.dumps((True, look(*given, **named), None))
     except (StreamJoinError, Problem) as wrong:
         sent = _told(wrong)
     except MemoryError:  # Arrow's is one of them
         sent = _told(_too_much("needs too much memory"))
+    except Exception as failure:  # whatever a library makes of what somebody named
+        name = type(failure).__name__
+        unforeseen = InputError(f"a look at it failed with {name}, which nobody foresaw; the API's log has its stack")
+        sent = _told(unforeseen, traceback.format_exc())
     if len(sent) > REPLY_BYTES:
         sent = _told(_too_much("has rows that are too large to be shown"))
     theirs.send_bytes(sent)
@@ -125,12 +136,29 @@ def _data_bytes() -> int:
         return int(file.read().split()[5]) * resource.getpagesize()
 
 
-def _told(wrong: StreamJoinError | Problem) -> bytes:
-    return pickle.dumps((False, (type(wrong), wrong.args, wrong.__dict__)))
+def _told(wrong: StreamJoinError | Problem, stack: str | None = None) -> bytes:
+    return pickle.dumps((False, (type(wrong), wrong.args, wrong.__dict__), stack))
 
 
 def _too_much(what: str) -> InputError:
     return InputError(f"a look at it {what}, so it was ended; it may take {SECONDS:g} s and {MEMORY_BYTES >> 20} MiB")
+
+
+def _ended(status: int | None) -> Exception:
+    """Why a process sent nothing.
+
+    Args:
+        status: its exit code, which is negative for a signal; None where it had not ended.
+    """
+    if status is None or status == -signal.SIGALRM:
+        return _too_much("took too long")
+    if status in (-signal.SIGKILL, -signal.SIGABRT):  # the kernel's, and of libraries in C++ that get no memory
+        return _too_much("needs too much memory")
+    if status < 0:
+        name = signal.Signals(-status).name
+        return InputError(f"a look at it crashed with {name}: a library does not stand what is in it; give it a schema "
+                          "if it has none, or write it anew with another program")  # fmt: skip
+    return RuntimeError(f"a look ended with status {status}; what it wrote to standard error says why")
 
 
 def _again(kind: type[Exception], args: tuple[Any, ...], fields: dict[str, Any]) -> Exception:

@@ -43,6 +43,16 @@ def table_cells(table: pa.Table) -> list[list[Any]]:
     return [list(row) for batch in table.to_batches() for row in rows_of(batch)[0]]
 
 
+def texts_of(column: pa.Array) -> list[str | None]:
+    """Texts; what is no UTF-8 in one, as files may have it, is shown as `\\xff`."""
+    try:
+        found: list[str | None] = column.to_pylist()
+        return found
+    except UnicodeDecodeError:
+        values = column.cast(pa.binary()).to_pylist()
+        return [None if value is None else value.decode("utf-8", "backslashreplace") for value in values]
+
+
 def to_json(value: Any) -> str:
     """As JSON, in as few letters as it takes; a NaN in it is a mistake of ours."""
     return _JSON.encode(value)
@@ -78,7 +88,9 @@ def _column(column: pa.Array) -> tuple[Sequence[Any], int]:
         if numbers.size and (numbers.min() < -EXACT_MAX or numbers.max() > EXACT_MAX):
             values = [_integer(value) for value in values]
         return values, 0
-    if pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+    if pa.types.is_string(kind):
+        return texts_of(column), 0
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return column.to_pylist(), 0
     seen = [0]
     return [_plain(value, seen) for value in column.to_pylist()], seen[0]

@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from backend.cells import texts_of
+
 SKEW_ROWS = 20_000
 """Rows that are looked at."""
 TOP_VALUES = 5
@@ -28,7 +30,7 @@ def _column_skew(column: pa.Array) -> dict[str, Any]:
     counts = counted.field("counts")
     top = pc.sort_indices(counts, sort_keys=[("", "descending")])[:TOP_VALUES]
     values = counted.field("values").take(top).cast(pa.string(), safe=False) if _as_text(column.type) else None
-    texts = values.to_pylist() if values is not None else [str(value) for value in counted.field("values").take(top)]
+    texts = texts_of(values) if values is not None else [str(value) for value in counted.field("values").take(top)]
     shares = [count / len(column) for count in counts.take(top).to_pylist()]
     return {
         "distinct": len(counted),

@@ -51,6 +51,7 @@ SUBCODES: Final = {
     "not_allowed": "a path, a host or a client setting that the platform's owner did not allow",
     "not_committed": "the snapshot has not been committed",
     "not_owner": "it belongs to somebody else",
+    "not_plain": "the body is packed, or text in another encoding than UTF-8",
     "nul_in_address": "the address has a NUL character",
     "origin_missing": "a request with a session cookie must say which page it is from",
     "other_request": "the Idempotency-Key belongs to another request",

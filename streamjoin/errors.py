@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 
 class StreamJoinError(Exception):
-    """Something failed that we can name. The message is one sentence, without a stack."""
+    """Something failed that we can name. The message is one sentence, without a stack.
+
+    It is text that can be written anywhere, although names of files in it may be any bytes.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message.encode("utf-8", "backslashreplace").decode())
 
 
 class InputError(StreamJoinError):
@@ -22,7 +28,7 @@ class InputError(StreamJoinError):
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
+        self.message: str = self.args[0]
         self.field = field
 
     def __str__(self) -> str:

@@ -17,13 +17,13 @@ from backend.streams.times import TimeColumn, time_columns
 from backend.streams.widened import Widened, widened_columns
 from streamjoin.errors import InputError
 from streamjoin.intake.event_time import event_times, usable
-from streamjoin.intake.records import decoder
 from streamjoin.plan.schema import ARRIVAL, StreamSchema
-from streamjoin.sources.kafka_kind import KafkaSettings
+from streamjoin.sources.kafka_kind import KafkaSettings, topic_decoder
 from streamjoin.sources.source import first_rows
 from streamjoin.sources.texts import TEXT_FORMATS
 from streamjoin.sources.topic import newest_values
 from streamjoin.spec.inputs import source_spec
+from streamjoin.spec.joinfile import JoinFile
 
 ROWS = 100
 """Records of each partition of a topic that are read."""
@@ -64,7 +64,7 @@ def look_at(entry: Mapping[str, Any], secrets: Mapping[str, str] | None = None) 
             f'"{schema.time}" is no column; columns are {", ".join(schema.columns.names[:50])}', field="time"
         )
     if isinstance(stream, KafkaSettings):
-        rows, bad = _newest_of_topic(stream, schema, secrets or {})
+        rows, bad = _newest_of_topic(file, stream, schema, secrets or {})
     else:
         with tempfile.TemporaryDirectory() as folder:
             source = source_spec(file, stream, schema).open("stream", Path(folder) / "log.jsonl")
@@ -78,11 +78,11 @@ def look_at(entry: Mapping[str, Any], secrets: Mapping[str, str] | None = None) 
 
 
 def _newest_of_topic(
-    stream: KafkaSettings, schema: StreamSchema, secrets: Mapping[str, str]
+    file: JoinFile, stream: KafkaSettings, schema: StreamSchema, secrets: Mapping[str, str]
 ) -> tuple[pa.RecordBatch, Counter[str]]:
     """The newest records of each partition, and why others cannot be read."""
     values = newest_values(stream.servers, stream.topic, {**stream.client, **secrets}, ROWS)
-    decoded = decoder(stream.format, schema.columns, avro_schema=stream.avro_schema).decode(values)
+    decoded = topic_decoder(stream, schema.columns, file.resolve).decode(values)
     return decoded.rows.slice(0, SKEW_ROWS), Counter(item.detail for item in decoded.bad)
 
 

@@ -15,8 +15,10 @@ from pathlib import Path
 from backend.catalog.ids import new_id
 from backend.problems import Problem
 from streamjoin.durable import sync_folder, write_durably
+from streamjoin.sources.texts import not_plain
 
 SEEN = ".seen"
+_BEGIN_BYTES = 64
 _ID = re.compile(r"str_[0-9a-z]{26}")
 
 
@@ -41,8 +43,11 @@ def add(spool: Path, body: bytes, batch_id: str | None) -> tuple[int, bool]:
     Returns:
         How many rows, and whether they are new.
     Raises:
-        Problem: there are none, the same name was given to others, or the folder is a link to another place.
+        Problem: there are none, they are packed or in another encoding, the same name was given to others, or the
+            folder is a link to another place.
     """
+    if what := not_plain(body[:_BEGIN_BYTES]):
+        raise Problem("invalid.not_plain", f"the body is {what}; post JSON lines in UTF-8, one object a line")
     rows = sum(1 for line in body.split(b"\n") if line.strip())
     if rows == 0:
         raise Problem("invalid.no_rows", "there are no rows; post JSON lines, one object a line")

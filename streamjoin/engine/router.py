@@ -114,7 +114,7 @@ class Sending:
         plan, side = self.plan, self.side
         name = plan.names[side]
         columns: Columns = {(name, column): block.rows.column(column) for column in block.rows.schema.names}
-        base = zlib.crc32(f"{name}/{identity_of}".encode()) ^ SEED << 32
+        base = zlib.crc32(f"{name}/{identity_of}".encode("utf-8", "surrogateescape")) ^ SEED << 32
         identity = mix(mix(positions) + np.int64(base))
         equal = key = lows = highs = None
         if keys := plan.equality_keys(side):

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.intake.event_time import event_times
-from streamjoin.intake.records import decoder
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import entry_of
 from streamjoin.plan.window import CountWindow, FullHistory, reach_us
 from streamjoin.sources import GeneratorSource, Read, Source
-from streamjoin.sources.kafka_kind import KafkaSettings
+from streamjoin.sources.kafka_kind import KafkaSettings, topic_decoder
 from streamjoin.sources.topic import newest_values
 from streamjoin.spec.inputs import source_spec
 from streamjoin.spec.job import read_columns
+from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.prepare import Bound
 
 SAMPLE_ROWS = 20_000
@@ -134,7 +134,7 @@ def _blocks(bound: Bound, side: int, names: tuple[str, ...], now_us: int) -> Ite
     schema = bound.plan.streams[side]
     stream = bound.file.streams[schema.name]
     if isinstance(stream, KafkaSettings):
-        yield _newest(stream, schema, names)
+        yield _newest(bound.file, stream, schema, names)
         return
     with tempfile.TemporaryDirectory() as folder:
         source = source_spec(bound.file, stream, schema).open(schema.name, Path(folder) / "log.jsonl")
@@ -157,9 +157,11 @@ def _reads(source: Source, now_us: int) -> Iterator[Read]:
         start = end
 
 
-def _newest(stream: KafkaSettings, schema: StreamSchema, names: tuple[str, ...]) -> tuple[pa.RecordBatch, int]:
+def _newest(
+    file: JoinFile, stream: KafkaSettings, schema: StreamSchema, names: tuple[str, ...]
+) -> tuple[pa.RecordBatch, int]:
     values = newest_values(stream.servers, stream.topic, stream.client, TOPIC_ROWS)
-    decoded = decoder(stream.format, schema.columns, avro_schema=stream.avro_schema).decode(values)
+    decoded = topic_decoder(stream, schema.columns, file.resolve).decode(values)
     return decoded.rows.select(list(names)), len(decoded.bad)
 
 

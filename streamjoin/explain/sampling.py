@@ -15,7 +15,6 @@ from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.index.columns import carried_rows, stored_columns
 from streamjoin.index.layout import equality_cells
 from streamjoin.intake.event_time import event_times
-from streamjoin.intake.records import decoder
 from streamjoin.intake.selection import select
 from streamjoin.operators.costs import StreamStatistics
 from streamjoin.plan.aggregate import AggregatePlan
@@ -25,7 +24,7 @@ from streamjoin.plan.schema import ARRIVAL, StreamSchema
 from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.stages import Plan, StagePlan, entry_of
 from streamjoin.plan.window import CountWindow, TimeWindow
-from streamjoin.sources.kafka_kind import KafkaSettings
+from streamjoin.sources.kafka_kind import KafkaSettings, topic_decoder
 from streamjoin.sources.source import first_rows
 from streamjoin.sources.topic import newest
 from streamjoin.spec.inputs import is_sparks, source_spec
@@ -131,7 +130,7 @@ def _newest(file: JoinFile, schema: StreamSchema) -> _First:
     given = stream.rows_per_s
     try:
         found = newest(stream.servers, stream.topic, stream.client, TOPIC_ROWS, rate=given is None, wait_s=TOPIC_S)
-        decoded = decoder(stream.format, schema.columns, avro_schema=stream.avro_schema).decode(found.values)
+        decoded = topic_decoder(stream, schema.columns, file.resolve).decode(found.values)
     except StreamJoinError as wrong:
         return _First(None, unknown=wrong.message if isinstance(wrong, InputError) else str(wrong))
     rate_per_s = found.rate_per_s if given is None else given

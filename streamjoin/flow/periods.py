@@ -39,9 +39,8 @@ def ended_by(punctuations: Iterable[Punctuation]) -> Ended:
     for said in punctuations:
         rows += said.ends_us
         if said.file is not None:
-            before = files.get(said.file)
-            found = said.ts_max_us if before is None else max(before, said.ts_max_us or before)
-            files[said.file] = found
+            latest = [time for time in (files.get(said.file), said.ts_max_us) if time is not None]
+            files[said.file] = max(latest, default=None)
     if files:
         return Ended(tuple(None if latest is None else latest + 1 for _, latest in sorted(files.items())), by_file=True)
     return Ended(tuple(capped(sorted(rows))))

@@ -258,5 +258,7 @@ def _plain(value: pa.Scalar) -> object:
         return value.cast(pa.int64()).as_py()
     try:
         return value.as_py()
+    except OverflowError:  # so does its date: the days since 1970
+        return value.cast(pa.int32()).as_py()
     except UnicodeDecodeError:  # files may call text what is none
         return value.cast(pa.binary()).as_py().decode("utf-8", "backslashreplace")

@@ -153,7 +153,7 @@ def kept(factor: float, stream: str, identity: str, positions: np.ndarray) -> np
         identity: of the piece that the tuples are of.
         positions: int64 of shape (n,); with `identity`, the identity of each tuple.
     """
-    base = zlib.crc32(f"shed/{stream}/{identity}".encode())
+    base = zlib.crc32(f"shed/{stream}/{identity}".encode("utf-8", "surrogateescape"))
     drawn = mix(mix(positions ^ np.int64(SALT)) + np.int64(base))
     # 53 bits are a float64 below 1 exactly, so that a factor of 1 leaves none.
     return np.asarray((drawn.view(np.uint64) >> np.uint64(11)).astype(np.float64) * 2.0**-53 >= factor)

@@ -123,7 +123,10 @@ def check_schema(schema: pa.Schema, what: str = "stream") -> None:
     if not schema.names:
         raise InputError(f"a {what} needs at least one column")
     if len(schema.names) > 1_000:
-        raise InputError(f"a {what} may have 1000 columns at most, this one has {len(schema.names)}")
+        raise InputError(
+            f"a {what} may have 1000 columns at most, this one has {len(schema.names)}; give it a schema of those that "
+            "are needed"
+        )
     seen: set[str] = set()
     for name in schema.names:
         if is_reserved(name):

@@ -333,10 +333,29 @@ def iso_times(times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return pc.replace_substring(time_texts(times), " ", "T", max_replacements=1)
 
 
+def _objects(table: pa.Table) -> list[str]:
+    """Each row as DuckDB writes it; empty for one with a text that is no UTF-8."""
+    import duckdb  # here, since processes that write or read no JSON need not wait for it
+
+    with duckdb.connect() as connection:
+        connection.register("__rows", table)  # no column of results is called so, which would be taken for the row
+        return [line for (line,) in connection.execute("SELECT to_json(__rows)::VARCHAR FROM __rows").fetchall()]
+
+
+def _legible(table: pa.Table) -> pa.Table:
+    """Few rows, with bytes of texts that are no UTF-8 as `\\xe9`."""
+    for place, column in enumerate(table.schema):
+        if pa.types.is_string(column.type):
+            values = table[place].cast(pa.binary()).to_pylist()
+            texts = [None if value is None else value.decode("utf-8", "backslashreplace") for value in values]
+            table = table.set_column(place, column.name, pa.array(texts, pa.string()))
+    return table
+
+
 def json_lines(table: pa.Table) -> list[str]:
     """Each row as a JSON object: times as ISO 8601 in UTC, spans as microseconds, bytes as DuckDB writes them.
 
-    NaN and infinities become null.
+    NaN and infinities become null. Files may call a text what is none; such bytes are written as `\\xe9`.
     """
     if table.num_rows == 0:
         return []
@@ -353,9 +372,8 @@ def json_lines(table: pa.Table) -> list[str]:
             # DuckDB writes no digit before their point, which is no JSON; as marked texts they lose their quotes below.
             text = pc.binary_join_element_wise(mark, to_text(table[place]), mark, "")
             table, is_marked = table.set_column(place, column.name, text), True
-    import duckdb  # here, since processes that write or read no JSON need not wait for it
-
-    with duckdb.connect() as connection:
-        connection.register("__rows", table)  # no column of results is called so, which would be taken for the row
-        lines = [line for (line,) in connection.execute("SELECT to_json(__rows)::VARCHAR FROM __rows").fetchall()]
+    lines = _objects(table)
+    if bad := [place for place, line in enumerate(lines) if not line]:
+        for place, line in zip(bad, _objects(_legible(table.take(bad))), strict=True):
+            lines[place] = line
     return [line.replace(f'"{mark}', "").replace(f'{mark}"', "") for line in lines] if is_marked else lines

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from streamjoin.errors import InputError, RunError
 from streamjoin.plan.decimals import to_float64
 from streamjoin.plan.functions.times import from_text
+from streamjoin.plan.nested import leaves, paths_of
 from streamjoin.plan.schema import is_reserved, parse_type, type_name, without
 from streamjoin.plan.types import COLUMN_DIGITS_MAX, TIMESTAMP, TIMESTAMP_NS, as_decimal, is_instant
 
@@ -48,36 +50,25 @@ def stream_type(kind: pa.DataType) -> pa.DataType | None:
 def stream_schema(carried: pa.Schema) -> pa.Schema:
     """The columns of a file that a stream can have; a field of a struct is a column `struct.field`.
 
-    Lists are left out, and names that begin with two underscores, such as pandas' `__index_level_0__`.
+    Lists are left out, and so are names that begin with two underscores, such as pandas' `__index_level_0__`, and
+    those that are there twice.
 
     Where a file has a column of that very name, it is the one.
     """
-    every = [(field, len(path)) for field, path in _leaves(carried)]
+    every = [(field, len(path)) for field, path in leaves(carried)]
     own = {field.name for field, depth in every if depth == 1}
-    fields = [(field.name, stream_type(field.type)) for field, depth in every if depth == 1 or field.name not in own]
-    others = {
-        field.name: str(field.type) for field, _ in every if stream_type(field.type) is None or is_reserved(field.name)
-    }
-    return without(
-        pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None and not is_reserved(name)]), others
-    )
-
-
-def _leaves(fields: Iterable[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[pa.Field, tuple[str, ...]]]:
-    """What is no struct, called by its path, with the path."""
-    for field in fields:
-        path = (*above, field.name)
-        if pa.types.is_struct(field.type):
-            yield from _leaves(field.type, path)
-        else:
-            yield field.with_name(".".join(path)), path
-
-
-def paths_of(carried: pa.Schema, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Where those of a stream's columns that a file has are in it: the name of a column, then those of fields."""
-    nested = {field.name: path for field, path in reversed([*_leaves(carried)])}
-    return {name: (name,) if name in carried.names else nested[name] for name in names
-            if name in carried.names or name in nested}  # fmt: skip
+    chosen = [field for field, depth in every if depth == 1 or field.name not in own]
+    counts = Counter(field.name for field in chosen)
+    fields, others = [], {field.name: str(field.type) for field, _ in every if stream_type(field.type) is None}
+    for field in chosen:
+        kind = stream_type(field.type)
+        if counts[field.name] > 1:
+            others[field.name] = "there twice"
+        elif is_reserved(field.name):
+            others[field.name] = str(field.type)
+        elif kind is not None:
+            fields.append(pa.field(field.name, kind))
+    return without(pa.schema(fields), others)
 
 
 def widened(first: pa.Schema, other: pa.Schema) -> pa.Schema:

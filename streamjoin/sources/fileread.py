@@ -15,9 +15,11 @@ from streamjoin.errors import RunError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.intake.intake import BLOCK_ROWS
-from streamjoin.intake.records import decoder
-from streamjoin.sources.columns import conform, paths_of
+from streamjoin.intake.records import text_decoder
+from streamjoin.plan.nested import paths_of
+from streamjoin.sources.columns import conform
 from streamjoin.sources.lines import lines_of, read_header, records_of
+from streamjoin.sources.mapped import mapped, parquet_footer
 from streamjoin.sources.partitions import partitions_of, with_partitions
 from streamjoin.sources.source import Read
 from streamjoin.sources.texts import TEXT_FORMATS
@@ -108,7 +110,7 @@ class FileRead:
         if not named.keys() & set(columns):
             yield from self._carried(columns)
             return
-        schema = pa.schema([self.schema.field(name) for name in columns])
+        schema = self._columns(columns)
         for rows, letters in self._carried([name for name in columns if name not in named]):
             yield with_partitions(rows, named, schema, self.path), letters
 
@@ -122,7 +124,10 @@ class FileRead:
                 yield from self._text(columns)
 
     def _parquet(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with _opened(self.path, lambda: pq.ParquetFile(self.path, memory_map=True)) as file:
+        with (
+            _opened(self.path, lambda: mapped(self.path)) as content,
+            _opened(self.path, lambda: pq.ParquetFile(content)) as file,
+        ):
             paths = paths_of(file.schema_arrow, self.schema.names)
             self._check_known(paths or file.schema_arrow.names)
             carried = [".".join(paths[name]) for name in columns if name in paths]
@@ -131,8 +136,8 @@ class FileRead:
                 yield conform(rows, self.schema, columns, self.path)
 
     def _arrow(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with _opened(self.path, lambda: pa.memory_map(self.path, "r")) as mapped:
-            file = _opened(self.path, lambda: pa.ipc.open_file(mapped))
+        with _opened(self.path, lambda: mapped(self.path)) as content:
+            file = _opened(self.path, lambda: pa.ipc.open_file(content))
             self._check_known(paths_of(file.schema, self.schema.names) or file.schema.names)
             for batch in _guarded(self.path, (file.get_batch(i) for i in range(file.num_record_batches))):
                 rows = conform(batch, self.schema, columns, self.path)
@@ -158,9 +163,10 @@ class FileRead:
         named = partitions_of(self.path, self.root)
         return [name for name in self.schema.names if name not in named]
 
+    def _columns(self, names: Sequence[str]) -> pa.Schema:
+        return pa.schema([self.schema.field(name) for name in names])
+
     def _text(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Sequence[DeadLetter]]]:
-        # A decoder needs a column, also where the query needs nothing but that there is a row.
-        wanted = pa.schema([self.schema.field(name) for name in columns or self.schema.names[:1]])
         if self.format == "csv":
             header = self._header()
             if not header:  # an empty file, as Spark writes them, has no rows
@@ -168,13 +174,10 @@ class FileRead:
             self._check_known(header)
             if twice := [name for name in columns if header.count(name) > 1]:
                 raise RunError(f'{self.path} has the column "{twice[0]}" twice')
-            # Columns nobody asked for are read as text, which every value is.
-            schema = pa.schema(
-                [self.schema.field(name) if name in columns else pa.field(name, pa.string()) for name in header]
-            )
+            wanted = [name for name in columns if name in header]
+            decode = text_decoder(self._columns(wanted), header, self.csv).decode
         else:
-            schema = wanted
-        decode = decoder("csv" if self.format == "csv" else "json", schema, csv=self.csv).decode
+            decode = text_decoder(self._columns(columns)).decode
         self.bad.clear()
         for first, records in records_of(self.path, self._dialect, self.bytes_max):
             decoded = decode(records)
@@ -290,7 +293,7 @@ def _guarded(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 def row_groups(whole: FileRead, parts: int) -> list[Read]:
-    metadata = _opened(whole.path, lambda: pq.read_metadata(whole.path))
+    metadata = _opened(whole.path, lambda: parquet_footer(whole.path))
     groups = list(range(metadata.num_row_groups))
     size = -(-len(groups) // parts)
     reads: list[Read] = []

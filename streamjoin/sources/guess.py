@@ -6,14 +6,14 @@ import contextlib
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.sources.columns import stream_schema, widened
 from streamjoin.sources.filelog import list_files, root_of
-from streamjoin.sources.lines import infer_schema
+from streamjoin.sources.mapped import mapped, parquet_footer
 from streamjoin.sources.partitions import partition_columns
+from streamjoin.sources.text_guess import infer_schema
 from streamjoin.sources.texts import head_of
 
 _ARROW_FILE = b"ARROW1"
@@ -76,14 +76,14 @@ def _carried(format: str, file: Path, csv: Dialect) -> pa.Schema:
     try:
         match format:
             case "parquet":
-                return pq.read_schema(file)
+                return parquet_footer(file).schema.to_arrow_schema()
             case "arrow":
-                with pa.memory_map(str(file), "r") as mapped:
-                    if not bytes(mapped.read(len(_ARROW_FILE))) == _ARROW_FILE and _is_arrow_stream(file):
+                with mapped(file) as content:
+                    if not bytes(content.read(len(_ARROW_FILE))) == _ARROW_FILE and _is_arrow_stream(file):
                         raise InputError(
                             f"{file} is an Arrow stream; write it as an Arrow file, also called Feather V2"
                         )
-                    return pa.ipc.open_file(mapped).schema
+                    return pa.ipc.open_file(content).schema
             case _:
                 if format == "jsonl" and _head(file).lstrip().startswith(b"["):
                     raise InputError(f"{file} is one JSON array; write its objects one a line, without the brackets")
@@ -95,8 +95,8 @@ def _carried(format: str, file: Path, csv: Dialect) -> pa.Schema:
 
 
 def _is_arrow_stream(file: Path) -> bool:
-    with contextlib.suppress(pa.ArrowInvalid, OSError), pa.memory_map(str(file), "r") as mapped:
-        pa.ipc.open_stream(mapped)
+    with contextlib.suppress(pa.ArrowInvalid, OSError), mapped(file) as content:
+        pa.ipc.open_stream(content)
         return True
     return False
 

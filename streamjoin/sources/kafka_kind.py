@@ -8,6 +8,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from streamjoin.errors import InputError
+from streamjoin.intake.records import Decoder, decoder
 from streamjoin.settings.setting import Settings, setting
 from streamjoin.settings.values import Setting
 from streamjoin.sources.kind import Columns, Resolve, SourceKind
@@ -42,6 +43,30 @@ class KafkaSettings(Settings):
 def schema_file(avro_schema: str | dict[str, Any] | None) -> str | None:
     """The path of the file that a schema is in; None where it is the schema itself, or there is none."""
     return avro_schema if isinstance(avro_schema, str) and not avro_schema.lstrip().startswith("{") else None
+
+
+def avro_schema_of(settings: KafkaSettings, resolve: Resolve) -> str | dict[str, Any] | None:
+    """The writer's schema, which may be in a file; None where there is none.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    path = schema_file(settings.avro_schema)
+    if path is None:
+        return settings.avro_schema
+    try:
+        return resolve(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as cause:
+        raise InputError(f"{path} cannot be read: {cause}", field="avro_schema") from None
+
+
+def topic_decoder(settings: KafkaSettings, columns: pa.Schema, resolve: Resolve) -> Decoder:
+    """The decoder of a topic's records, for a look at them.
+
+    Raises:
+        InputError: see `avro_schema_of` and `decoder`.
+    """
+    return decoder(settings.format, columns, avro_schema=avro_schema_of(settings, resolve))
 
 
 def _beside(settings: KafkaSettings) -> dict[str, str]:

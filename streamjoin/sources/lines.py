@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import functools
-import io
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.json
 
-from streamjoin.errors import InputError, RunError
-from streamjoin.intake.dialect import PLAIN, Dialect
+from streamjoin.errors import RunError
+from streamjoin.intake.dialect import Dialect
 from streamjoin.intake.records.cells import Bytes, Longs
 from streamjoin.kernel import kernel
-from streamjoin.plan.functions.times import cut_fractions
-from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
-from streamjoin.sources.agreeing import agreeing
-from streamjoin.sources.columns import widened
-from streamjoin.sources.nesting import DEPTH_MAX, depth_of
-from streamjoin.sources.texts import head_of, is_plain, opened
+from streamjoin.sources.texts import HEAD_BYTES, head_of, opened
 
 CHUNK_BYTES = 16 << 20
 RECORD_BYTES_MAX = 64 << 20
-_HEAD_BYTES = 1 << 20
-_PIECE_BYTES = 1 << 18
-WIDE_INTEGER = pa.decimal128(38, 0)
-"""What integers beyond int64 are guessed to be; as floats two of them may be equal that are not."""
 
 _LF = ord("\n")
 _CR = ord("\r")
@@ -97,13 +80,13 @@ def _cut(path: str, dialect: Dialect | None, bytes_max: int | None = None) -> It
     rest = b""
     for data, is_last in _chunks(path, bytes_max):
         data = rest + data
-        ends = _ends(data, dialect, is_last)
+        ends = ends_of(data, dialect, is_last)
         if is_last:
             if len(data) > (int(ends[-1]) + 1 if ends.size else 0):
                 ends = np.append(ends, len(data))  # no line break at the end of the file
             rest = b""
         elif not ends.size and len(data) > RECORD_BYTES_MAX:
-            ends = _ends(data, dialect, True)[:1]  # a quote that stays open for so long protects nothing
+            ends = ends_of(data, dialect, True)[:1]  # a quote that stays open for so long protects nothing
             if not ends.size:
                 raise RunError(f"{path}: a record is larger than {RECORD_BYTES_MAX >> 20} MiB")
         if ends.size and not is_last:
@@ -128,7 +111,7 @@ def _chunks(path: str, bytes_max: int | None) -> Iterator[tuple[bytes, bool]]:
             chunk = following
 
 
-def _ends(data: bytes, dialect: Dialect | None, is_last: bool) -> np.ndarray:
+def ends_of(data: bytes, dialect: Dialect | None, is_last: bool) -> np.ndarray:
     """Where records end: at a line break, the last also at the end of `data` if there is nothing after it."""
     view = np.frombuffer(data, np.uint8)
     breaks = np.flatnonzero(view == _LF)
@@ -213,7 +196,7 @@ def read_header(path: str | Path, dialect: Dialect) -> list[str]:
     """
     if dialect.names is not None:
         return list(dialect.names)
-    head, _ = head_of(path, _HEAD_BYTES)
+    head, _ = head_of(path, HEAD_BYTES)
     try:
         record = _first_record(head, dialect)
         quoting: dict[str, Any] = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
@@ -226,175 +209,7 @@ def read_header(path: str | Path, dialect: Dialect) -> list[str]:
 def _first_record(head: bytes, dialect: Dialect) -> bytes:
     if not head:
         return b""
-    ends = _ends(head, dialect, True)
+    ends = ends_of(head, dialect, True)
     records = _records(head, ends if ends.size else np.array([len(head)]))
     first: bytes = records[0].as_py() if len(records) else b""
     return first.rstrip(b"\r\n")
-
-
-def infer_schema(path: Path, format: str, dialect: Dialect | None = None) -> pa.Schema:
-    """The columns of a CSV or JSON lines file: from its first megabyte, and numbers from its middle and end, too.
-
-    Raises:
-        InputError: it is empty, or its beginning is not of that format.
-    """
-    dialect = dialect or PLAIN
-    head, is_cut = head_of(path, _HEAD_BYTES)
-    if is_cut and (ends := _ends(head, dialect if format == "csv" else None, False)).size:
-        head = head[: int(ends[-1]) + 1]
-    if not head.strip():
-        raise InputError(f"{path} is empty, so its columns are unknown; give a schema")
-    try:
-        if format == "csv":
-            found = _csv_columns(head, dialect)
-            later = replace(dialect, names=tuple(found.names), header=False)
-            columns: Callable[[bytes], pa.Schema] = functools.partial(_csv_columns, dialect=later)
-            # Where quotes protect line breaks nobody can tell where in the file a record begins.
-            pieces = [] if _protects(head, dialect) else list(_pieces(path))
-        else:
-            columns, pieces = _json_columns, list(_pieces(path))
-            found = columns(head)
-    except UnicodeDecodeError as cause:
-        raise InputError(f"{path} is not UTF-8 text from byte {cause.start + 1} on; save it as UTF-8") from None
-    except pa.ArrowInvalid as cause:
-        raise InputError(f"{path} does not begin as {format}: {cause}; give a schema") from None
-    for piece in pieces:
-        with contextlib.suppress(pa.ArrowInvalid, UnicodeDecodeError):  # a bad record costs itself only
-            found = widened(found, columns(piece))
-    # A time of day is no type of a stream's column; its text is.
-    return pa.schema([field.with_type(pa.string()) if pa.types.is_time(field.type) else field for field in found])
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    """Whole lines from the middle and the end of a long text; none of what has to be read from its beginning."""
-    size = path.stat().st_size
-    if size <= 2 * _HEAD_BYTES or not is_plain(path):
-        return
-    with open(path, "rb") as file:
-        for at in (size // 2, size - _PIECE_BYTES):
-            file.seek(at)
-            lines = file.read(_PIECE_BYTES).split(b"\n")[1:-1]
-            if lines:
-                yield b"\n".join(lines) + b"\n"
-
-
-def _protects(head: bytes, dialect: Dialect) -> bool:
-    return _ends(head, dialect, True).size != head.count(b"\n")
-
-
-def _json_columns(head: bytes) -> pa.Schema:
-    table = _read_json(head)
-    found = [field.with_type(_with_times(table[field.name])) for field in table.schema]
-    if any(pa.types.is_floating(field.type) or pa.types.is_struct(field.type) for field in found):
-        rows = list(_objects(head))
-        found = [field.with_type(_exact(field.type, [row.get(field.name) for row in rows])) for field in found]
-    return pa.schema(found)
-
-
-def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
-    """Each line that is an object; None in it stands for fractions, too, and integers have all their digits."""
-    for line in lines.split(b"\n"):
-        with contextlib.suppress(ValueError, RecursionError):
-            if isinstance(row := json.loads(line, parse_float=_Fraction), dict):
-                yield row
-
-
-class _Fraction(str):
-    """A number that is no integer."""
-
-
-def _exact(kind: pa.DataType, values: list[Any]) -> pa.DataType:
-    """A column's type, whose integers Arrow guesses to be floats where one is beyond int64."""
-    if pa.types.is_struct(kind):
-        rows = [value for value in values if isinstance(value, dict)]
-        return pa.struct([field.with_type(_exact(field.type, [row.get(field.name) for row in rows])) for field in kind])
-    numbers = [value for value in values if isinstance(value, int | _Fraction) and not isinstance(value, bool)]
-    is_whole = bool(numbers) and all(isinstance(number, int) for number in numbers)
-    return WIDE_INTEGER if pa.types.is_floating(kind) and is_whole else kind
-
-
-def _read_json(head: bytes) -> pa.Table:
-    try:
-        if depth_of(head) > DEPTH_MAX:
-            raise pa.ArrowInvalid(f"values are nested more than {DEPTH_MAX} deep")
-        return pyarrow.json.read_json(io.BytesIO(head))
-    except pa.ArrowInvalid:
-        if not (lines := agreeing(head)):
-            raise
-        return pyarrow.json.read_json(io.BytesIO(lines))
-
-
-def _csv_columns(head: bytes, dialect: Dialect) -> pa.Schema:
-    # A record that is no UTF-8 is a bad one; it makes no column binary, and Arrow cannot even leave it out. Where there
-    # are zeros as well it is no text at all.
-    head = head.decode("utf-8", "strict" if b"\0" in head else "replace").encode()
-    table = _read_csv(head, dialect)
-    # Arrow takes times of day in text for nanoseconds or nothing, and no year after 2262 is one.
-    found = pa.schema([field.with_type(_with_times(table.column(at))) for at, field in enumerate(table.schema)])
-    floats = [field.name for field in found if pa.types.is_floating(field.type)]
-    if floats:
-        texts = _read_csv(head, dialect, dict.fromkeys(floats, pa.string()))
-        for name in floats:
-            if found.names.count(name) == 1 and _are_integers(texts[name]):
-                found = found.set(found.get_field_index(name), pa.field(name, WIDE_INTEGER))
-    return found
-
-
-def _are_integers(texts: pa.ChunkedArray) -> bool:
-    """Whether all numbers are integers: then one is beyond int64, or they would not have been guessed to be floats."""
-    texts = pc.utf8_trim_whitespace(texts)
-    return bool(pc.all(pc.match_substring_regex(texts, r"^[+-]?\d+$"), min_count=1).as_py())
-
-
-def _read_csv(head: bytes, dialect: Dialect, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-    """As the decoder reads it, but that bad lines are left out and types that are not given are guessed."""
-    return pyarrow.csv.read_csv(
-        io.BytesIO(head),
-        read_options=pyarrow.csv.ReadOptions(
-            column_names=dialect.names, skip_rows=1 if dialect.header and dialect.names is not None else 0,
-            autogenerate_column_names=False,
-        ),
-        parse_options=pyarrow.csv.ParseOptions(
-            delimiter=dialect.delimiter, quote_char=dialect.quote or False, newlines_in_values=True,
-            invalid_row_handler=lambda row: "skip",
-        ),
-        convert_options=pyarrow.csv.ConvertOptions(
-            null_values=["", dialect.null], strings_can_be_null=True, quoted_strings_can_be_null=False,
-            column_types=types,
-        ),
-    )  # fmt: skip
-
-
-def _with_times(values: pa.ChunkedArray) -> pa.DataType:
-    """A column's type, in which texts are times if all of them are; so are fields of structs."""
-    kind = values.type
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_with_times(pc.struct_field(values, [at]))) for at, field in enumerate(kind)])
-    return _time_type(values) or kind
-
-
-_MOMENT = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?"
-_ZONES = {"UTC": r"(Z|[+-]\d\d(:?\d\d)?)$", None: "$"}
-"""The zone that a type has -> how texts of it end."""
-
-
-def _time_type(texts: pa.ChunkedArray) -> pa.DataType | None:
-    """The type of texts that all are ISO 8601 date and time; None where one is something else.
-
-    It has nanoseconds if a text has, unless one is of a year that nanoseconds do not reach.
-    """
-    if not pa.types.is_string(texts.type) or texts.null_count == len(texts):
-        return None
-    zones = [zone for zone, end in _ZONES.items() if pc.all(pc.match_substring_regex(texts, _MOMENT + end)).as_py()]
-    if not zones:
-        return None
-    (zone,) = zones
-    try:
-        cut_fractions(texts).cast(pa.timestamp("us", zone))
-    except pa.ArrowInvalid:
-        return None
-    if pc.any(pc.match_substring_regex(texts, r"\.\d{6}\d*[1-9]")).as_py():
-        with contextlib.suppress(pa.ArrowInvalid):
-            cut_fractions(texts, 9).cast(pa.timestamp("ns", zone))
-            return TIMESTAMP_NS
-    return TIMESTAMP

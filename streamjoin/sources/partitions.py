@@ -17,13 +17,19 @@ from streamjoin.sources.filelog import PARTITION
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
+_LONE = re.compile("[\ud800-\udfff]")
+"""Bytes of a file's name that are no UTF-8, as Python has them."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def partitions_of(path: str | Path, root: str | Path) -> dict[str, str | None]:
-    """The columns that a file's folders below `root` name, with their values; %xx stands for a character."""
+    """The columns that a file's folders below `root` name, with their values; %xx stands for a character.
+
+    A name that is no UTF-8 names none.
+    """
     parts = Path(path).parent.parts[len(Path(root).parts) :]
     named = (part.partition(PARTITION) for part in parts if PARTITION in part)
+    named = (one for one in named if not _LONE.search(one[0]))
     return {unquote(name): None if value in (_NULL, "") else unquote(value) for name, _, value in named}
 
 
@@ -73,8 +79,8 @@ def _value(text: str | None, field: pa.Field, path: str) -> pa.Scalar:
     """As a quoted field of a CSV record is read."""
     if text is None:
         return pa.scalar(None, field.type)
-    record = '"' + text.replace('"', '""') + '"'
-    decoded = decoder("csv", pa.schema([field])).decode(pa.array([record.encode()], pa.binary()))
+    record = ('"' + text.replace('"', '""') + '"').encode("utf-8", "surrogateescape")
+    decoded = decoder("csv", pa.schema([field])).decode(pa.array([record], pa.binary()))
     if decoded.bad:
         raise RunError(
             f"{path}: the folder says {field.name}={text}, which is no {type_name(field.type)}; give the column "

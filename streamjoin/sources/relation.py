@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from streamjoin.errors import InputError
 from streamjoin.intake.deadletter import DeadLetter
@@ -24,6 +23,7 @@ from streamjoin.sources.fileread import FileRead
 from streamjoin.sources.files import SAMPLED_BYTES
 from streamjoin.sources.guess import first_schema
 from streamjoin.sources.lines import records_of
+from streamjoin.sources.mapped import mapped, parquet_footer
 from streamjoin.sources.served import ServedTable
 from streamjoin.sources.texts import TEXT_FORMATS, is_plain
 
@@ -96,7 +96,7 @@ class Relation:
         found = hashlib.sha256(f"{self.format}\0{self.columns}\0{self.csv}\0".encode())
         for file in self.files:
             about = self._of(file, lambda file: file.stat())
-            found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\0".encode())
+            found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
         return found.hexdigest()
 
     def blocks(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -203,13 +203,13 @@ class Relation:
 
 
 def _arrow_rows(file: Path) -> int:
-    with pa.memory_map(str(file), "r") as mapped:
-        rows: int = pa.ipc.open_file(mapped).count_rows()
+    with mapped(file) as content:
+        rows: int = pa.ipc.open_file(content).count_rows()
     return rows
 
 
 def _parquet_rows(file: Path) -> int:
-    rows: int = pq.read_metadata(file).num_rows
+    rows: int = parquet_footer(file).num_rows
     return rows
 
 

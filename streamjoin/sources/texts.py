@@ -7,10 +7,14 @@ names it, because the rows behind the damage would be lost.
 from __future__ import annotations
 
 import codecs
+import gzip
+import os
+import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -18,6 +22,9 @@ from streamjoin.errors import RunError
 
 TEXT_FORMATS = ("jsonl", "csv")
 """Formats whose files are texts: their records have no types of their own, and may be bad one by one."""
+
+HEAD_BYTES = 1 << 20
+"""So much of a text's beginning is looked at, for its names and types."""
 
 
 class TextBytes(Protocol):
@@ -38,6 +45,9 @@ _ENCODINGS = {
 }  # fmt: skip
 """By byte order mark; UTF-32's begins as UTF-16's does, so it comes first."""
 _MARK_BYTES = max(map(len, _OTHER_ARCHIVES))
+_POSTED = re.compile(r"rows_[0-9a-z]{26}\.jsonl")
+"""Names of files of rows that were posted to the platform: UTF-8, whatever they begin with, so that nobody who may post
+stops the jobs that read the stream."""
 
 
 def archive_of(path: str | Path) -> str | None:
@@ -51,6 +61,8 @@ def archive_of(path: str | Path) -> str | None:
             begin = file.read(_MARK_BYTES)
     except OSError as cause:
         raise RunError(f"{path} cannot be read: {cause}") from None
+    if _POSTED.fullmatch(Path(path).name):
+        return None
     for mark, name in _OTHER_ARCHIVES.items():
         if begin.startswith(mark):
             raise RunError(f"{path} is {name}, which is not read; pack it with gzip or zstd, or not at all")
@@ -74,19 +86,26 @@ def opened(path: str | Path) -> Iterator[TextBytes]:
     """
     archive = archive_of(path)
     try:
-        with open(path, "rb") if archive is None else pa.CompressedInputStream(pa.OSFile(str(path)), archive) as file:
+        with _unpacked(path, archive) as file:
             begin = _first_bytes(file, _MARK_BYTES)
-            mark = next((mark for mark in _ENCODINGS if begin.startswith(mark)), b"")
-            if not mark and len(begin) >= 4:
-                _check_not_utf16(path, begin)
+            mark = _mark_of(path, begin)
+            if not mark and _is_utf16(begin) and not _POSTED.fullmatch(Path(path).name):
+                raise RunError(f"{path} looks like UTF-16 without a byte order mark; write it as UTF-8, or with the "
+                               "mark at its beginning")  # fmt: skip
             text: TextBytes = _Rest(begin[len(mark) :], file)
             yield text if _ENCODINGS.get(mark, "utf-8") == "utf-8" else _Decoded(text, _ENCODINGS[mark])
     except UnicodeDecodeError as cause:
         raise RunError(f"{path} is not the {cause.encoding.upper()} text that its byte order mark says: "
                        f"{cause.reason}") from None  # fmt: skip
-    except (pa.ArrowInvalid, OSError) as cause:
+    except (pa.ArrowInvalid, OSError, EOFError, zlib.error) as cause:
         what = "cannot be read" if archive is None else f"is damaged, or no {archive} archive"
         raise RunError(f"{path} {what}: {cause}") from None
+
+
+def _unpacked(path: str | Path, archive: str | None) -> Any:
+    if archive == "gzip":
+        return gzip.open(path)  # which takes the zeros that tapes and blocks are filled up with for none of the archive
+    return open(path, "rb") if archive is None else pa.CompressedInputStream(pa.OSFile(os.fsencode(path)), archive)
 
 
 def head_of(path: str | Path, size: int) -> tuple[bytes, bool]:
@@ -109,8 +128,24 @@ def is_plain(path: str | Path) -> bool:
     if archive_of(path) is not None:
         return False
     with open(path, "rb") as file:
-        begin = file.read(_MARK_BYTES)
-    return not any(begin.startswith(mark) for mark, encoding in _ENCODINGS.items() if encoding != "utf-8")
+        mark = _mark_of(path, file.read(_MARK_BYTES))
+    return _ENCODINGS.get(mark, "utf-8") == "utf-8"
+
+
+def not_plain(begin: bytes) -> str | None:
+    """What begins with these bytes, ten of them or all: an archive, or text in UTF-16 or 32; None for all others."""
+    archives = {mark: f"a {name} archive" for name, mark in _ARCHIVES.values()} | _OTHER_ARCHIVES
+    others = {mark: f"{encoding[:6].upper()} text" for mark, encoding in _ENCODINGS.items() if encoding != "utf-8"}
+    for mark, what in (archives | others).items():
+        if begin.startswith(mark):
+            return what
+    return "UTF-16 text" if _is_utf16(begin) else None
+
+
+def _mark_of(path: str | Path, begin: bytes) -> bytes:
+    """The byte order mark of a text, or nothing."""
+    known = (codecs.BOM_UTF8,) if _POSTED.fullmatch(Path(path).name) else _ENCODINGS
+    return next((mark for mark in known if begin.startswith(mark)), b"")
 
 
 def _first_bytes(file: TextBytes, size: int) -> bytes:
@@ -121,13 +156,10 @@ def _first_bytes(file: TextBytes, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _check_not_utf16(path: str | Path, begin: bytes) -> None:
+def _is_utf16(begin: bytes) -> bool:
     """No JSON or CSV text in UTF-8 has every other byte 0."""
     even, odd = begin[0:4:2], begin[1:4:2]
-    if (not any(even) and all(odd)) or (not any(odd) and all(even)):
-        raise RunError(
-            f"{path} looks like UTF-16 without a byte order mark; write it as UTF-8, or with the mark at its beginning"
-        )
+    return len(begin) >= 4 and ((not any(even) and all(odd)) or (not any(odd) and all(even)))
 
 
 class _Rest:

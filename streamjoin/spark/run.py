@@ -20,7 +20,7 @@ from streamjoin.operators.reading import measured
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.stages import decided_stages
 from streamjoin.results.parts import Sink
-from streamjoin.sources.kafka_kind import KafkaSettings, schema_file
+from streamjoin.sources.kafka_kind import KafkaSettings, avro_schema_of
 from streamjoin.spark import checkpoint
 from streamjoin.spark.batchreport import BatchReport
 from streamjoin.spark.cluster import watched
@@ -78,19 +78,16 @@ def topics_of(bound: Bound) -> dict[int, Topic]:
         if isinstance(stream, KafkaSettings):
             found[side] = Topic(
                 stream.servers, stream.topic, stream.format, stream.starting, bound.file.run.offsets_per_batch,
-                _avro_schema(bound.file, stream.avro_schema, schema.name), stream.client,
+                _avro_schema(bound.file, stream, schema.name), stream.client,
             )  # fmt: skip
     return found
 
 
-def _avro_schema(file: JoinFile, given: str | dict[str, Any] | None, stream: str) -> Any:
-    path = schema_file(given)
-    if path is None:
-        return given
+def _avro_schema(file: JoinFile, stream: KafkaSettings, name: str) -> Any:
     try:
-        return file.resolve(path).read_text()
-    except OSError as cause:
-        raise InputError(f"{path} cannot be read: {cause}", field=f"streams.{stream}.avro_schema") from None
+        return avro_schema_of(stream, file.resolve)
+    except InputError as wrong:
+        raise InputError(wrong.message, field=f"streams.{name}.{wrong.field}") from None
 
 
 def run_job(

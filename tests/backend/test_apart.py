@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import signal
 import sqlite3
 import threading
 import time
@@ -19,6 +21,7 @@ from fastapi.testclient import TestClient
 from backend import apart
 from backend.jobs import joinfile
 from backend.settings import Settings
+from streamjoin.errors import InputError
 from streamjoin.index import kernels
 from tests.backend.matrix import add_person, new_app
 
@@ -177,9 +180,27 @@ def test_what_a_look_finds_and_what_it_raises_comes_back() -> None:
     assert apart.bounded(None, divmod, 7, 2) == (3, 1)
 
 
-def test_what_nobody_foresaw_is_a_fault_of_ours_and_not_too_much_memory() -> None:
-    with pytest.raises(RuntimeError, match="status 1"):
+def test_what_nobody_foresaw_is_refused_by_its_name_and_its_stack_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(InputError, match="failed with ZeroDivisionError"):
         apart.bounded(None, divmod, 7, 0)
+    (line,) = caplog.messages
+    assert "sent = pickle.dumps((True, look(*given, **named), None))" in line and "ZeroDivisionError: " in line
+    with pytest.raises(InputError, match="which nobody foresaw"):
+        apart.bounded(None, memoryview, b"")  # found, and cannot be sent
+    with pytest.raises(RuntimeError, match="status 7"):
+        apart.bounded(None, os._exit, 7)
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        (signal.SIGSEGV, "crashed with SIGSEGV"), (signal.SIGBUS, "crashed with SIGBUS"),
+        (signal.SIGALRM, "took too long"), (signal.SIGKILL, "too much memory"), (signal.SIGABRT, "too much memory"),
+    ],
+)  # fmt: skip
+def test_a_look_that_a_signal_ends_says_which_and_why(by: signal.Signals, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        apart.bounded(None, signal.raise_signal, by)
 
 
 def test_a_look_finds_kernels_loaded_and_what_others_allocated_is_not_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

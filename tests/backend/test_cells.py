@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from backend.cells import rows_of, table_cells, time_text, to_json
+from backend.skew import skew_of
 
 TINY = Decimal("0.1234567890123456789")
 
@@ -50,6 +51,17 @@ def test_what_is_no_number_is_counted_also_inside_of_structures() -> None:
     rows, not_finite = rows_of(pa.RecordBatch.from_arrays([plain, inside], ["a", "b"]))
     assert not_finite == 4
     assert rows[3] == (None, [1.0, None])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_text_that_is_no_utf8_is_shown_byte_by_byte(kind: pa.DataType) -> None:
+    # Parquet files may have such texts, and Arrow hands them on.
+    texts = pa.array([b"caf\xe9", "é".encode(), None]).view(pa.string())
+    column = texts if kind == pa.string() else pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int32()), texts)
+    batch = pa.RecordBatch.from_arrays([column], ["a"])
+    rows, _ = rows_of(batch)
+    assert rows == [("caf\\xe9",), ("é",), (None,)]
+    assert {top["value"] for top in skew_of(batch)["a"]["top"]} == {"caf\\xe9", "é", None}
 
 
 def test_a_table_in_parts_is_one_list_of_rows() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -418,6 +420,33 @@ def test_rows_go_into_push_streams_only_and_must_be_some(api: TestClient) -> Non
     assert api.post("/api/v1/streams/bids/rows", content=lines(1)).status_code == 409
     registered(api, "clicks", **PUSH)
     assert api.post("/api/v1/streams/clicks/rows", content=b"\n \n").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (gzip.compress(b'{"id": 1}\n'), "a gzip archive"),
+        (b"\x28\xb5\x2f\xfd...", "a zstd archive"),
+        (b"PK\x03\x04...", "a zip archive"),
+        ('{"id": 1}\n'.encode("utf-16"), "UTF-16 text"),
+        ('{"id": 1}\n'.encode("utf-16-le"), "UTF-16 text"),
+        ('{"id": 1}\n'.encode("utf-32"), "UTF-32 text"),
+    ],
+)
+def test_attack_posted_rows_that_are_no_plain_text_are_refused(
+    body: bytes, what: str, api: TestClient, settings: Settings
+) -> None:
+    made = registered(api, "clicks", **PUSH)
+    answer = api.post("/api/v1/streams/clicks/rows", content=body)
+    assert (answer.status_code, answer.json()["subcode"]) == (422, "not_plain")
+    assert answer.json()["detail"].startswith(f"the body is {what}; post JSON lines in UTF-8")
+    marked = codecs.BOM_UTF8 + lines(1) + b"\xff\n" + lines(2)  # a bad line costs itself only
+    assert api.post("/api/v1/streams/clicks/rows", content=marked).json()["rows"] == 3
+    assert [row[0] for row in api.post("/api/v1/streams/clicks/sample").json()["rows"]] == [1, 2]
+    (kept,) = (settings.data.absolute() / "spool" / made["id"]).glob("*.jsonl")
+    kept.write_bytes(body + b"\n" + lines(3))  # as an earlier version took it
+    found = api.post("/api/v1/streams/clicks/sample")
+    assert [row[0] for row in found.json()["rows"]] == [3], found.text
 
 
 def of_others(tmp_path: Path) -> Path:

@@ -29,9 +29,10 @@ def test_rows_of_several_pieces_end_periods_in_the_order_of_event_time() -> None
 def test_a_file_ends_a_period_behind_its_latest_row_whatever_pieces_it_was_read_in() -> None:
     told = [said(file=4, latest_us=5), said(file=3, latest_us=9), said(file=4, latest_us=6), said(file=5), said()]
     told += [said(file=6), said(file=6, latest_us=1), said(file=6)]
+    told += [said(file=7, latest_us=-5), said(file=7, latest_us=0), said(file=7)]  # 1970 is a time as any other
     for seed in range(5):
         random.Random(seed).shuffle(told)
-        assert ended_by(told) == Ended((10, 7, None, 2), by_file=True)
+        assert ended_by(told) == Ended((10, 7, None, 2, 1), by_file=True)
 
 
 def test_a_punctuation_has_come_when_the_mark_has_passed_it_and_not_before() -> None:

@@ -16,6 +16,6 @@ Invariants:
 """
 
 from streamjoin.intake.records.contract import BadRecord, Decoded, Decoder
-from streamjoin.intake.records.formats import FORMATS, decoder
+from streamjoin.intake.records.formats import FORMATS, decoder, text_decoder
 
-__all__ = ["FORMATS", "BadRecord", "Decoded", "Decoder", "decoder"]
+__all__ = ["FORMATS", "BadRecord", "Decoded", "Decoder", "decoder", "text_decoder"]

@@ -9,11 +9,13 @@
     timestamp        any timestamp of whole microseconds; without a zone it is UTC
     string, binary   string and binary of every layout, dictionaries of them; a string must be UTF-8
 
-A column of type null is null, one that is missing too. A record is good or bad as a whole.
+A column of type null is null, one that is missing too. A column `a.b` is the field `b` of the struct `a`, unless there
+is one of that very name. A record is good or bad as a whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -27,6 +29,7 @@ from streamjoin.intake.records.assemble import TOMBSTONE
 from streamjoin.intake.records.contract import BadRecord, Decoded
 from streamjoin.intake.records.record_bytes import BYTES_MAX as BLOCK_BYTES_MAX
 from streamjoin.intake.records.record_bytes import RecordBytes
+from streamjoin.plan.nested import paths_of
 from streamjoin.plan.schema import type_name
 
 _FILE_MAGIC: Final = b"ARROW1"
@@ -82,19 +85,25 @@ class ArrowDecoder:
         stream = _stream_in(record)
         try:
             check_bounds(stream)
-            return [self._converted(batch) for batch in self._batches(stream)]
+            batches, paths = self._batches(stream)
+            return [self._converted(batch, paths) for batch in batches]
         except (_BadRecordError, TooLargeError):
             raise
         except Exception as error:
             # Damaged metadata surfaces as many types: Arrow's own, KeyError, UnicodeDecodeError, MemoryError.
             raise _BadRecordError(f"not an Arrow IPC stream: {_first_line(error)}") from None
 
-    def _batches(self, stream: pa.Buffer) -> list[pa.RecordBatch]:
-        """Batches as they were written, of the wanted columns only, each checked to its last offset."""
+    def _batches(self, stream: pa.Buffer) -> tuple[list[pa.RecordBatch], Mapping[str, Sequence[str]]]:
+        """Batches as they were written, of the wanted columns only, each checked to its last offset.
+
+        And where the decoder's columns are in them, see `paths_of`.
+        """
         with pa.ipc.open_stream(stream) as reader:
             names = reader.schema.names
-        wanted = [index for index, name in enumerate(names) if name in self._schema.names]
-        if len({names[index] for index in wanted}) < len(wanted):
+            paths = paths_of(reader.schema, self._schema.names)
+        first = {path[0] for path in paths.values()}
+        wanted = [index for index, name in enumerate(names) if name in first]
+        if len(first) < len(wanted):
             twice = next(names[index] for index in wanted if names.count(names[index]) > 1)
             raise _BadRecordError(f'field "{twice}" is given twice')
         # Columns nobody asked for are not decoded: what is wrong in them costs nothing. Where none is asked for,
@@ -105,25 +114,29 @@ class ArrowDecoder:
         for batch in batches:
             for index in wanted:
                 batch.column(names[index]).validate(full=True)
-        return batches
+        return batches, paths
 
-    def _converted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _converted(self, batch: pa.RecordBatch, paths: Mapping[str, Sequence[str]]) -> pa.RecordBatch:
         width = sum(kind.bit_width if _has_width(kind) else 32 for kind in self._schema.types)
         if batch.num_rows > ROWS_MAX or batch.num_rows * width > 8 * BYTES_MAX:
             raise TooLargeError(f"more than {BYTES_MAX >> 20} MiB in one record")
-        arrays = [self._column(batch, field) for field in self._schema]
+        arrays = [self._column(batch, field, paths.get(field.name, ())) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _column(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-        index = batch.schema.get_field_index(field.name)
-        if index < 0:
+    def _column(self, batch: pa.RecordBatch, field: pa.Field, path: Sequence[str]) -> pa.Array:
+        if not path:
             return pa.nulls(batch.num_rows, field.type)
-        source = batch.schema.field(index)
-        is_extension = isinstance(source.type, pa.BaseExtensionType) or _EXTENSION_KEY in (source.metadata or {})
+        sources = _on_the_way(batch.schema, path)
+        source = sources[-1]
+        is_extension = isinstance(source.type, pa.BaseExtensionType) or any(
+            _EXTENSION_KEY in (one.metadata or {}) for one in sources
+        )
         if is_extension or not _fits(source.type, field.type):
             name = "an extension type" if is_extension else str(source.type)
             raise _BadValueError(f'field "{field.name}": Arrow {name} where {type_name(field.type)} is expected')
-        array = batch.column(index)
+        array = batch.column(path[0])
+        if len(path) > 1:
+            array = pc.struct_field(array, path[1:])
         if array.type == field.type:
             return array
         if _text_bytes(array) > BYTES_MAX:
@@ -136,6 +149,17 @@ class ArrowDecoder:
         if pa.types.is_float32(field.type) and pc.any(pc.xor(pc.is_inf(converted), pc.is_inf(array))).as_py():
             raise _BadValueError(f'field "{field.name}": out of range for float32')
         return converted
+
+
+def _on_the_way(schema: pa.Schema, path: Sequence[str]) -> list[pa.Field]:
+    """The field at a path and the structs above it, from the outermost."""
+    found = [schema.field(path[0])]
+    for name in path[1:]:
+        place = found[-1].type.get_field_index(name)
+        if place < 0:
+            raise _BadRecordError(f'field "{name}" of "{found[-1].name}" is given twice')
+        found.append(found[-1].type.field(place))
+    return found
 
 
 def _stream_in(record: bytes) -> pa.Buffer:

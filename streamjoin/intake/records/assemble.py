@@ -62,10 +62,10 @@ def assemble(schema: pa.Schema, records: RecordBytes, columns: Sequence[Column],
     return Decoded(rows.filter(pa.array(is_good)), np.flatnonzero(is_good).astype(np.int64), bad)
 
 
-def decode_in_parts(schema: pa.Schema, values: pa.Array, decode_part: Callable[[RecordBytes], Decoded]) -> Decoded:
-    """`decode_part` over bounded runs of `values`, joined to one answer."""
+def decode_in_parts(fields: int, values: pa.Array, decode_part: Callable[[RecordBytes], Decoded]) -> Decoded:
+    """`decode_part` over bounded runs of `values`, which have so many fields each, joined to one answer."""
     records = RecordBytes.of(values)
-    part_size = max(1, _CELLS_MAX // len(schema.names))
+    part_size = max(1, _CELLS_MAX // max(fields, 1))
     if len(records) <= part_size:
         return decode_part(records)
     firsts = range(0, len(records), part_size)

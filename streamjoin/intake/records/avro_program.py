@@ -214,10 +214,12 @@ class _Compiler:
             raise self.refuse(f"a column is a simple type, not {kind}")
         self.simple(avro_type, slot)
         detail = avro_type if isinstance(avro_type, Mapping) else {}
-        return Leaf(
-            kind, str(detail.get("logicalType", "")), int(detail.get("scale", 0)),
-            tuple(map(str, detail.get("symbols", ()))),
-        )  # fmt: skip
+        logical = str(detail.get("logicalType", ""))
+        scale = detail.get("scale", 0) if logical == "decimal" else 0  # elsewhere it may mean anything
+        if type(scale) is not int or scale < 0:
+            raise self.refuse('"scale" is a whole number, 0 or more')
+        symbols = detail["symbols"] if kind == "enum" else ()
+        return Leaf(kind, logical, scale, tuple(map(str, symbols)))
 
     def simple(self, avro_type: Any, slot: int) -> None:
         kind = _kind(avro_type)

@@ -63,7 +63,7 @@ class AvroDecoder:
 
     def decode(self, values: pa.Array) -> Decoded:
         """See `Decoder.decode`."""
-        return decode_in_parts(self._schema, values, self._decode_part)
+        return decode_in_parts(len(self._schema.names), values, self._decode_part)
 
     def _decode_part(self, records: RecordBytes) -> Decoded:
         cells = Cells.absent(records.data, len(self._schema.names), len(records))

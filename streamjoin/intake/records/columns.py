@@ -89,6 +89,11 @@ def column_of(cells: FieldCells, data_type: pa.DataType) -> Column:
     return Column(array, fault, lambda row: explain(int(fault[row]), int(cells.kind[row]), data_type))
 
 
+def nulls(count: int, data_type: pa.DataType) -> Column:
+    """A column that no record has anything for."""
+    return Column(pa.nulls(count, data_type), np.zeros(count, np.uint8), lambda row: "")
+
+
 def _kinds_of(data_type: pa.DataType) -> Bytes:
     """Lookup table of shape (256,): 1 for every kind of cell that a column of `data_type` reads."""
     if pa.types.is_boolean(data_type):

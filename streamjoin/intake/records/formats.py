@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -46,10 +46,9 @@ def decoder(
         raise InputError(f"an Avro schema is given, but the records are {format}")
     match format:
         case "json":
-            is_nested = any("." in name for name in schema.names)
-            return TextDecoder(schema, NestedScanner(schema.names) if is_nested else JsonScanner(schema.names))
+            return text_decoder(schema)
         case "csv":
-            return TextDecoder(schema, CsvScanner(schema, csv))
+            return text_decoder(schema, schema.names, csv)
         case "arrow":
             return ArrowDecoder(schema)
         case "avro":
@@ -57,6 +56,29 @@ def decoder(
                 raise InputError("Avro records cannot be read without the schema they were written with")
             return AvroDecoder(schema, avro_schema)
     raise InputError(f'"{format}" is not a record format; formats are {", ".join(FORMATS)}')
+
+
+def text_decoder(wanted: pa.Schema, fields: Sequence[str] | None = None, csv: Dialect | None = None) -> TextDecoder:
+    """The decoder of records of a text file into the columns that are wanted.
+
+    Where none is, there is one of nulls, with a row for each record that can be read: no value in it makes it bad.
+
+    Args:
+        wanted: see `decoder`; no column or some.
+        fields: what the fields of a CSV record are called, whatever that is, with each column of `wanted`; of those
+            that are there twice the first counts. None for JSON.
+        csv: see `decoder`.
+    """
+    schema = wanted if wanted.names else _NOTHING
+    if fields is not None:
+        places = [fields.index(name) if name in wanted.names else None for name in schema.names]
+        return TextDecoder(schema, CsvScanner(fields, csv), len(fields), places)
+    is_nested = any("." in name for name in wanted.names)
+    scanner = NestedScanner(wanted.names) if is_nested else JsonScanner(wanted.names)
+    return TextDecoder(schema, scanner, len(wanted.names), range(len(wanted.names)) if wanted.names else [None])
+
+
+_NOTHING: Final = pa.schema([("", pa.null())])
 
 
 def _check_type(field: pa.Field) -> None:

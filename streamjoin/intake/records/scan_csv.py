@@ -7,10 +7,10 @@ character. An unquoted field that is the dialect's mark of NULL, which is nothin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.intake.records.cells import NULL, QUOTED, TEXT, Bytes, Cells, Longs
@@ -31,11 +31,11 @@ _CR: Final = 0x0D
 
 
 class CsvScanner:
-    """Splits CSV records into the fields of `schema`."""
+    """Splits CSV records into fields; their names are for messages only."""
 
-    def __init__(self, schema: pa.Schema, dialect: Dialect | None = None) -> None:
+    def __init__(self, names: Sequence[str], dialect: Dialect | None = None) -> None:
         dialect = dialect or PLAIN
-        self._names = schema.names
+        self._names = names
         self._marks = dialect.delimiter_byte, dialect.quote_byte, np.frombuffer(dialect.null.encode(), np.uint8)
 
     def scan(self, records: RecordBytes) -> tuple[Cells, dict[int, str]]:

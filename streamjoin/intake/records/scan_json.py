@@ -72,7 +72,7 @@ class JsonScanner:
         self._name_ends = np.cumsum([len(name) for name in names], dtype=np.int64)
         self._slots = _name_slots(self._names, self._name_ends)
         # An escaped byte takes six at most, so a longer name in a record is none of ours.
-        self._scratch = np.zeros(6 * max(map(len, names)), np.uint8)
+        self._scratch = np.zeros(6 * max(map(len, names), default=0), np.uint8)
         self._stack = np.zeros(DEPTH_MAX, np.uint8)
 
     def scan(self, records: RecordBytes) -> tuple[Cells, dict[int, str]]:

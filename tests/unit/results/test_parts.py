@@ -199,3 +199,12 @@ def test_a_folder_that_cannot_be_synced_is_refused_before_anything_is_written(
 @pytest.mark.parametrize("name", ["result", "RESULT", "results", "rows"])
 def test_a_column_may_be_called_like_a_table(name: str) -> None:
     assert json_lines(pa.table({name: [1], "x": [2]})) == [f'{{"{name}":1,"x":2}}']
+
+
+def test_a_text_that_is_none_costs_no_line() -> None:
+    raw = pa.array([b"caf\xe9", b"ok", None, b"\xff\xfe"])
+    text = pa.Array.from_buffers(pa.string(), 4, raw.buffers(), 1)
+    found = json_lines(pa.table({"text": text, "n": [1, 2, 3, 4]}))
+    assert [json.loads(line) for line in found] == [
+        {"text": "caf\\xe9", "n": 1}, {"text": "ok", "n": 2}, {"text": None, "n": 3}, {"text": "\\xff\\xfe", "n": 4},
+    ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamjoin.errors import RunError
+from streamjoin.errors import InputError, RunError
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.dialect import Dialect
 from streamjoin.sources import FileSource, fileread, files, lines, texts
 from streamjoin.sources.files import FORMATS
+from streamjoin.sources.relation import Relation
 from streamjoin.sources.source import first_rows
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64()), ("s", pa.string())])
@@ -363,6 +365,64 @@ def test_csv_file_with_another_header_stops_the_job_by_name(content: str, messag
     (data / "2.csv").write_text(content)
     with pytest.raises(RunError, match=message):
         read("csv", data)
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow", "jsonl", "jsonl.gz", "csv"])
+def test_a_file_may_be_called_anything_that_a_file_system_takes(format: str, tmp_path: Path) -> None:
+    given, data = pa.table({"k": pa.array([1, 2]), "s": ["a", "b"]}), tmp_path / "data"
+    data.mkdir()
+    folder = Path(os.fsdecode(os.fsencode(data) + b"/n=caf\xc3\xa9/\xff=1"))
+    folder.mkdir(parents=True)
+    path = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9." + format.encode()))
+    if format in ("parquet", "arrow"):
+        written(tmp_path / "plain", format, given)
+        (tmp_path / "plain").rename(path)
+    else:
+        text = "k,s\n1,a\n1\n2,b\n" if format == "csv" else '{"k": 1, "s": "a"}\n{\n{"k": 2, "s": "b"}\n'
+        path.write_bytes(gzip.compress(text.encode()) if format == "jsonl.gz" else text.encode())
+    kind = format.removesuffix(".gz")
+    rows, _ = read(kind, data, None, columns=("k", "s", "n"), tasks=4)
+    assert rows == [{"k": 1, "s": "a", "n": "café"}, {"k": 2, "s": "b", "n": "café"}]
+    table = Relation("t", kind, (path,), pa.schema([("k", pa.int64())]), data)
+    assert table.about_rows() is None if format == "jsonl.gz" else table.about_rows() in (2, 3)
+    assert table.origin() and sum(block.num_rows for block, _ in table.blocks(["k"])) == 2
+    path.write_bytes(b"\xff")
+    with pytest.raises((RunError, InputError)) as wrong:
+        read(kind, path, None)
+    assert "caf\\udce9" in str(wrong.value).encode().decode()
+
+
+WIDE = ",".join(f"c{number}" for number in range(1_200))
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, None])
+@pytest.mark.parametrize(
+    ("header", "record"),
+    [
+        ("__index,k,s", "0,1,a"), (",k,s", "0,1,a"), ("k,s,,", "1,a,,"), ("n,k,n,s", "0,1,x,a"),
+        ("k,s,__x,__x", "1,a,,"), ("k,s," + WIDE, "1,a," + WIDE),
+    ],
+)  # fmt: skip
+def test_fields_of_a_csv_file_that_nobody_asked_for_may_be_called_anything(
+    header: str, record: str, schema: pa.Schema | None, tmp_path: Path
+) -> None:
+    data = tmp_path / "1.csv"
+    data.write_text(f"{header}\n{record}\n{record},more\n")
+    rows, letters = read("csv", data, schema)
+    assert rows == [{"k": 1, "s": "a"}]
+    assert [(letter.reason, letter.position) for letter in letters] == [("malformed", 1)]
+    assert read("csv", data, schema, columns=())[1] == letters
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_no_value_makes_a_record_bad_where_no_column_is_asked_for(format: str, tmp_path: Path) -> None:
+    data = tmp_path / f"1.{format}"
+    records = ["k,s,ts", "1,a,", "x,,never", "1"] if format == "csv" else ['{"k": "x"}', '{"ts": 1, "\\u006b": 2}', "{"]
+    data.write_text("\n".join(records))
+    found = source(format, data)
+    (part,) = found.reads({"files": 0}, {"files": 1}, 1)
+    ((rows, letters),) = part.rows([])
+    assert (rows.num_rows, rows.num_columns, [letter.reason for letter in letters]) == (2, 0, ["malformed"])
 
 
 @pytest.mark.parametrize(

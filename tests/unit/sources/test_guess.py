@@ -49,6 +49,16 @@ def test_reserved_names_are_left_out_and_a_query_that_names_one_hears_why(tmp_pa
         plan_query("SELECT ONLINE a.id FROM a, b WHERE a.id = b.__v", schemas)
 
 
+def test_a_name_that_is_there_twice_is_left_out_and_a_query_that_names_it_hears_why(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"id,n,ts,n,,\n1,2,3,4,,\n")
+    found = first_schema("csv", tmp_path / "a.csv")
+    assert found.names == ["id", "ts"]
+    check_schema(found)
+    schemas = {name: StreamSchema(name, found, "ts") for name in "ab"}
+    with pytest.raises(QueryError, match=r'column "b\.n" is there twice, which no stream can have'):
+        plan_query("SELECT ONLINE a.id FROM a, b WHERE a.id = b.n", schemas)
+
+
 @pytest.mark.parametrize("content", [b"[" + OBJECT + b"," + OBJECT + b"]", b"\n [\n" + OBJECT + b"]\n"])
 def test_a_json_array_is_refused_with_the_way_out(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(content)

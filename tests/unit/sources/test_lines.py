@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.intake.dialect import Dialect
+from streamjoin.intake.records import decoder
 from streamjoin.sources import lines
 from streamjoin.sources.columns import stream_schema
-from streamjoin.sources.lines import infer_schema, read_header, records_of
+from streamjoin.sources.lines import read_header, records_of
+from streamjoin.sources.text_guess import infer_schema
 
 
 def records(path: Path, content: bytes, *, quoted: bool = False) -> list[bytes]:
@@ -241,10 +244,46 @@ def test_json_lines_that_differ_do_not_spoil_what_is_inferred_of_the_others(
     assert str(infer_schema(path, "jsonl")) == columns
 
 
-def test_a_json_file_without_any_object_asks_for_a_schema(path: Path) -> None:
-    path.write_bytes(b'{"a":\n[1]\n')
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["0x1F", "0x2a"], "string"),
+        (["12", " 0X2A"], "string"),
+        (["2024-01-01 00", "2024-01-01T01"], "string"),
+        (["2024-01-01 00:00", "2024-01-01 01"], "string"),
+        (["2024-01-01 00Z", "2024-01-01 01+02"], "string"),
+        (["2024-01-01 00:00", "2024-01-01 01:00"], "timestamp[us, tz=UTC]"),
+        (["10", "7"], "int64"),
+    ],
+)
+def test_a_csv_column_is_guessed_to_be_what_it_is_read_as(texts: list[str], kind: str, path: Path) -> None:
+    path.write_text("k,a\n" + "".join(f"1,{text}\n" for text in texts))
+    found = stream_schema(infer_schema(path, "csv"))
+    assert str(found.field("a").type) == kind
+    records = pa.array([f"1,{text}".encode() for text in texts], pa.binary())
+    assert decoder("csv", found).decode(records).bad == []
+
+
+@pytest.mark.parametrize("content", [b'{"a":\n[1]\n', b"null\n", b"1\n"])
+def test_a_json_file_without_any_object_asks_for_a_schema(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
     with pytest.raises(InputError, match=r"does not begin as jsonl: .*; give a schema"):
         infer_schema(path, "jsonl")
+
+
+@pytest.mark.parametrize(
+    "first", [b"null", b"\n \n null", b"\tnull\r", b"null null", b'null{"a": "x"}', b"null,", b"nullnull"]
+)
+def test_attack_a_null_before_all_objects_ends_no_process(first: bytes, path: Path) -> None:
+    # Arrow's reader ends its process where the first value of a text is null.
+    path.write_bytes(first + b'\n{"a": 1}\n')
+    assert str(infer_schema(path, "jsonl")) == "a: int64"
+
+
+def test_attack_a_null_first_in_the_middle_of_a_file_ends_no_process(path: Path) -> None:
+    blanks = b" " * 1000 + b"\n"
+    path.write_bytes((b'{"a": 1}' + blanks) * 1100 + (b"null" + blanks) * 3000 + b'{"a": 1.5}\n' * 3)
+    assert str(infer_schema(path, "jsonl")) == "a: double"
 
 
 @pytest.mark.parametrize("bytes_max", [0, 3, 4, 7, 100])

@@ -13,7 +13,7 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.sources import lines
 from streamjoin.sources.files import FileSource
 from streamjoin.sources.guess import first_schema
-from streamjoin.sources.texts import head_of, opened
+from streamjoin.sources.texts import head_of, is_plain, opened
 
 TEXT = "k,s\n1,é😀\n2,b\n"
 ROWS = [{"k": 1, "s": "é😀"}, {"k": 2, "s": "b"}]
@@ -68,6 +68,21 @@ def test_every_encoding_with_a_mark_gives_the_same_rows(encoding: str, tmp_path:
     assert rows("jsonl", json) == ROWS
 
 
+@pytest.mark.parametrize(
+    "begin", [gzip.compress(b"x"), b"PK\x03\x04", codecs.BOM_UTF16_LE, '{"k": 1}\n'.encode("utf-16-be"), b"\0x"]
+)
+def test_attack_a_posted_file_is_read_as_utf8_whatever_it_begins_with(begin: bytes, tmp_path: Path) -> None:
+    # What the platform calls files of posted rows.
+    path = tmp_path / "rows_01kb2m8zqv3c4d5e6f7g8h9j0k.jsonl"
+    path.write_bytes(begin + b'\n{"k": 1, "s": "b"}\n')
+    assert is_plain(path)
+    schema = pa.schema([("k", pa.int64()), ("s", pa.string())])
+    read = FileSource("orders", "jsonl", path, tmp_path / "log.jsonl", 10, schema).sample(10)
+    assert read is not None
+    ((batch, letters),) = read.rows(["k", "s"])
+    assert batch.to_pylist() == [{"k": 1, "s": "b"}] and {letter.reason for letter in letters} == {"malformed"}
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf_16_without_a_mark_is_refused_with_the_way_out(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "1.csv"
@@ -104,6 +119,12 @@ def test_archive_of_several_members_is_read_to_its_end(suffix: str, tmp_path: Pa
     path = tmp_path / f"1.jsonl.{suffix}"
     path.write_bytes(pack(b'{"k": 1}\n{"k"') + pack(b"") + pack(b": 2}\n") + pack(b'{"k": 3}'))
     assert rows("jsonl", path) == [{"k": 1}, {"k": 2}, {"k": 3}]
+
+
+def test_zeros_behind_a_gzip_archive_are_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "1.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"k": 1}\n') + b"\0" * 512 + gzip.compress(b'{"k": 2}\n') + b"\0" * 70_000)
+    assert rows("jsonl", path) == [{"k": 1}, {"k": 2}]
 
 
 @pytest.mark.parametrize("suffix", PACKED)

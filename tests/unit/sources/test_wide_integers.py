@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.intake.dialect import PLAIN
-from streamjoin.sources.lines import WIDE_INTEGER, infer_schema
+from streamjoin.sources.text_guess import WIDE_INTEGER, infer_schema
 
 TWINS = ["18446744073709551615", "18446744073709551614", "5"]
 """As float64 the first two are one number."""

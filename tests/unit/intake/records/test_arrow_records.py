@@ -73,6 +73,30 @@ def test_columns_are_matched_by_name_and_missing_ones_are_null() -> None:
     assert decoded.rows.to_pylist() == [{"a": 7, "c": None, "b": "y"}]
 
 
+def test_fields_of_structs_are_found_by_their_paths() -> None:
+    whole = pa.array([{"b": 7, "c": {"d": "x", "e": [1]}}, {"b": None, "c": None}, None])
+    found = decode(
+        [stream(batch(a=whole, x=[1, 2, 3])), file(batch(a=[{"z": 1}]))], **{"a.b": "int64", "a.c.d": "string"}
+    )
+    assert found.rows.to_pylist() == [{"a.b": 7, "a.c.d": "x"}] + [{"a.b": None, "a.c.d": None}] * 3
+    own = stream(batch(**{"a": [{"b": 1}], "a.b": [2]}))
+    assert decode([own], **{"a.b": "int64"}).rows.to_pylist() == [{"a.b": 2}]  # one of that very name comes first
+    views = pa.array([{"b": "text" * 5}, {"b": None}], pa.struct([("b", pa.string_view())]))
+    assert decode([stream(batch(a=views.slice(1))), stream(batch(a=views))], **{"a.b": "string"}).rows.to_pylist() == [
+        {"a.b": None}, {"a.b": "text" * 5}, {"a.b": None},
+    ]  # fmt: skip
+
+
+def test_fields_of_structs_that_are_no_values_of_their_columns_make_a_record_bad() -> None:
+    twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], fields=[pa.field("b", pa.int64())] * 2)
+    assert reason_of(stream(batch(a=twins)), **{"a.b": "int64"}) == 'field "b" of "a" is given twice'
+    assert 'field "a.b": Arrow string where int64' in reason_of(stream(batch(a=[{"b": "x"}])), **{"a.b": "int64"})
+    both = pa.RecordBatch.from_arrays([pa.array([{"b": 1}]), pa.array([{"c": 1}])], names=["a", "a"])
+    assert reason_of(stream(both), **{"a.b": "int64"}) == 'field "a" is given twice'
+    bad = pa.StructArray.from_arrays([pa.array([b"\xff"]).view(pa.string())], ["b"])
+    assert "not an Arrow IPC stream" in reason_of(stream(batch(a=bad)), **{"a.b": "string"})
+
+
 def test_record_without_any_known_column_is_rows_of_nulls() -> None:
     assert decode([stream(batch(x=[1, 2]))], a="int64").rows.to_pylist() == [{"a": None}] * 2
 

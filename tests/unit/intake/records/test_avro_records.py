@@ -259,6 +259,10 @@ LIST = {"type": "record", "name": "List", "fields": [{"name": "next", "type": ["
         (record_of(a="Colour"), "int64", 'field "a": unknown type "Colour"'),
         (record_of(a={"type": "fixed", "name": "F"}), "binary", "has a size"),
         (record_of(a={"type": "enum", "name": "E"}), "string", "has symbols"),
+        (record_of(a=DECIMAL | {"scale": "x"}), "decimal(10,2)", 'field "a": "scale" is a whole number'),
+        (record_of(a=DECIMAL | {"scale": None}), "decimal(10,2)", 'field "a": "scale" is a whole number'),
+        (record_of(a=["null", DECIMAL | {"scale": -1}]), "decimal(10,2)", '"scale" is a whole number'),
+        (record_of(a=DECIMAL | {"scale": 1.5}), "decimal(10,2)", '"scale" is a whole number'),
         (record_of(a="long", x=LIST), "int64", 'field "x": a type that contains itself'),
         (record_of(a=7), "int64", "a type is a name"),
         ({"confluent": True}, "int64", '"schema"'),
@@ -268,6 +272,11 @@ LIST = {"type": "record", "name": "List", "fields": [{"name": "next", "type": ["
 def test_schema_that_cannot_be_read_is_refused(avro: Any, kind: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         decoder("avro", parse_schema({"a": kind}), avro_schema=avro)
+
+
+def test_what_other_types_call_scale_or_symbols_is_not_looked_at() -> None:
+    avro = record_of(a={"type": "long", "scale": "large", "symbols": 5})
+    decoder("avro", parse_schema({"a": "int64"}), avro_schema=avro)
 
 
 WIDE = record_of(
