@@ -1,0 +1,102 @@
+"""Long texts of hot keys: what is taken into one array is bounded by its bytes, and no pair is lost or given twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamjoin.engine import emit
+from streamjoin.flow import portions
+from streamjoin.flow.portions import is_text, texts_of
+from streamjoin.plan.schema import StreamSchema
+from streamjoin.query import plan_query
+
+from .loops import AT_ONCE, OPERATORS, given, loop_of
+
+COLUMNS = pa.schema(
+    [("ts", pa.int64()), ("id", pa.int64()), ("k", pa.int64()), ("sym", pa.string()), ("x", pa.string())]
+)
+STREAMS = {name: StreamSchema(name, COLUMNS, "ts", "us", 0) for name in "abc"}
+BYTES = 400
+"""Of texts that are taken together, in place of 64 MiB; one text is longer than that."""
+Row = dict[str, Any]
+
+
+def rows(seed: int, count: int = 30) -> pa.RecordBatch:
+    """Two keys, the second of them hot, with texts of 3 to 60 letters and one of 900."""
+    made = []
+    for number in range(count):
+        text = chr(97 + seed) * (900 if number == 7 else 3 + (number * 17) % 58)
+        hot = number % 5 > 0
+        made.append({"ts": number, "id": number, "k": int(hot), "sym": "hot" * 10 if hot else "cold", "x": text})
+    return pa.RecordBatch.from_pylist(made, COLUMNS)
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Bytes of each array of texts that was taken, of more than one row; texts are taken by few bytes together."""
+    found: list[int] = []
+    take = emit.take
+
+    def watched(values: pa.Array, at: np.ndarray) -> pa.Array:
+        got = take(values, at)
+        if at.size > 1 and is_text(values.type):
+            found.append(text_bytes(got))
+        return got
+
+    monkeypatch.setattr(emit, "take", watched)
+    monkeypatch.setattr(portions, "BYTES_A_BATCH", BYTES)
+    return found
+
+
+def text_bytes(values: pa.Array) -> int:
+    return int(portions.sizes(portions.offsets_of(values), np.arange(len(values))).sum())
+
+
+def found_by(operator: str, query: str, streams: Sequence[pa.RecordBatch], folder: Path) -> Counter[Any]:
+    """All results, of which no batch has more bytes of texts than are taken together, unless it has one row."""
+    found: Counter[Any] = Counter()
+    batches = 0
+    for parts in given(loop_of(plan_query(query, STREAMS), operator, folder), streams):
+        for part in parts:
+            batches += 1
+            assert part.num_rows == 1 or sum(map(text_bytes, texts_of(part))) <= BYTES
+            found.update(zip(*(column.to_pylist() for column in part.columns), strict=True))
+    assert batches > 10
+    return found
+
+
+def pairs(left: pa.RecordBatch, right: pa.RecordBatch) -> list[tuple[Row, Row]]:
+    return [(one, other) for one in left.to_pylist() for other in right.to_pylist() if one["k"] == other["k"]]
+
+
+@pytest.mark.parametrize("operator", [*OPERATORS, *AT_ONCE])
+def test_no_more_is_taken_together_than_there_is_room_for(operator: str, tmp_path: Path, taken: list[int]) -> None:
+    a, b = rows(0), rows(1)
+    query = "SELECT ONLINE a.id AS a, b.id AS b, a.x AS x, b.x AS y FROM a JOIN b ON a.k = b.k WITHIN 1 SECOND"
+    wanted = Counter((one["id"], other["id"], one["x"], other["x"]) for one, other in pairs(a, b))
+    assert found_by(operator, query, (a, b), tmp_path) == wanted
+    assert wanted.total() > 600 and max(taken) > BYTES // 2 and max(taken) <= BYTES
+
+
+def test_texts_that_conditions_read_are_taken_in_portions_too(tmp_path: Path, taken: list[int]) -> None:
+    a, b = rows(0), rows(1)
+    query = (
+        "SELECT ONLINE a.id AS a, b.x AS y FROM a JOIN b ON a.sym = b.sym AND a.x || b.x <> 'aaabbb' WITHIN 1 SECOND"
+    )
+    wanted = Counter((one["id"], other["x"]) for one, other in pairs(a, b) if one["x"] + other["x"] != "aaabbb")
+    assert found_by("biclique by hash", query, (a, b), tmp_path) == wanted
+    assert max(taken) <= BYTES
+
+
+def test_rows_without_a_partner_are_given_in_portions(tmp_path: Path, taken: list[int]) -> None:
+    a, b = rows(0, 120), rows(1, 1)
+    query = "SELECT ONLINE a.id AS a, b.id AS b, a.x AS x FROM a LEFT JOIN b ON a.k = b.id WITHIN 1 SECOND"
+    wanted = Counter((one["id"], 0 if one["k"] == 0 else None, one["x"]) for one in a.to_pylist())
+    assert found_by("biclique by hash", query, (a, b), tmp_path) == wanted
