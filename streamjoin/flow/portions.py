@@ -7,7 +7,7 @@ therefore cut by what it has: exactly, as one long value among short ones hides 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -71,6 +71,22 @@ def cuts(sizes: np.ndarray) -> Iterator[tuple[int, int]]:
         sizes: bytes of each row, int64 of shape (n,).
     """
     yield from _cuts(np.cumsum(sizes), len(sizes))
+
+
+def cut_together(read: Sequence[tuple[pa.Array, np.ndarray]], count: int) -> Iterator[tuple[int, int]]:
+    """As `cuts`, of rows that are taken of several columns at once.
+
+    Args:
+        read: the columns, and which of their rows are taken, int64 of shape (count,).
+    """
+    texts = [(offsets_of(values), rows) for values, rows in read if is_text(values.type)]
+    if sum(taken_bytes(*one) for one in texts) <= BYTES_A_BATCH:
+        yield 0, count
+        return
+    of_each = np.zeros(count, np.int64)
+    for one in texts:
+        of_each += sizes(*one)
+    yield from cuts(of_each)
 
 
 def slices(rows: pa.RecordBatch, rows_max: int) -> Iterator[tuple[int, int]]:

@@ -14,6 +14,10 @@ import pytest
 from streamjoin.engine import emit
 from streamjoin.flow import portions
 from streamjoin.flow.portions import is_text, texts_of
+from streamjoin.index.segment import SegmentInfo
+from streamjoin.operators.asof import step, versions
+from streamjoin.operators.asof.versions import Found, Sorted, Versions
+from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
 
@@ -50,7 +54,8 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             found.append(text_bytes(got))
         return got
 
-    monkeypatch.setattr(emit, "take", watched)
+    for module in (emit, versions):
+        monkeypatch.setattr(module, "take", watched)
     monkeypatch.setattr(portions, "BYTES_A_BATCH", BYTES)
     return found
 
@@ -100,3 +105,43 @@ def test_rows_without_a_partner_are_given_in_portions(tmp_path: Path, taken: lis
     query = "SELECT ONLINE a.id AS a, b.id AS b, a.x AS x FROM a LEFT JOIN b ON a.k = b.id WITHIN 1 SECOND"
     wanted = Counter((one["id"], 0 if one["k"] == 0 else None, one["x"]) for one in a.to_pylist())
     assert found_by("biclique by hash", query, (a, b), tmp_path) == wanted
+
+
+@pytest.mark.parametrize("merged", [None, 3_000], ids=["in one segment", "in several"])
+@pytest.mark.parametrize("on", ["a.k = b.k", "a.sym = b.sym"])
+def test_an_as_of_join_gives_a_long_text_to_many_rows(
+    on: str, merged: int | None, tmp_path: Path, taken: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (step, versions) if merged else ():
+        monkeypatch.setattr(module, "MERGED_BYTES_MAX", merged)
+    a, b = rows(0, 150), rows(1, 150)
+    query = f"SELECT ONLINE a.id AS a, b.x AS y FROM a ASOF LEFT JOIN b ON {on} AND a.ts >= b.ts WHERE b.x <> 'none'"
+    wanted: Counter[Any] = Counter()
+    for one in a.to_pylist():
+        best = max(other["id"] for other in b.to_pylist() if other["k"] == one["k"] and other["id"] <= one["id"])
+        wanted[one["id"], b.column("x")[best].as_py()] += 1
+    assert found_by("asof", query, (a, b), tmp_path) == wanted
+    assert max(taken, default=0) <= BYTES
+
+
+def test_an_as_of_join_looks_at_what_it_has_found_and_not_at_all_that_there_is() -> None:
+    """Two segments that have more together than one array of texts holds; their pages are never touched."""
+    count, size = 1_100, 1 << 20
+    letters = pa.py_buffer(np.zeros(count * size, np.uint8))
+    offsets = pa.py_buffer((np.arange(count + 1) * size).astype(np.int32))
+    column = pa.Array.from_buffers(pa.string(), count, [None, offsets, letters])
+    numbers = pa.array(np.arange(count))
+    plan = plan_query(
+        "SELECT ONLINE a.k AS k, b.x AS x FROM a ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts",
+        {name: STREAMS[name] for name in "ab"},
+    )
+    assert isinstance(plan, JoinPlan)
+    segment = Sorted(pa.RecordBatch.from_arrays([column, numbers], ["x", "id"]), SegmentInfo("", count, 0, 0, 0, 0))
+    kept = Versions(plan, [segment, segment])
+    found = Found(np.array([1, -1, 0, 1]), np.array([7, -1, 5, 6]))
+    got = kept.columns(found, ["x", "id"])
+    assert got["id"].to_pylist() == [7, None, 5, 6]
+    assert [text and len(text) for text in got["x"].to_pylist()] == [size, None, size, size]
+    assert kept.sizes(found, ["x", "id"]).tolist() == [size, 0, size, size]
+    nothing = kept.columns(Found(np.full(2, -1), np.full(2, -1)), ["x"])
+    assert nothing["x"].to_pylist() == [None, None] and nothing["x"].type == pa.string()
