@@ -16,6 +16,8 @@ from streamjoin.kernel import kernel
 
 BYTES_A_BATCH = 1 << 26
 """So many bytes of texts are taken together; a row that has more is taken alone."""
+BYTES_TOGETHER = 1 << 30
+"""What came in blocks, or is brought into order, is put together up to so many bytes."""
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -95,13 +97,34 @@ def slices(rows: pa.RecordBatch, rows_max: int) -> Iterator[tuple[int, int]]:
     if rows.nbytes <= BYTES_A_BATCH:
         yield from ((first, min(first + rows_max, count)) for first in range(0, count, rows_max))
         return
-    texts = texts_of(rows)
-    upto = np.zeros(count, np.int64)
-    for values in texts:
+    yield from _cuts(bytes_upto(rows)[1:], rows_max)
+
+
+def bytes_upto(rows: pa.RecordBatch) -> np.ndarray:
+    """Bytes of the rows before each one, and of all, int64 of shape (n + 1,); of others than texts by their mean."""
+    count = rows.num_rows
+    upto = np.zeros(count + 1, np.int64)
+    for values in texts_of(rows):
         offsets = offsets_of(values)
-        upto += np.subtract(offsets[1:], offsets[0], dtype=np.int64)
-    rest = max(rows.nbytes - int(upto[-1]), 0) / count  # whose values are of one length, or lists
-    yield from _cuts(upto + (rest * np.arange(1, count + 1)).astype(np.int64), rows_max)
+        upto += np.subtract(offsets, offsets[0], dtype=np.int64)
+    rest = max(rows.nbytes - int(upto[-1]), 0) / max(count, 1)
+    return np.asarray(upto + (rest * np.arange(count + 1)).astype(np.int64))
+
+
+def together(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """(first, past) of parts that are put together: `BYTES_TOGETHER` at most, or one part.
+
+    Args:
+        sizes: bytes of each.
+    """
+    first = held = 0
+    for number, size in enumerate(sizes):
+        if held + size > BYTES_TOGETHER and number > first:
+            yield first, number
+            first, held = number, 0
+        held += size
+    if sizes:
+        yield first, len(sizes)
 
 
 def _cuts(upto: np.ndarray, rows_max: int) -> Iterator[tuple[int, int]]:

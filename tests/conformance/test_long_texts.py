@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.engine import emit
-from streamjoin.flow import portions
+from streamjoin.flow import block, portions
 from streamjoin.flow.portions import is_text, texts_of
+from streamjoin.index import chain
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.asof import step, versions
 from streamjoin.operators.asof.versions import Found, Sorted, Versions
@@ -21,7 +22,7 @@ from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
 
-from .loops import AT_ONCE, OPERATORS, given, loop_of
+from .loops import AT_ONCE, OPERATORS, given, joined, loop_of
 
 COLUMNS = pa.schema(
     [("ts", pa.int64()), ("id", pa.int64()), ("k", pa.int64()), ("sym", pa.string()), ("x", pa.string())]
@@ -29,6 +30,19 @@ COLUMNS = pa.schema(
 STREAMS = {name: StreamSchema(name, COLUMNS, "ts", "us", 0) for name in "abc"}
 BYTES = 400
 """Of texts that are taken together, in place of 64 MiB; one text is longer than that."""
+KINDS = {
+    "inner": "a.id AS a, b.id AS b, a.x AS x, b.x AS y, c.x AS z FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k",
+    "left": "a.id AS a, b.id AS b, a.x AS x, c.x AS z FROM a LEFT JOIN b ON a.k = b.k AND b.id > 9 "
+    "LEFT JOIN c ON a.k = c.k",
+    "semi": "a.id AS a, b.id AS b, a.x AS x FROM a LEFT SEMI JOIN c ON a.k = c.k JOIN b ON a.k = b.k",
+    "distinct": "DISTINCT a.k AS k, b.x AS y FROM a JOIN b ON a.k = b.k",
+}
+BETWEEN = [
+    *((kind, "biclique by hash") for kind in KINDS),
+    ("inner", "handshake"),
+    ("distinct", "handshake"),
+    *(("inner", operator) for operator in AT_ONCE),
+]
 Row = dict[str, Any]
 
 
@@ -57,6 +71,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for module in (emit, versions):
         monkeypatch.setattr(module, "take", watched)
     monkeypatch.setattr(portions, "BYTES_A_BATCH", BYTES)
+    monkeypatch.setattr(portions, "BYTES_TOGETHER", 4 * BYTES)
     return found
 
 
@@ -145,3 +160,28 @@ def test_an_as_of_join_looks_at_what_it_has_found_and_not_at_all_that_there_is()
     assert kept.sizes(found, ["x", "id"]).tolist() == [size, 0, size, size]
     nothing = kept.columns(Found(np.full(2, -1), np.full(2, -1)), ["x"])
     assert nothing["x"].to_pylist() == [None, None] and nothing["x"].type == pa.string()
+
+
+@pytest.mark.parametrize(("kind", "operator"), BETWEEN)
+def test_what_is_put_together_is_bounded_between_stages_too(
+    kind: str, operator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hot key's pairs all come to one unit of the next stage; in more blocks than one they give the same."""
+    streams = [rows(place, 12) for place in range(3)]
+    plan = plan_query(f"SELECT ONLINE {KINDS[kind]} WITHIN 1 SECOND", STREAMS)
+    streams = streams[: len(plan.streams)]
+    wanted = joined(loop_of(plan, operator, tmp_path / "at once"), streams)
+    sizes: list[int] = []
+    concat = pa.concat_batches
+
+    def watched(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        sizes.append(sum(rows.nbytes for rows in batches))
+        return concat(batches)
+
+    monkeypatch.setattr(portions, "BYTES_A_BATCH", BYTES)
+    monkeypatch.setattr(portions, "BYTES_TOGETHER", 4 * BYTES)
+    monkeypatch.setattr(block.pa, "concat_batches", watched)
+    loop = loop_of(plan, operator, tmp_path / "in parts")
+    monkeypatch.setattr(chain, "MERGED_BYTES_MAX", 4 * BYTES)
+    assert joined(loop, streams, repeated=True) == wanted
+    assert wanted.total() > 10 and (kind == "distinct" or max(sizes) <= 4 * BYTES)

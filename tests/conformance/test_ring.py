@@ -470,7 +470,7 @@ def _answers_nothing(self: step.LaterRound) -> Iterator[pa.RecordBatch]:
         self.meeting.arrived = lambda origin, role=2: found[origin]  # type: ignore[method-assign]
         yield from _LATER(self)
         return
-    self.meeting.arrived = lambda origin, role=2: None  # type: ignore[method-assign]
+    self.meeting.arrived = lambda origin, role=2: []  # type: ignore[method-assign]
     yield from _LATER(self)
 
 

@@ -77,10 +77,10 @@ class AsOfStep:
     def results(self) -> Iterator[pa.RecordBatch]:
         """See `Step`."""
         begun = self._work.seconds()
-        if (right := self._arrived(S)) is not None:
+        for right in self._arrived(S):
             self._versions.add(right, self._names[S], self._numbered)
             self._numbered += len(right)
-        if (left := self._arrived(R)) is not None:
+        for left in self._arrived(R):
             rows = left.rows.select(list(self._names[R]))
             rows = pa.RecordBatch.from_arrays([*rows.columns, pa.array(left.ts_us)], [*rows.schema.names, TS])
             self._waiting.append(described(rows))
@@ -90,12 +90,12 @@ class AsOfStep:
         yield from self.report.timed(answers, self._work.seconds)
         self._finish(clocks)
 
-    def _arrived(self, side: int) -> Block | None:
-        block = self.joining.gather(side, STORE)
+    def _arrived(self, side: int) -> list[Block]:
+        blocks = self.joining.gather(side, STORE)
         mark_us = self._work.before.clocks[side].mark_us
-        if block is not None and mark_us is not None:
+        for block in blocks if mark_us is not None else ():
             self.report.late[side] += int(np.count_nonzero(block.ts_us < mark_us))
-        return block
+        return blocks
 
     def _ready(self, right: StreamClock) -> Iterator[pa.RecordBatch]:
         """The left rows that need not wait any longer; the others stay."""
