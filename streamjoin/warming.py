@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.engine import emit
+from streamjoin.flow import portions
 from streamjoin.index import kernels
 from streamjoin.intake.records import decoder
 from streamjoin.operators.aggregate import exact, grouping, parts
@@ -18,7 +19,7 @@ def load_join_kernels() -> None:
     kernels.radix_order(one, one)
     kernels.is_sorted(one)
     kernels.hash_bytes(np.zeros(2, np.int64), np.zeros(1, np.uint8))
-    for module in (emit, exact, grouping, parts):
+    for module in (emit, portions, exact, grouping, parts):
         module.warm_up()
     empty = np.zeros(0, np.int64)
     for cells, window in ((one, np.zeros(2, np.int64)), (empty, empty)):

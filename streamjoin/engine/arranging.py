@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.flow.portions import cuts, offsets_of, sizes, texts_of, together
 from streamjoin.index.kernels import radix_order
 from streamjoin.plan.ordering import NEWER, OLDER, Ordering
 from streamjoin.plan.window import R
@@ -51,9 +52,35 @@ def in_order(
     """
     if not batches:
         return
-    rows = pa.concat_batches(batches)
+    runs = [pa.concat_batches(batches[first:past]) for first, past in together([rows.nbytes for rows in batches])]
     del batches
-    order = arranged(ordering, rows.column(NEWER).to_numpy(), rows.column(OLDER).to_numpy())
-    rows = rows if names is None else rows.select(list(names))
+    newer, older = (np.concatenate([rows.column(name).to_numpy() for rows in runs]) for name in (NEWER, OLDER))
+    order = arranged(ordering, newer, older)
+    runs = runs if names is None else [rows.select(list(names)) for rows in runs]
+    starts = np.cumsum([0, *(rows.num_rows for rows in runs)])
     for start in range(0, order.size, ROWS_A_BATCH):
-        yield rows.take(pa.array(order[start : start + ROWS_A_BATCH]))
+        at = order[start : start + ROWS_A_BATCH]
+        run = np.searchsorted(starts, at, side="right") - 1 if len(runs) > 1 else np.zeros(at.size, np.int64)
+        of_each = np.zeros(at.size, np.int64)
+        for number, rows in enumerate(runs):
+            mine = np.nonzero(run == number)[0]
+            for values in texts_of(rows):
+                of_each[mine] += sizes(offsets_of(values), at[mine] - starts[number])
+        for first, past in cuts(of_each):
+            yield _taken(runs, run[first:past], (at - starts[run])[first:past])
+
+
+def _taken(runs: Sequence[pa.RecordBatch], run: np.ndarray, rows: np.ndarray) -> pa.RecordBatch:
+    """Rows of several batches.
+
+    Args:
+        run, rows: of which batch each is, and its place there, int64 of shape (n,).
+    """
+    places = [np.nonzero(run == number)[0] for number in range(len(runs))]
+    there = [number for number, mine in enumerate(places) if mine.size]
+    if len(there) == 1:
+        return runs[there[0]].take(pa.array(rows))
+    parts = [runs[number].take(pa.array(rows[places[number]])) for number in there]
+    at = np.empty(run.size, np.int64)
+    at[np.concatenate([places[number] for number in there])] = np.arange(run.size)
+    return pa.concat_batches(parts).take(pa.array(at))

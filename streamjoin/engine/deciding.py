@@ -199,7 +199,7 @@ class Deciding:
     def results(self, clocks: tuple[StreamClock, StreamClock]) -> Iterator[pa.RecordBatch]:
         """The rows that became known as matched or unmatched with the batch, after all its probes."""
         for side in self.kind.preserved:
-            if (block := self.joining.gather(side, ALONE)) is not None:
+            for block in self.joining.gather(side, ALONE):
                 yield from self._unmatched(side, block.rows, block.ts_us)
         if self.kind is JoinKind.SEMI:
             for segment, rows in (*self._newly, *self._found(self._told)):

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.flow import portions
 from streamjoin.flow.block import TS, Block
+from streamjoin.flow.portions import is_text, offsets_of, sizes, taken_bytes
 from streamjoin.index.layout import layout_of
 from streamjoin.index.segment import Segment
 from streamjoin.index.view import NUMBER
@@ -20,12 +22,16 @@ from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.schema import VERSION
 
 ROWS_A_BATCH = 1 << 16
-"""Result rows are handed on in batches of about this size, however few a segment gives."""
-
+"""Result rows are handed on in batches of about this size, however few a segment gives; of long texts it is fewer, as
+`portions.BYTES_A_BATCH` says."""
 
 Met = Callable[[int, Segment, np.ndarray, np.ndarray], np.ndarray | None]
 """The stored side, a segment, its rows of matched pairs, and the sequence numbers of the probing tuples -> the places
 of those pairs that are to be given; None for all."""
+
+
+Pairs = tuple[Segment, np.ndarray, np.ndarray]
+"""A segment, rows of the probing block, and the rows of the segment that they meet; int64 of one shape."""
 
 
 class Emitter:
@@ -57,11 +63,42 @@ class Emitter:
         if plan.keyed and plan.result_key is not None:
             self.select.append(plan.result_key)
         self.select_columns = frozenset(pair for expression in self.select for pair in columns_of(expression))
-        self._held: list[tuple[Segment, np.ndarray, np.ndarray]] = []
-        self._rows = 0
+        self._selected_texts = self._texts_of(self.select_columns)
+        self._texts = self._texts_of(self.select_columns | self.filter_columns | self.recheck_columns)
+        self._probing_offsets: dict[str, np.ndarray] = {}
+        self._held: list[Pairs] = []
+        self._rows = self._bytes = 0
 
     def add(self, segment: Segment, probe_rows: np.ndarray, stored_rows: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Take pairs of row numbers; give a batch when enough have come together."""
+        if not self._texts:
+            return self._add(segment, probe_rows, stored_rows, 0)
+        return self._in_portions(segment, probe_rows, stored_rows)
+
+    def _in_portions(
+        self, segment: Segment, probe_rows: np.ndarray, stored_rows: np.ndarray
+    ) -> Iterator[pa.RecordBatch]:
+        """As `add`, of pairs that may have more bytes of texts than are taken together."""
+        size = self._taken(self._texts, segment, probe_rows, stored_rows)
+        if size <= portions.BYTES_A_BATCH:
+            yield from self._add(segment, probe_rows, stored_rows, size)
+            return
+        of_each = np.zeros(probe_rows.size, np.int64)
+        for probes, name in self._texts:
+            of_each += sizes(self._offsets(probes, name, segment), probe_rows if probes else stored_rows)
+        for first, past in portions.cuts(of_each):
+            part = probe_rows[first:past], stored_rows[first:past]
+            yield from self._add(segment, *part, int(of_each[first:past].sum()))
+
+    def _add(
+        self, segment: Segment, probe_rows: np.ndarray, stored_rows: np.ndarray, size: int
+    ) -> Iterator[pa.RecordBatch]:
+        """As `add`.
+
+        Args:
+            size: bytes of all texts that are read of the pairs.
+        """
+        count = probe_rows.size
         if not self.settled:
             columns = self._columns([(segment, probe_rows, stored_rows)], self.recheck_columns)
             keep = filter_mask(self.recheck, columns, probe_rows.size, self.plan.predicates)
@@ -76,6 +113,12 @@ class Emitter:
             keep = filter_mask(self.plan.filter, columns, probe_rows.size, self.plan.predicates)
             probe_rows, stored_rows = probe_rows[keep], stored_rows[keep]
         if probe_rows.size:
+            if size:
+                if probe_rows.size < count or self._selected_texts != self._texts:
+                    size = self._taken(self._selected_texts, segment, probe_rows, stored_rows)
+                if self._bytes + size > portions.BYTES_A_BATCH:
+                    yield from self.flush()
+                self._bytes += size
             self._held.append((segment, probe_rows, stored_rows))
             self._rows += probe_rows.size
         if self._rows >= ROWS_A_BATCH:
@@ -91,7 +134,34 @@ class Emitter:
             if self.numbers is not None and self.plan.ordering is not Ordering.NONE:
                 values += self._sequence(self.numbers)
             yield pa.RecordBatch.from_arrays(values, schema=self.plan.emitted)
-        self._held, self._rows = [], 0
+        self._held, self._rows, self._bytes = [], 0, 0
+
+    def _texts_of(self, wanted: frozenset[tuple[str, str]]) -> list[tuple[bool, str]]:
+        """(whether it is of the probing side, name) of those columns whose values differ in length."""
+        found = []
+        for stream, name in sorted(wanted):
+            side = 1 - self.stored if stream == self.plan.names[1 - self.stored] else self.stored
+            columns = self.plan.streams[side].columns
+            if name in columns.names and is_text(columns.field(name).type):
+                found.append((side != self.stored, name))
+        return found
+
+    def _offsets(self, probes: bool, name: str, segment: Segment) -> np.ndarray:
+        """Where the texts of a column begin."""
+        if not probes:
+            return offsets_of(segment.rows.column(name))
+        if name not in self._probing_offsets:
+            self._probing_offsets[name] = offsets_of(self.probing.rows.column(name))
+        return self._probing_offsets[name]
+
+    def _taken(
+        self, texts: list[tuple[bool, str]], segment: Segment, probe_rows: np.ndarray, stored_rows: np.ndarray
+    ) -> int:
+        """Bytes of these texts, as `_texts_of` gives them, in all pairs."""
+        return sum(
+            taken_bytes(self._offsets(probes, name, segment), probe_rows if probes else stored_rows)
+            for probes, name in texts
+        )
 
     def _times(self) -> pa.Array:
         """The latest event time of each pair, in us."""
@@ -108,9 +178,7 @@ class Emitter:
         probing = np.concatenate([numbers[rows] for _, rows, _ in self._held])
         return [pa.array(np.maximum(stored, probing)), pa.array(np.minimum(stored, probing))]
 
-    def _columns(
-        self, held: list[tuple[Segment, np.ndarray, np.ndarray]], wanted: frozenset[tuple[str, str]]
-    ) -> dict[tuple[str, str], pa.Array]:
+    def _columns(self, held: list[Pairs], wanted: frozenset[tuple[str, str]]) -> dict[tuple[str, str], pa.Array]:
         probing_name = self.plan.names[1 - self.stored]
         probe_rows = np.concatenate([rows for _, rows, _ in held]) if len(held) > 1 else held[0][1]
         taken: dict[tuple[str, str], pa.Array] = {}
@@ -156,8 +224,8 @@ def one_sided(
         ts_us: their event times, int64 of shape (n,), which are those of the results.
         version: of the relation that the other side is, in which nothing matches them.
     """
-    for start in range(0, rows.num_rows, ROWS_A_BATCH):
-        some, times = rows.slice(start, ROWS_A_BATCH), ts_us[start : start + ROWS_A_BATCH]
+    for first, past in portions.slices(rows, ROWS_A_BATCH):
+        some, times = rows.slice(first, past - first), ts_us[first:past]
         columns = _with_nulls(plan, side, some, times, version)
         if plan.filter != TRUE:
             keep = np.nonzero(filter_mask(plan.filter, columns, some.num_rows, plan.predicates))[0]

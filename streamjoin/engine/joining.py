@@ -14,8 +14,9 @@ from streamjoin.engine.clocks import clocks_after
 from streamjoin.engine.emit import Emitter, Met
 from streamjoin.engine.routing import STORE
 from streamjoin.engine.state import UnitState
-from streamjoin.engine.unit import Probing, QueryCounts, UnitReport, Work
+from streamjoin.engine.unit import Given, Probing, QueryCounts, UnitReport, Work
 from streamjoin.flow.block import Block
+from streamjoin.flow.portions import together
 from streamjoin.flow.punctuation import Punctuation, StreamClock, lowest_mark_us
 from streamjoin.index.chain import Chain, Save
 from streamjoin.index.segment import ProbeCounts, Segment, SegmentInfo
@@ -65,11 +66,14 @@ class Joining:
         arrived = [sum(item.rows for item in work.given.punctuations if item.side == side) for side in (R, S)]
         self.arrived = (arrived[R], arrived[S])
 
-    def gather(self, side: int, role: int) -> Block | None:
-        """The tuples of `side` that came for this role, and that this unit takes."""
+    def gather(self, side: int, role: int) -> list[Block]:
+        """The tuples of `side` that came for this role, and that this unit takes; see `Block.together`."""
         chosen = self.given.came(side, role)
-        if not chosen:
-            return None
+        groups = together([given.block.rows.nbytes for given in chosen])
+        found = [self._gathered(side, role, chosen[first:past]) for first, past in groups]
+        return [block for block in found if len(block)]
+
+    def _gathered(self, side: int, role: int, chosen: Sequence[Given]) -> Block:
         block = Block.concat([given.block for given in chosen])
         sizes = [len(given.block) for given in chosen]
         if block.positions is not None:
@@ -82,7 +86,7 @@ class Joining:
                 [first + np.arange(size, dtype=np.int64) for first, size in zip(firsts, sizes, strict=True)]
             )
             block = block.take(self.unit.turn.takes(ranks))
-        return block if len(block) else None
+        return block
 
     def numbers(self, side: int, block: Block) -> np.ndarray | None:
         """See `Probing`."""

@@ -179,6 +179,13 @@ class Operator(ABC):
             InputError: the reason.
         """
 
+    def check_first(self) -> None:  # noqa: B027 (any may begin)
+        """Refuse to be what a job begins with; one that has begun goes on with what its checkpoint has.
+
+        Raises:
+            InputError: the reason.
+        """
+
     @property
     def lasting(self) -> str:
         """What of it must stay while a checkpoint is used."""

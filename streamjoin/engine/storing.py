@@ -8,7 +8,7 @@ found once (BiStream, section 3.2.3: R units join only if T_r <= T_s, S units on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -61,8 +61,8 @@ class UnitStep:
             stored_first = side == R or isinstance(self.joining.plan.window, CountWindow)
             if stored_first:
                 self._store(chain, side, arriving)
-            if probing is not None:
-                yield from self.joining.probe(chain, side, probing, self.joining)
+            for block in probing:
+                yield from self.joining.probe(chain, side, block, self.joining)
             if not stored_first:
                 self._store(chain, side, arriving)
         clocks = self.joining.clocks()
@@ -73,8 +73,8 @@ class UnitStep:
                 yield rows
         self._finish(clocks)
 
-    def _store(self, chain: Chain, side: int, block: Block | None) -> None:
-        if block is not None:
+    def _store(self, chain: Chain, side: int, blocks: Iterable[Block]) -> None:
+        for block in blocks:
             numbers = self.joining.numbers(side, block)
             self.joining.store(chain, side, block, numbers)
             if self._deciding is not None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.flow import portions
+
 TS = "__ts"
 """Engine column: event time in us, int64."""
 POSITION = "__position"
@@ -111,6 +113,14 @@ class Block:
             joined([block.positions for block in blocks]),
             joined([block.queries for block in blocks]),
         )
+
+    @staticmethod
+    def together(blocks: Sequence[Block]) -> list[Block]:
+        """All rows of `blocks`, in order, in as few blocks as arrays hold them: in one, but for a lot of long texts."""
+        if len(blocks) < 2:
+            return list(blocks)
+        sizes = [block.rows.nbytes for block in blocks]
+        return [Block.concat(blocks[first:past]) for first, past in portions.together(sizes)]
 
 
 def members_of(queries: np.ndarray | None, query: int) -> np.ndarray | None:

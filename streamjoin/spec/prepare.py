@@ -38,6 +38,7 @@ from streamjoin.spec.job import (
     Job,
     Recorded,
     RecordedQuery,
+    is_used,
     recorded,
     recorded_order,
     recorded_query,
@@ -53,6 +54,7 @@ from streamjoin.spec.room import given
 from streamjoin.spec.shed import check_sheds, shed_rules
 from streamjoin.spec.without_units import check_without_units
 from streamjoin.state.places import newest_states
+from streamjoin.state.root import ObjectRoot
 
 if TYPE_CHECKING:
     from streamjoin.query import RegisteredPredicate
@@ -345,6 +347,10 @@ def ready(file: JoinFile, plan: Plan, order: Order | None, *, anew: bool) -> Bou
         runs = registry.planned(name, file.operator.knobs, plan, slots)
         operators = registry.build_all(name, file.operator.knobs, runs, slots)
         check_sheds(file, runs, operators)
+        # Where the state is in a store, the job may have begun elsewhere.
+        if anew or not (is_used(file.checkpoint) or isinstance(file.states, ObjectRoot)):
+            for operator in operators:
+                operator.check_first()
     else:
         runs = plan
         check_without_units(found, file, plan)

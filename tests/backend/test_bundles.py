@@ -123,3 +123,16 @@ def test_queries_of_any_kind_start_and_end_in_a_job_that_has_run_with_some(api: 
         assert done.status_code == 200, done.text
     with context_of(app).catalog.read() as session:
         assert session.get_one(Job, job["id"]).incarnation == 0
+
+
+def test_limits_of_a_job_that_has_begun_may_leave_out_what_it_began_with(api: TestClient, app: FastAPI) -> None:
+    adaptive = {"name": "biclique", "adaptive": True, "r_units": 2, "s_units": 2}
+    job = created(api, operator=adaptive)
+    change = {"operator": {**adaptive, "min_units": 3}}
+    refused = api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'})
+    place = refused.json()["errors"][0]
+    assert (refused.status_code, place["pointer"]) == (422, "/operator/min_units"), refused.text
+    assert "between 3 and 8, and the job begins with 2 and 2" in place["detail"]
+    used(api, app, job["id"])
+    done = api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'})
+    assert (done.status_code, done.json()["operator"]["min_units"]) == (200, 3), done.text

@@ -28,3 +28,19 @@ def check_adapts(settings: Settings, limits: Collection[str], units: str) -> Non
             "it out",
             field=f"operator.{sorted(given)[0]}",
         )
+
+
+def check_range(least: int, most: int, units: str) -> None:
+    """Refuse limits that no number of units lies between.
+
+    Args:
+        least, most: how many there are to be.
+        units: how the settings end that say so.
+    Raises:
+        InputError: there is none.
+    """
+    if least > most:
+        raise InputError(
+            f"min_{units} {least} is above max_{units} {most}; write a lower min_{units} or a higher max_{units}",
+            field=f"operator.min_{units}",
+        )

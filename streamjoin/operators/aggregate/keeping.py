@@ -12,6 +12,7 @@ from streamjoin.engine.clocks import clock_after
 from streamjoin.engine.routing import STORE
 from streamjoin.engine.state import Table, UnitState
 from streamjoin.engine.unit import UnitReport, Work
+from streamjoin.flow import portions
 from streamjoin.flow.block import TS, Block
 from streamjoin.flow.punctuation import StreamClock
 from streamjoin.index.segment import SegmentInfo, build
@@ -91,7 +92,9 @@ class Keeping:
         """The views that came with the batch, added up."""
         came = self.work.given.came(0, STORE)
         self.report.count_received(came)
-        return merge(self.plan, Block.concat([given.block for given in came])) if came else None
+        # Views of one group come from many; what all come to together may be much less.
+        merged = [merge(self.plan, block) for block in Block.together([given.block for given in came])]
+        return merge(self.plan, Block.concat(merged)) if len(merged) > 1 else next(iter(merged), None)
 
     def needed(self, one: Kept, needed: np.ndarray) -> Kept | None:
         """What is needed of views; a segment that is mostly not needed is written anew. None if nothing is.
@@ -123,7 +126,7 @@ class Keeping:
         stack: list[Kept] = []
         for one in kept:
             stack.append(one if one.info else Kept(self.settled(one.views)))
-            while len(stack) > 1 and len(stack[-2].views) <= 2 * len(stack[-1].views):
+            while len(stack) > 1 and _fit(stack[-2].views, stack[-1].views):
                 last, before = stack.pop(), stack.pop()
                 self._dissolved(last)
                 self._dissolved(before)
@@ -162,3 +165,9 @@ class Keeping:
     def _totals(self) -> dict[str, int]:
         gained = {"results": self.report.results, LATE: self.report.late[0], "expired_rows": self.report.expired_rows}
         return self.work.before.totals_after(gained)
+
+
+def _fit(before: Block, last: Block) -> bool:
+    """Whether two segments become one."""
+    is_alike = len(before) <= 2 * len(last)
+    return is_alike and before.rows.nbytes + last.rows.nbytes <= portions.BYTES_TOGETHER

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from streamjoin.engine.emit import ROWS_A_BATCH
 from streamjoin.flow.block import Block
+from streamjoin.flow.portions import slices
 from streamjoin.operators.aggregate.values import value
 from streamjoin.operators.aggregate.views import columns_of_parts
 from streamjoin.plan.aggregate import WINDOW_END, WINDOW_START, AggregatePlan, Hopping
@@ -24,8 +25,8 @@ def results_of(plan: AggregatePlan, views: Block) -> Iterator[pa.RecordBatch]:
     Args:
         views: one for each group and window; their times are the starts of windows.
     """
-    for first in range(0, len(views), ROWS_A_BATCH):
-        found = _results(plan, views.slice(first, min(first + ROWS_A_BATCH, len(views))))
+    for first, past in slices(views.rows, ROWS_A_BATCH):
+        found = _results(plan, views.slice(first, past))
         if found.num_rows:
             yield found
 
@@ -65,8 +66,8 @@ def changes_of(
 
 def rows_of(plan: AggregatePlan, views: Block) -> Iterator[pa.RecordBatch]:
     """Rows whose time is that of their view, in parts of bounded size."""
-    for first in range(0, len(views), ROWS_A_BATCH):
-        some = views.slice(first, min(first + ROWS_A_BATCH, len(views)))
+    for first, past in slices(views.rows, ROWS_A_BATCH):
+        some = views.slice(first, past)
         columns = _columns(plan, some)
         arrays = [evaluate(expression, columns, len(some), plan.predicates) for _, expression in plan.select]
         yield _delivered(plan, arrays, columns, some.ts_us)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.engine.unit import Work
+from streamjoin.flow import portions
 from streamjoin.flow.block import Block
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.operators.aggregate.keeping import VIEWS, Keeping, Kept
@@ -86,9 +87,17 @@ class AggregateStep(Keeping):
         numbers = Ending(windows, self.given_us, until_us).numbers(np.unique(views.ts_us))
         begins = np.searchsorted(views.ts_us, numbers * windows.slide_us)
         sizes = np.searchsorted(views.ts_us, numbers * windows.slide_us + windows.size_us) - begins
+        upto = portions.bytes_upto(views.rows)
+        of_windows = upto[begins + sizes] - upto[begins]
         first = 0
         while first < numbers.size:
-            past = first + max(int(np.searchsorted(np.cumsum(sizes[first:]), _ROWS_AT_ONCE, side="right")), 1)
+            past = first + max(
+                min(
+                    int(np.searchsorted(np.cumsum(sizes[first:]), _ROWS_AT_ONCE, side="right")),
+                    int(np.searchsorted(np.cumsum(of_windows[first:]), portions.BYTES_TOGETHER, side="right")),
+                ),
+                1,
+            )
             some = sizes[first:past]
             starts = np.cumsum(some) - some
             rows = np.repeat(begins[first:past] - starts, some) + np.arange(int(some.sum()), dtype=np.int64)

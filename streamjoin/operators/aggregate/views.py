@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 import pyarrow as pa
 
+from streamjoin.flow import portions
 from streamjoin.flow.block import Block
 from streamjoin.operators.aggregate.grouping import Grouping, group, normal
 from streamjoin.operators.aggregate.parts import column_types, made, merged
@@ -127,9 +128,11 @@ class Folding:
         self.counts["tuple_bytes"] += block.rows.nbytes + block.ts_us.nbytes
         if (views := views_of(self.plan, block)) is not None:
             self._held.append(views)
-        if sum(map(len, self._held)) >= _HELD_ROWS:
+        rows, size = sum(map(len, self._held)), sum(views.rows.nbytes for views in self._held)
+        if rows >= _HELD_ROWS or size >= portions.BYTES_TOGETHER:
             self._held = [merge(self.plan, Block.concat(self._held))]
-            if len(self._held[0]) >= _HELD_ROWS // 2:
+            merged = self._held[0]
+            if len(merged) >= _HELD_ROWS // 2 or merged.rows.nbytes >= portions.BYTES_TOGETHER // 2:
                 yield from self.rest()
 
     def rest(self) -> Iterator[Block]:
@@ -138,5 +141,5 @@ class Folding:
             return
         views = merge(self.plan, Block.concat(self._held))
         self._held = []
-        for first in range(0, len(views), _SENT_ROWS):
-            yield views.slice(first, min(first + _SENT_ROWS, len(views)))
+        for first, past in portions.slices(views.rows, _SENT_ROWS):
+            yield views.slice(first, past)

@@ -51,7 +51,7 @@ class AlignedStep(RoundStep):
         self.report.seconds["expire"] += expired - begun
         self.report.seconds["store"] += work.seconds() - expired
         for origin in streams:
-            if (block := self.meeting.arrived(origin)) is not None:
+            for block in self.meeting.arrived(origin):
                 # In a batch the streams come one after the other.
                 there = {
                     stream: [*chains[stream].segments, *(new[stream].segments if stream < origin else [])]
@@ -71,11 +71,11 @@ class AlignedStep(RoundStep):
         return self.keeping.settled(stream, infos, self.plan.archive_period(stream))
 
     def _new(self, stream: int) -> Chain:
-        block = self.meeting.arrived(stream, STORE)
-        if block is not None:
+        blocks = self.meeting.arrived(stream, STORE)
+        for block in blocks:
             mine = self.segments.home(block.ts_us) == self._work.unit.number
             self.keeping.count_late(stream, block.ts_us[np.nonzero(mine)[0]])
-        return self.keeping.new(stream, block, self.plan.archive_period(stream))
+        return self.keeping.new(stream, blocks, self.plan.archive_period(stream))
 
     def _found(
         self, origin: int, number: int, block: Block, there: Mapping[int, list[Segment]]

@@ -27,7 +27,9 @@ from streamjoin.engine.routing import STORE
 from streamjoin.engine.stored import stored, tables
 from streamjoin.engine.unit import Work
 from streamjoin.flow.block import TS, Block
+from streamjoin.flow.portions import cuts, slices
 from streamjoin.flow.punctuation import StreamClock
+from streamjoin.index.chain import MERGED_BYTES_MAX
 from streamjoin.index.columns import routed_columns
 from streamjoin.operators.asof.versions import NONE, Found, Sorted, Versions, columns_of_rows, described, looked_up_at
 from streamjoin.plan.asof import ENDS
@@ -38,7 +40,8 @@ from streamjoin.plan.window import R, S
 
 _NUMBERED, _STATED = "versions", "output_mark_us"
 WAITING_ROWS_MAX = 1 << 18
-"""Rows that wait are kept together up to so many, as some of them leave with every batch."""
+"""Rows that wait are kept together up to so many, as some of them leave with every batch; and up to
+`MERGED_BYTES_MAX`."""
 
 
 class AsOfStep:
@@ -59,6 +62,10 @@ class AsOfStep:
         self._waiting = [Sorted(work.open_segment(info), info) for info in stored(work.before, R)]
         opened = [Sorted(work.open_segment(info), info) for info in stored(work.before, S)]
         self._versions = Versions(self.plan, opened)
+        self._key = self.plan.result_key if self.plan.keyed else None
+        expressions = [*(part for _, part in self.plan.select), *([self._key] if self._key is not None else [])]
+        self._selected = frozenset(pair for part in expressions for pair in columns_of(part))
+        self._read = self._selected | columns_of(self.plan.filter)
         self._numbered: int = work.before.values.get(_NUMBERED, 0)
         self._dropped: list[str] = []
 
@@ -70,10 +77,10 @@ class AsOfStep:
     def results(self) -> Iterator[pa.RecordBatch]:
         """See `Step`."""
         begun = self._work.seconds()
-        if (right := self._arrived(S)) is not None:
+        for right in self._arrived(S):
             self._versions.add(right, self._names[S], self._numbered)
             self._numbered += len(right)
-        if (left := self._arrived(R)) is not None:
+        for left in self._arrived(R):
             rows = left.rows.select(list(self._names[R]))
             rows = pa.RecordBatch.from_arrays([*rows.columns, pa.array(left.ts_us)], [*rows.schema.names, TS])
             self._waiting.append(described(rows))
@@ -83,12 +90,12 @@ class AsOfStep:
         yield from self.report.timed(answers, self._work.seconds)
         self._finish(clocks)
 
-    def _arrived(self, side: int) -> Block | None:
-        block = self.joining.gather(side, STORE)
+    def _arrived(self, side: int) -> list[Block]:
+        blocks = self.joining.gather(side, STORE)
         mark_us = self._work.before.clocks[side].mark_us
-        if block is not None and mark_us is not None:
+        for block in blocks if mark_us is not None else ():
             self.report.late[side] += int(np.count_nonzero(block.ts_us < mark_us))
-        return block
+        return blocks
 
     def _ready(self, right: StreamClock) -> Iterator[pa.RecordBatch]:
         """The left rows that need not wait any longer; the others stay."""
@@ -111,38 +118,46 @@ class AsOfStep:
 
     def _answered(self, left: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """What left rows give, in parts of bounded size."""
-        for first in range(0, left.num_rows, ROWS_A_BATCH):
-            some = left.slice(first, ROWS_A_BATCH)
+        for first, past in slices(left, ROWS_A_BATCH):
+            some = left.slice(first, past - first)
             found = self._versions.latest(some)
             self.joining.counts[0].comparisons += some.num_rows * len(self._versions.segments)
             if not self.asof.keeps:
                 some, found = _only(some, found, found.row != NONE)
-            if self.plan.filter != TRUE:
-                wanted = set(columns_of(self.plan.filter))
-                keep = filter_mask(self.plan.filter, self._columns(some, found, wanted), some.num_rows,
-                                   self.plan.predicates)  # fmt: skip
-                some, found = _only(some, found, keep)
-            if some.num_rows:
-                self.joining.counts[0].results += some.num_rows
-                yield self._rows(some, found)
+            # One long text may be what many rows get.
+            for start, stop in cuts(self._versions.sizes(found, self._of_right(self._read))):
+                yield from self._chosen(some.slice(start, stop - start), found.part(start, stop))
+
+    def _chosen(self, left: pa.RecordBatch, found: Found) -> Iterator[pa.RecordBatch]:
+        """The result rows of left rows and of what they get."""
+        if self.plan.filter != TRUE:
+            columns = self._columns(left, found, columns_of(self.plan.filter))
+            keep = filter_mask(self.plan.filter, columns, left.num_rows, self.plan.predicates)
+            left, found = _only(left, found, keep)
+        if left.num_rows:
+            self.joining.counts[0].results += left.num_rows
+            yield self._rows(left, found)
 
     def _rows(self, left: pa.RecordBatch, found: Found) -> pa.RecordBatch:
         plan = self.plan
-        expressions = [expression for _, expression in plan.select]
-        key = plan.result_key if plan.keyed else None
-        wanted = {pair for part in (*expressions, *([key] if key is not None else [])) for pair in columns_of(part)}
-        columns = self._columns(left, found, wanted)
-        values = [evaluate(part, columns, left.num_rows, plan.predicates) for part in expressions]
+        columns = self._columns(left, found, self._selected)
+        values = [evaluate(part, columns, left.num_rows, plan.predicates) for _, part in plan.select]
         if plan.timed:
             values.append(left.column(TS))
-        if key is not None:
-            values.append(evaluate(key, columns, left.num_rows, plan.predicates))
+        if self._key is not None:
+            values.append(evaluate(self._key, columns, left.num_rows, plan.predicates))
         return pa.RecordBatch.from_arrays(values, schema=plan.emitted)
 
-    def _columns(self, left: pa.RecordBatch, found: Found, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Any]:
+    def _columns(
+        self, left: pa.RecordBatch, found: Found, wanted: frozenset[tuple[str, str]]
+    ) -> dict[tuple[str, str], Any]:
         columns = dict(columns_of_rows(self.plan, R, left))
-        of_right = [name for stream, name in wanted if stream == self.plan.names[S]]
-        return columns | {(self.plan.names[S], name): self._versions.taken(found, name) for name in of_right}
+        of_right = self._versions.columns(found, self._of_right(wanted))
+        return columns | {(self.plan.names[S], name): values for name, values in of_right.items()}
+
+    def _of_right(self, wanted: frozenset[tuple[str, str]]) -> list[str]:
+        """The columns of the right stream among these."""
+        return [name for stream, name in wanted if stream == self.plan.names[S]]
 
     def _finish(self, clocks: tuple[StreamClock, StreamClock]) -> None:
         begun = self._work.seconds()
@@ -187,6 +202,8 @@ class AsOfStep:
 
 
 def _fit(before: Sorted, last: Sorted) -> bool:
+    if before.info.bytes + last.info.bytes > MERGED_BYTES_MAX:
+        return False
     rows = before.info.rows + last.info.rows
     return rows <= WAITING_ROWS_MAX and before.info.rows <= 2 * last.info.rows
 

@@ -14,14 +14,16 @@ Cost: a row is merged about log2(rows / batch) times; a look-up searches each se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamjoin.engine.emit import take
 from streamjoin.flow.block import TS, Block
+from streamjoin.flow.portions import cut_together, is_text, offsets_of, sizes
 from streamjoin.index.chain import MERGED_BYTES_MAX
 from streamjoin.index.keys import is_exact
 from streamjoin.index.layout import equality_cells, sorted_by
@@ -31,7 +33,7 @@ from streamjoin.operators.asof.kernels import latest
 from streamjoin.plan.asof import ENDS
 from streamjoin.plan.decimals import carried_type
 from streamjoin.plan.evaluation import evaluate_carried, filter_mask
-from streamjoin.plan.expression import Expression, conjunction
+from streamjoin.plan.expression import Expression, columns_of, conjunction
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.types import BOOL, INT64
 from streamjoin.plan.values import Columns
@@ -111,6 +113,16 @@ class Found:
     segment: np.ndarray
     row: np.ndarray
 
+    def part(self, first: int, past: int) -> Found:
+        """Of the probes first..past-1, without copying."""
+        return Found(self.segment[first:past], self.row[first:past])
+
+    @property
+    def by_segment(self) -> list[tuple[int, np.ndarray]]:
+        """(segment, places of the probes that got a row of it, int64), of those that have any."""
+        there = np.nonzero(np.bincount(self.segment + 1)[1:])[0]
+        return [(int(number), np.nonzero(self.segment == number)[0]) for number in there]
+
 
 @dataclass(slots=True)
 class Versions:
@@ -119,18 +131,15 @@ class Versions:
     Args:
         segments: in order of construction.
         dropped: files that were let go.
-        _whole: by name, a column of all segments, once it was asked for.
     """
 
     plan: JoinPlan
     segments: list[Sorted]
     dropped: list[str] = field(default_factory=list)
-    _whole: dict[str, pa.Array] = field(default_factory=dict)
 
     def add(self, block: Block, names: Sequence[str], first: int) -> None:
         """A batch's rows, numbered on from `first`."""
         rows = block.rows.select(list(names))
-        self._whole.clear()
         cells = equality_cells(key_values(self.plan, S, block.rows))
         numbers = np.arange(first, first + len(block), dtype=np.int64)
         columns = [*rows.columns, pa.array(block.ts_us), pa.array(cells), pa.array(numbers)]
@@ -161,7 +170,7 @@ class Versions:
             best_us[at], best_number[at] = times_us[newer], numbers[newer]
         absent = np.logical_or.reduce([absent, *(np.asarray(key.is_null()) for key in keys)])
         if plan.asof.values:
-            absent |= np.asarray(pc.fill_null(self.taken(found, ENDS), False))
+            absent |= np.asarray(pc.fill_null(self.columns(found, (ENDS,))[ENDS], False))
         found.segment[absent], found.row[absent] = NONE, NONE
         return found
 
@@ -170,23 +179,62 @@ class Versions:
         condition = unsettled(self.plan)
         open_ = np.nonzero(rows != NONE)[0] if condition is not None else np.zeros(0, np.int64)
         while open_.size and condition is not None:
-            columns = dict(columns_of_rows(self.plan, 0, left.take(pa.array(open_))))
-            columns |= columns_of_rows(self.plan, S, segment.rows.take(pa.array(rows[open_])))
-            open_ = open_[~filter_mask(condition, columns, open_.size)]
+            open_ = open_[~self._meet(condition, left, segment, open_, rows[open_])]
             before = np.maximum(rows[open_] - 1, 0)
             same = (rows[open_] > 0) & (segment.cells[before] == segment.cells[rows[open_]])
             rows[open_] = np.where(same, before, NONE)
             open_ = open_[same]
 
-    def taken(self, found: Found, name: str) -> pa.Array:
-        """A column of the rows that were found, NULL where none was."""
-        kind = _ENGINE_TYPES.get(name) or carried_type(self.plan.streams[S].columns.field(name).type)
-        starts = np.cumsum([0, *(segment.rows.num_rows for segment in self.segments)])
-        if name not in self._whole:
-            parts = [segment.rows.column(name) for segment in self.segments]
-            self._whole[name] = pa.chunked_array(parts, kind).combine_chunks() if parts else pa.array([], kind)
-        at = np.where(found.row == NONE, 0, starts[found.segment] + found.row)
-        return self._whole[name].take(pa.array(at, mask=found.row == NONE))
+    def _meet(
+        self, condition: Expression, left: pa.RecordBatch, segment: Sorted, probes: np.ndarray, rows: np.ndarray
+    ) -> np.ndarray:
+        """Whether left rows and rows of a segment, n of each, are what a condition asks for, bool of shape (n,)."""
+        of_left = {(self.plan.names[0], name): (left.column(name), probes) for name in left.schema.names}
+        stored = segment.rows
+        of_stored = {(self.plan.names[S], name): (stored.column(name), rows) for name in stored.schema.names}
+        read = {pair: (of_left | of_stored)[pair] for pair in columns_of(condition)}
+        met = np.zeros(probes.size, bool)
+        for first, past in cut_together(list(read.values()), probes.size):
+            columns = {pair: take(values, at[first:past]) for pair, (values, at) in read.items()}
+            met[first:past] = filter_mask(condition, columns, past - first)
+        return met
+
+    def columns(self, found: Found, names: Collection[str]) -> dict[str, pa.Array]:
+        """Columns of the rows that were found, NULL where none was, n values each.
+
+        Cost: a look at what was found, however much the segments have.
+        """
+        groups: list[tuple[int, np.ndarray | None]] = list(found.by_segment)
+        missing = found.segment == NONE
+        if len(groups) < 2:
+            at, groups = found.row, [(number, None) for number, _ in groups]
+        else:
+            at = np.zeros(missing.size, np.int64)
+            at[np.concatenate([places for _, places in groups])] = np.arange(np.count_nonzero(~missing))
+        wanted = pa.array(np.where(missing, 0, at), mask=missing)
+        return {name: self._joined(groups, found, name).take(wanted) for name in names}
+
+    def _joined(self, groups: Sequence[tuple[int, np.ndarray | None]], found: Found, name: str) -> pa.Array:
+        """A column of what was found, segment by segment; all of a segment where no places in it are given."""
+        parts = [
+            values if places is None else take(values, found.row[places])
+            for values, places in ((self.segments[number].rows.column(name), places) for number, places in groups)
+        ]
+        if not parts:
+            kind = _ENGINE_TYPES.get(name) or carried_type(self.plan.streams[S].columns.field(name).type)
+            return pa.array([], kind)
+        return pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
+
+    def sizes(self, found: Found, names: Collection[str]) -> np.ndarray:
+        """Bytes of texts that these columns have in the rows that were found, int64 of shape (n,)."""
+        total = np.zeros(found.row.size, np.int64)
+        columns = self.plan.streams[S].columns
+        texts = [name for name in names if name in columns.names and is_text(columns.field(name).type)]
+        for number, places in found.by_segment if texts else ():
+            for name in texts:
+                offsets = offsets_of(self.segments[number].rows.column(name))
+                total[places] += sizes(offsets, found.row[places])
+        return total
 
     def settle(self, oldest_us: int | None, mark_us: int | None) -> None:
         """After a batch: merge, and let go what no left row can get.
@@ -250,6 +298,5 @@ class Versions:
         return np.asarray(same)
 
     def _replace(self, new: list[Sorted], gone: list[Sorted]) -> None:
-        self._whole.clear()
         self.dropped += [segment.info.file for segment in gone if segment.info.file]
         self.segments = [segment for segment in self.segments if all(segment is not one for one in gone)] + new

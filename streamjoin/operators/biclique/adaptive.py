@@ -19,6 +19,7 @@ from streamjoin.engine.routing import UnitSpec
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.storing import UnitStep
 from streamjoin.engine.unit import Step, Work
+from streamjoin.errors import InputError
 from streamjoin.operators.adapting.members import Load, Member
 from streamjoin.operators.adapting.step import PLAN, Noting
 from streamjoin.operators.biclique.router import Biclique
@@ -52,6 +53,16 @@ class AdaptiveBiclique(Biclique):
             f"{super().__str__()}; adaptive, units are {ways}: {limits.least} to {limits.most} of each stream, of "
             f"{limits.capacity_bytes / 2**20:g} MiB each"
         )
+
+    def check_first(self) -> None:
+        """See `Operator`: limits may leave out the units at first of a job that has begun, and it comes inside."""
+        limits, fewest, most = self.limits, min(self.r_units, self.s_units), max(self.r_units, self.s_units)
+        if not limits.least <= fewest <= most <= limits.most:
+            raise InputError(
+                f"units of each stream are to stay between {limits.least} and {limits.most}, and the job begins with "
+                f"{self.r_units} and {self.s_units}; write other min_units, max_units, r_units or s_units",
+                field="operator.min_units" if limits.least > fewest else "operator.max_units",
+            )
 
     @property
     def lasting(self) -> str:

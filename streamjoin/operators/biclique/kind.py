@@ -9,7 +9,7 @@ from pydantic import Field
 
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.operators import costs
-from streamjoin.operators.adapting.settings import ROUNDS_MAX, SHARE, check_adapts
+from streamjoin.operators.adapting.settings import ROUNDS_MAX, SHARE, check_adapts, check_range
 from streamjoin.operators.biclique.adaptive import AdaptiveBiclique
 from streamjoin.operators.biclique.router import Biclique, Routing
 from streamjoin.operators.biclique.scaling import Limits
@@ -169,7 +169,7 @@ def _limits(settings: BicliqueSettings, plan: Pairs, r_units: int, s_units: int)
     found = Limits(
         round((settings.capacity or 1024) * _MIB),
         settings.min_units or 1,
-        settings.max_units or min(max(r_units, s_units) * 4, UNITS_MAX),
+        settings.max_units or max(min(max(r_units, s_units) * 4, UNITS_MAX), settings.min_units or 1),
         settings.add_above or 0.8,
         settings.drain_below or 0.3,
         settings.target or 0.6,
@@ -182,12 +182,7 @@ def _limits(settings: BicliqueSettings, plan: Pairs, r_units: int, s_units: int)
             f"the target {found.target} must be above drain_below {found.low} and below add_above {found.high}",
             field="operator.target",
         )
-    if not found.least <= min(r_units, s_units) <= max(r_units, s_units) <= found.most:
-        raise InputError(
-            f"units of each stream are to stay between {found.least} and {found.most}, and the job begins with "
-            f"{r_units} and {s_units}; write other min_units, max_units, r_units or s_units",
-            field="operator.min_units" if found.least > min(r_units, s_units) else "operator.max_units",
-        )
+    check_range(found.least, found.most, "units")
     return found
 
 

@@ -209,13 +209,13 @@ def _round(
     storing = sum(not member.drains for member in members)
     # What those that drain still have will be the others' share: as much comes anew as they let go.
     load = size / (storing * limits.capacity_bytes)
-    wish = _wish(load, storing, limits)
+    all_storing = sum(map(len, plan.storing(side)))
+    wish = _inside(_wish(load, storing, limits), all_storing, len(plan.groups[side]) - group, limits)
     asked = plan.asked[side][group].again(wish, load)
     if asked.times < limits.rounds:
         return plan.with_asked(side, group, asked)
     plan = plan.with_asked(side, group, Asked(wish, 0, load))
-    all_storing = sum(map(len, plan.storing(side)))
-    granted = max(min(wish, limits.most - all_storing), limits.least - all_storing)
+    granted = min(wish, limits.most - all_storing) if wish > 0 else max(wish, limits.least - all_storing)
     told = Decision(plan.number + 1, batch + 1, now_us, SIDES[side], group, storing, size, load, wish)
     if granted > 0 and wish > 0:
         plan, added = grown(plan, side, group, granted, batch + 1)
@@ -231,6 +231,21 @@ def _wish(load: float, storing: int, limits: Limits) -> int:
     if load > limits.high or (load < limits.low and limits.shrinks):
         return scaling_change(load, storing, limits.target)
     return 0
+
+
+def _inside(wish: int, all_storing: int, groups: int, limits: Limits) -> int:
+    """What a subgroup asks for where limits have changed: also its share of what its stream is outside of them.
+
+    Args:
+        wish: what it asks for by its load.
+        all_storing: units that store the stream now.
+        groups: how many subgroups have not asked in this round, with this one.
+    """
+    if (missing := limits.least - all_storing) > 0:
+        return max(wish, -(-missing // groups))
+    if (excess := all_storing - limits.most) > 0 and limits.shrinks:
+        return min(wish, -excess // groups)
+    return wish
 
 
 def _decided(plan: UnitPlan, told: Decision) -> UnitPlan:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from streamjoin.engine.routing import STORE, split
 from streamjoin.engine.state import UnitState
 from streamjoin.engine.unit import Work
+from streamjoin.flow.block import Block
 from streamjoin.index.chain import Chain
 from streamjoin.operators.coordinated.routes import Routes
 from streamjoin.operators.coordinated.table import HostState, Infos, Key
@@ -55,7 +56,7 @@ class FirstHop(RoundStep):
         self.report.seconds["expire"] += expired - begun
         self.report.seconds["store"] += work.seconds() - expired
         for origin in self.keeping.streams:
-            if (block := self.meeting.arrived(origin)) is not None:
+            for block in self.meeting.arrived(origin):
                 met = self.plan.meets[origin]
                 there = [*chains.items(), *(new.items() if met < origin else ())]
                 segments = [one for key, chain in there if self._answers(origin, key) for one in chain.segments]
@@ -77,14 +78,15 @@ class FirstHop(RoundStep):
 
     def _new(self, stream: int) -> Iterator[tuple[Key, Chain]]:
         """What came to be stored of a stream, by segment; the first host of each counts its late tuples."""
-        block = self.meeting.arrived(stream, STORE)
-        if block is None:
-            return
-        for segment, rows in split(block.ts_us // self.segment_us):
-            part = block.take(rows)
-            if self.routes.hosts_of(stream, segment)[0] == self._host:
-                self.keeping.count_late(stream, part.ts_us)
-            yield (stream, segment), self.keeping.new(stream, part, self.plan.archive_period(stream))
+        parts: dict[int, list[Block]] = {}
+        for block in self.meeting.arrived(stream, STORE):
+            for segment, rows in split(block.ts_us // self.segment_us):
+                part = block.take(rows)
+                parts.setdefault(segment, []).append(part)
+                if self.routes.hosts_of(stream, segment)[0] == self._host:
+                    self.keeping.count_late(stream, part.ts_us)
+        for segment, of_segment in parts.items():
+            yield (stream, segment), self.keeping.new(stream, of_segment, self.plan.archive_period(stream))
 
 
 class LaterHop(LaterRound):

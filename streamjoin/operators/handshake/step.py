@@ -30,6 +30,7 @@ from streamjoin.engine.joining import Joining
 from streamjoin.engine.routing import STORE
 from streamjoin.engine.unit import Work
 from streamjoin.flow.block import QUERIES, TS, Block
+from streamjoin.flow.portions import together
 from streamjoin.flow.punctuation import StreamClock, drains, lowest_mark_us
 from streamjoin.index.chain import Chain
 from streamjoin.index.columns import carried_rows
@@ -78,11 +79,15 @@ class Flow:
         return rows_of(self.open)
 
     def joined(self, segments: list[Segment]) -> list[Segment]:
-        """`segments` as one; none stay none."""
-        if len(segments) < 2:
-            return segments
-        self.dropped += segments
-        return [self.chain.merged(segments)]
+        """`segments` as one, or as few as hold so many bytes; none stay none."""
+        found: list[Segment] = []
+        for first, past in together([segment.info.bytes for segment in segments]):
+            some = segments[first:past]
+            if len(some) > 1:
+                self.dropped += some
+                some = [self.chain.merged(some)]
+            found += some
+        return found
 
 
 class ChainStep:
@@ -211,8 +216,7 @@ class ChainStep:
         """Store what comes in, and give it as blocks that probe."""
         predecessor = self.line.predecessor(side, self.unit.number)
         if predecessor is None:
-            block = self.joining.gather(side, STORE)
-            return [self._take_in(side, block)] if block is not None else []
+            return [self._take_in(side, block) for block in self.joining.gather(side, STORE)]
         infos = self.look(predecessor).sent[side]
         segments = [self._segment(side, info.taken_over(predecessor, self.unit.number)) for info in infos]
         self.flows[side].closed += segments
@@ -237,7 +241,7 @@ class ChainStep:
                 rows = 0
             groups[-1].append(block)
             rows += len(block)
-        return [Block.concat(group) for group in groups]
+        return [block for group in groups for block in Block.together(group)]
 
     def _take_in(self, side: int, block: Block) -> Block:
         """New tuples at the stream's head, in blocks where there is a successor."""

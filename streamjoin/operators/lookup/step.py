@@ -57,10 +57,10 @@ class LookupStep:
         self.report.output_mark_us, self.report.ended = clocks[R].mark_us, clocks[R].ended
 
     def _given(self, query: JoinPlan, table: Table) -> Iterator[pa.RecordBatch]:
-        if (arrived := self.joining.gather(R, PROBE)) is not None:
-            self.report.reading["tuples"] = len(arrived)
+        for arrived in self.joining.gather(R, PROBE):
+            self.report.reading["tuples"] = self.report.reading.get("tuples", 0) + len(arrived)
             yield from self.report.timed(self._looked_up(query, arrived, table), self._work.seconds)
-        if R in query.kind.preserved and (alone := self.joining.gather(R, ALONE)) is not None:
+        for alone in self.joining.gather(R, ALONE) if R in query.kind.preserved else ():
             yield from self._alone(query, alone, table.version)
 
     def _looked_up(self, query: JoinPlan, block: Block, table: Table) -> Iterator[pa.RecordBatch]:

@@ -104,10 +104,10 @@ class MeshStep:
         if self._known is not None and self._cut != [reader.version, reader.parts, self.scan.memory_bytes]:
             yield from self._done_with(self._known)
         self.reader = reader
-        if R in self.joined.query.kind.preserved and (alone := self.joining.gather(R, ALONE)) is not None:
+        for alone in self.joining.gather(R, ALONE) if R in self.joined.query.kind.preserved else ():
             self.report.unmatched_rows += len(alone)
             yield from one_sided(self.joined.query, R, alone.rows, alone.ts_us, table.version)
-        if (arrived := self.joining.gather(R, PROBE)) is not None:
+        for arrived in self.joining.gather(R, PROBE):
             self.buffer.add(held(arrived, self.joined))
         for _ in range(self.reader.steps):
             yield from self._one()

@@ -17,6 +17,7 @@ from streamjoin.engine.operator import Capabilities, Operator
 from streamjoin.engine.routing import UnitSpec
 from streamjoin.engine.state import NUMBERS, UnitState
 from streamjoin.engine.unit import Step, Work
+from streamjoin.errors import InputError
 from streamjoin.operators.adapting.step import PLAN, Noting
 from streamjoin.operators.costs.psp import StepTimes
 from streamjoin.operators.costs.several import TIMES
@@ -51,6 +52,16 @@ class AdaptiveRing(Ring):
             f"{super().__str__()}; adaptive, from {limits.least} to {limits.most} nodes while it runs, and slices "
             "follow the rates"
         )
+
+    def check_first(self) -> None:
+        """See `Operator`: limits may leave out the nodes at first of a job that has begun, and it comes inside."""
+        limits = self.limits
+        if not limits.least <= self.nodes <= limits.most:
+            raise InputError(
+                f"the ring is to stay between {limits.least} and {limits.most} nodes, and the job begins with "
+                f"{self.nodes}; write other min_nodes, max_nodes or nodes",
+                field="operator.min_nodes" if limits.least > self.nodes else "operator.max_nodes",
+            )
 
     @property
     def lasting(self) -> str:

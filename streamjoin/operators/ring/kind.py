@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from streamjoin.errors import InputError
-from streamjoin.operators.adapting.settings import ROUNDS_MAX, SHARE, check_adapts
+from streamjoin.operators.adapting.settings import ROUNDS_MAX, SHARE, check_adapts, check_range
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts, psp
 from streamjoin.operators.costs.psp import StepTimes
 from streamjoin.operators.costs.several import TIMES
@@ -135,12 +135,7 @@ def _limits(settings: RingSettings, nodes: int) -> RingLimits | None:
     )
     if not found.target < found.high:
         raise InputError(f"the target {found.target} must be below add_above {found.high}", field="operator.target")
-    if not found.least <= nodes <= found.most:
-        raise InputError(
-            f"the ring is to stay between {found.least} and {found.most} nodes, and the job begins with {nodes}; write "
-            "other min_nodes, max_nodes or nodes",
-            field="operator.min_nodes" if found.least > nodes else "operator.max_nodes",
-        )
+    check_range(found.least, found.most, "nodes")
     return found
 
 

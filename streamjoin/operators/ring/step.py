@@ -64,13 +64,12 @@ class FirstRound(RoundStep):
         self.report.seconds["expire"] += self._work.seconds() - begun
         new = {stream: self._stored(stream) for stream in streams}
         for origin in streams:
-            if (block := self.meeting.arrived(origin)) is None:
-                continue
             met = self.plan.meets[origin]
             segments = [*chains[met].segments, *(one for to in leaving[met].values() for one in to)]
             # In a batch the streams come one after the other.
             segments += new[met].segments if met < origin else []
-            yield from self.meeting.found(origin, block, segments, views[met])
+            for block in self.meeting.arrived(origin):
+                yield from self.meeting.found(origin, block, segments, views[met])
         self._finish(chains, leaving, new)
 
     def _settled(self, stream: int) -> Chain:
@@ -101,15 +100,14 @@ class FirstRound(RoundStep):
     def _stored(self, stream: int) -> Chain:
         """What came to be stored, in segments of its own."""
         begun = self._work.seconds()
-        block = self.meeting.arrived(stream, STORE)
-        if block is not None:
-            if stream in self._work.unit.counts:
-                self.keeping.count_late(stream, block.ts_us)
-            block = self._mine(stream, block)
+        blocks = self.meeting.arrived(stream, STORE)
+        for block in blocks if stream in self._work.unit.counts else ():
+            self.keeping.count_late(stream, block.ts_us)
+        mine = [self._mine(stream, block) for block in blocks]
         begun_s = self._spent.now_s()
-        chain = self.keeping.new(stream, block, self._period_us(stream))
-        if block is not None and len(block):
-            self._spent.since(begun_s, STORED, len(block), STREAM_S)
+        chain = self.keeping.new(stream, mine, self._period_us(stream))
+        if count := sum(map(len, mine)):
+            self._spent.since(begun_s, STORED, count, STREAM_S)
         self.report.seconds["store"] += self._work.seconds() - begun
         return chain
 

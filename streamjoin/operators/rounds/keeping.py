@@ -62,11 +62,13 @@ class Keeping:
         if mark_us is not None:
             self.meeting.report.late[stream] += int(np.count_nonzero(ts_us < mark_us))
 
-    def new(self, stream: int, block: Block | None, period_us: int) -> Chain:
+    def new(self, stream: int, blocks: Sequence[Block], period_us: int) -> Chain:
         """What came to be stored of a stream, in segments of its own."""
         views = self.views[stream]
         chain = chain_of(self.plan, stream, views, period_us, [])
-        if block is not None and len(block):
+        for block in blocks:
+            if not len(block):
+                continue
             name = self.plan.names[stream]
             columns = {(name, column): block.rows.column(column) for column in block.rows.schema.names}
             every = replace(block, queries=views.queries(len(block)))

@@ -34,10 +34,9 @@ class LaterRound(RoundStep):
             return Segment.attach(self._work.kept().open_segment(info), info, views[stream].layouts)
 
         for origin in range(len(self.plan.orders)):
-            if (block := self.meeting.arrived(origin)) is None:
-                continue
             met = self.plan.meets[origin]
-            segments = [attached(met, info) for info in self._answered(self._work.kept().state, origin, met)]
-            yield from self.meeting.found(origin, block, segments, views[met])
+            for block in self.meeting.arrived(origin):
+                segments = [attached(met, info) for info in self._answered(self._work.kept().state, origin, met)]
+                yield from self.meeting.found(origin, block, segments, views[met])
         totals = self.meeting.finish()
         self.state = UnitState(self._work.before.version + 1, clocks=self.meeting.clocks, totals=totals)

@@ -47,13 +47,13 @@ class Meeting:
         self.report.spent = self.spent.by_kind
         self.clocks, self.elsewhere = clocks_after(self.plan.streams[:sides], work.before, work.given)
 
-    def arrived(self, origin: int, role: int = PROBE) -> Block | None:
-        """What came of an origin for this role."""
+    def arrived(self, origin: int, role: int = PROBE) -> list[Block]:
+        """What came of an origin for this role; see `Block.together`."""
         begun_s = self.spent.now_s()
         chosen = self.work.given.came(origin, role)
-        block = Block.concat([given.block for given in chosen]) if chosen else None
+        blocks = Block.together([given.block for given in chosen])
         self.spent.since(begun_s, RECEIVED)
-        return block
+        return blocks
 
     def found(
         self, origin: int, block: Block, segments: Sequence[Segment], views: Views, plan: RoundPlan | None = None

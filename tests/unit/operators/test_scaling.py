@@ -103,6 +103,21 @@ def test_bounds_hold_for_all_subgroups_together() -> None:
     assert storing(rounds([0.0] * 9)[-1]) == 1
 
 
+@pytest.mark.parametrize(("limits", "wanted"), [({"least": 9}, [3, 3, 3]), ({"most": 3}, [1, 1, 1])])
+def test_other_limits_are_come_into_by_all_subgroups(limits: dict[str, int], wanted: list[int]) -> None:
+    """Also where loads ask for nothing, or for the other way."""
+    for share in (0.5, 0.1 if "least" in limits else 0.9):
+        plan = UnitPlan.first(even_groups(range(6), 3), even_groups(range(6, 12), 3))
+        for number in range(13):
+            plan = after(plan, number, number * MINUTE_US, loads(plan, share, share), replace(LIMITS, **limits))
+        assert [[len(group) for group in plan.storing(side)] for side in (R, S)] == [wanted, wanted]
+
+
+def test_what_a_limit_asks_for_is_confirmed_and_takes_nothing_away_without_a_window() -> None:
+    assert [storing(plan) for plan in rounds([0.5] * 3, replace(LIMITS, least=6))] == [4, 4, 6]
+    assert storing(rounds([0.5] * 9, replace(LIMITS, most=2, shrinks=False))[-1]) == 4
+
+
 def test_without_a_window_units_are_only_added() -> None:
     forever = replace(LIMITS, shrinks=False)
     assert storing(rounds([0.01] * 9, forever)[-1]) == 4 and storing(rounds([0.9] * 3, forever)[-1]) == 6

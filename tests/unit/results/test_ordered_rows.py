@@ -8,7 +8,8 @@ import pytest
 from result_jobs import SCHEMA, Job, ids, rows
 
 from streamjoin.engine import arranging
-from streamjoin.engine.arranging import arranged, places
+from streamjoin.engine.arranging import arranged, in_order, places
+from streamjoin.flow import portions
 from streamjoin.plan.ordering import NEWER, OLDER, Ordering
 from streamjoin.plan.window import R, S
 from streamjoin.results.policy import EpochPolicy
@@ -23,6 +24,22 @@ def numbered(n: int, seed: int) -> pa.RecordBatch:
     rng = np.random.default_rng(seed)
     numbers = [pa.array(rng.integers(0, n // 4, n) + seed * n), pa.array(rng.permutation(n))]
     return pa.RecordBatch.from_arrays([*rows(n, seed).columns, *numbers], schema=ORDERED)
+
+
+@pytest.mark.parametrize("together", [1 << 30, 20_000, 1])
+def test_results_of_long_texts_are_brought_into_order_in_portions(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arranging, "ROWS_A_BATCH", 100)
+    monkeypatch.setattr(portions, "BYTES_A_BATCH", 500)
+    monkeypatch.setattr(portions, "BYTES_TOGETHER", together)
+    given = [numbered(300, seed) for seed in range(4)]
+    texts = [pa.array(["x" * (number * 7 % 90) for number in range(seed, seed + 300)]) for seed in range(4)]
+    given = [rows.append_column("text", values) for rows, values in zip(given, texts, strict=True)]
+    wanted = pa.Table.from_batches(given).sort_by([(NEWER, "ascending"), (OLDER, "ascending")])
+    found = list(in_order(Ordering.TOTAL, given))
+    assert pa.Table.from_batches(found).to_pylist() == wanted.to_pylist()
+    assert max(sum(map(len, rows.column("text").to_pylist())) for rows in found) <= 500
 
 
 def test_a_snapshot_is_read_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
