@@ -12,6 +12,7 @@ that it knows is ever written by an older generation again. A generation that is
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import threading
 import uuid
@@ -137,6 +138,7 @@ class Generation:
         self.objects, _ = root.opened()
         self.checkpoint = checkpoint
         self._logs: dict[str, list[tuple[str, int]]] = {}
+        self._replaced: list[list[str]] = [[], []]
         self._sweeping: threading.Thread | None = None
         before = asked(lambda: owner(self.objects))
         lines = before.lines if before else ()
@@ -205,6 +207,11 @@ class Generation:
         logs = {path: tuple(chunks) for path, chunks in self._logs.items()}
         self.head = replace(self.head, version=version, files=files, logs=logs)
         self.objects.put(f"driver/{self.head.name}.json", sealed(self.head.to_bytes()))
+        # Whoever has read the head before this one may be about to read what it names.
+        now, before = self._replaced
+        self._replaced = [[], now]
+        if before:
+            _quietly(functools.partial(self.objects.remove, before))
 
     def put_checked(self, version: int) -> None:
         """`check` and `put`, side by side: nobody reads what one puts that is not the owner any more.
@@ -258,7 +265,7 @@ class Generation:
 
     def _files(self) -> Iterator[Path]:
         """Small files of the checkpoint that are needed to go on."""
-        for name in ("job.json", "shedding.json", "runs.json", "measured.json"):
+        for name in ("job.json", "shedding.json", "runs.json", "measured.json", "results.json", "stores.json"):
             yield from self.checkpoint.glob(name)
         offsets = self.checkpoint / "offsets"
         yield from (path for path in offsets.glob("metadata") if path.is_file())
@@ -279,6 +286,7 @@ class Generation:
             if len(chunks) >= _CHUNKS_MAX:
                 file.seek(0)
                 more, known = file.read(known + len(more)), 0
+                self._replaced[0] += [name for name, _ in chunks]
                 chunks.clear()
         chunk = f"driver/{self.head.name}/{path.name}/{known}-{len(more)}"
         self.objects.put(chunk, sealed(more))

@@ -610,3 +610,28 @@ def test_a_file_log_in_many_chunks_becomes_one(tmp_path: Path) -> None:
     assert len(made.head.logs["sources/0-r.jsonl"]) < 10
     assert restore(place, tmp_path / "moved")
     assert (tmp_path / "moved" / "sources" / "0-r.jsonl").read_text() == log.read_text()
+
+
+def test_a_log_that_grows_for_long_leaves_nothing_that_no_head_names(tmp_path: Path) -> None:
+    place, checkpoint = folder_root(tmp_path / "store", tmp_path / "cache"), tmp_path / "checkpoint"
+    for name in ("results.json", "stores.json"):
+        (checkpoint / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkpoint / name).write_text(name)
+    (checkpoint / "sources").mkdir()
+    made = Generation(place, checkpoint, 1, 0)
+    objects, _ = place.opened()
+    most = 0
+    for number in range(400):
+        with open(checkpoint / "sources" / "0-r.jsonl", "a") as log:
+            log.write(f'["{number}", 1]\n')
+        made.put(number)
+        named = {name for chunks in made.head.logs.values() for name, _ in chunks}
+        there = {name for name in objects.listed("driver") if "0-r.jsonl" in name}
+        assert named <= there
+        most = max(most, len(there - named))
+    assert most <= 64 + 1, "those that the head before names"
+    moved = tmp_path / "moved"
+    assert restore(place, moved)
+    assert (moved / "sources" / "0-r.jsonl").read_text() == (checkpoint / "sources" / "0-r.jsonl").read_text()
+    assert (moved / "results.json").read_text() == "results.json", "where results went, so that these are completed"
+    assert (moved / "stores.json").read_text() == "stores.json"
