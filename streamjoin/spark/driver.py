@@ -23,10 +23,10 @@ from streamjoin.spark import checkpoint, pace, started
 from streamjoin.spark.aside import take_aside
 from streamjoin.spark.batchreport import BatchReport, batch_done, batch_report, missing
 from streamjoin.spark.failures import NOT_CONNECTED, first_cause
-from streamjoin.spark.join import fed, gather, in_order, own_sources, routed_dataframe, units
+from streamjoin.spark.join import fed, gather, own_sources, routed_dataframe, topics_in_order, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
 from streamjoin.spark.measuring import Measuring
-from streamjoin.spark.offsetlog import sync_log
+from streamjoin.spark.offsetlog import logs_own, sync_log
 from streamjoin.spark.progress import Progress
 from streamjoin.spark.refresh import first_versions, refreshing
 from streamjoin.spark.relations import keep_versions, note_use, told
@@ -105,7 +105,7 @@ class Driver:
                 self.job,
                 resizes=held.resizes,
                 shedding=started.shedding(self.job, self.job.shedding.rules),
-                topics={number: self.topics[number].topic for number in in_order(self.job, self.topics)},
+                topics=topics_in_order(self.job, {number: topic.topic for number, topic in self.topics.items()}),
                 begins=started.begins(self.job),
                 states=held.place(self.job),
             )
@@ -231,7 +231,8 @@ class Driver:
 
     def _routed(self) -> tuple[list[DataFrame], dict[int, DataFrame]]:
         """What `fed` takes: routed blocks of any streams, and by stream of those that Spark reads."""
-        own = self.job.sources or self.job.heartbeat_us or self.job.relations
+        # It is there also where it brings nothing: a later start may have a heartbeat, and Spark wants it all along.
+        own = self.job.sources or self.job.relations or logs_own(self.job.offsets)
         frames = [own_sources(self.session, self.job)] if own else []
         topics = {}
         for number, topic in self.topics.items():

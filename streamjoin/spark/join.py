@@ -35,6 +35,7 @@ from streamjoin.query import RegisteredPredicate, plan_query
 from streamjoin.results.parts import PartWriter
 from streamjoin.sources.columns import conform, stream_schema
 from streamjoin.sources.relation import AnyRelation
+from streamjoin.spark.offsetlog import logged_topics
 from streamjoin.spark.source import NAME, StreamJoinSource, pack
 from streamjoin.spark.staying import Staying, without_key
 from streamjoin.spark.tasks import Decode, SourceRows, feeding_rows, gathered_rows, intake_rows, unit_rows, unit_runs
@@ -259,16 +260,37 @@ def in_order(job: Job, numbers: Iterable[int]) -> list[int]:
     return list(_entered(job, numbers))
 
 
+def topics_in_order(job: Job, topics: Mapping[int, str]) -> dict[int, str]:
+    """The topics that a job reads, by stream, in the order in which Spark has logged their offsets until now.
+
+    It follows from how the job began; but which streams others have to hear of, as one that has `idle`, may change.
+    """
+    computed = in_order(job, topics)
+    left, found = list(computed), []
+    for topic in logged_topics(job.offsets):
+        number = next((number for number in left if topics[number] == topic), None)
+        if number is None:
+            return {number: topics[number] for number in computed}
+        left.remove(number)
+        found.append(number)
+    return {number: topics[number] for number in (*found, *left)}
+
+
 def _entered(job: Job, numbers: Iterable[int]) -> dict[int, int]:
     """By stream, the floor before which its blocks come, in the order in which they do.
 
-    The order is that of the floors at which they entered when the job began, whatever queries have come and gone since.
+    The order is that of the job's topics once it is known; before, that of the floors at which they entered when the
+    job began, whatever queries have come and gone since.
     A stream that has to come before one that is ahead of it takes that one along; it passes the stages between.
     """
     begun, numbers = job.plan.begun, list(numbers)
+    if all(number in job.topics for number in numbers):
+        ordered = [number for number in job.topics if number in numbers]
+    else:
+        ordered = sorted(numbers, key=lambda number: _entry(begun, number))
     entered: dict[int, int] = {}
     last = len(job.plan.floors) - 1
-    for number in sorted(numbers, key=lambda number: _entry(begun, number), reverse=True):
+    for number in reversed(ordered):
         floor, *_ = _entry(job.plan, number) if entries_of(job.plan, number) else (last,)
         entered[number] = last = min(floor, last)
     return dict(reversed(entered.items()))

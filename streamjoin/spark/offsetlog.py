@@ -142,6 +142,25 @@ def versions_joined(offsets: Logged, batch: int) -> dict[str, int]:
     return {}
 
 
+def logged_topics(offsets: Path) -> list[str | None]:
+    """The topic of each Kafka source, in Spark's order, as of the newest batch; None for one without an offset.
+
+    Empty before the first batch.
+    """
+    if (batch := last_logged(offsets, "offsets")) < 0:
+        return []
+    return [next(iter(offset), None) for offset in _logged(logged_in(offsets), batch)]
+
+
+def logs_own(offsets: Path) -> bool:
+    """Whether a source of ours is among those of the newest batch; it is before the first one.
+
+    Spark goes on only with as many sources as it has offsets of.
+    """
+    batch = last_logged(offsets, "offsets")
+    return batch < 0 or any("clock_us" in offset for offset in _offsets(logged_in(offsets), batch))
+
+
 def _logged(offsets: Logged, batch: int) -> list[dict[str, Any]]:
     """What Spark logged of each Kafka source, in its order; our own sources' offsets have a clock."""
     return [offset for offset in _offsets(offsets, batch) if "clock_us" not in offset]

@@ -138,6 +138,8 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not takes and self._ends and drained < self.job.drain_batches:
             return {**offset, DRAINED: drained + 1}
         heartbeat_us, passed_us = self.job.heartbeat_us, now_us - start["clock_us"]
+        if not takes and start["clock_us"] == 0 and not self.sources:
+            return {**offset, SILENCE: Silence(now_us).to_json()}  # the first batch, of streams that Spark reads
         if not takes and (not heartbeat_us or passed_us < heartbeat_us):
             return start
         # An offset that does not tell is of a drain, or of before they told: there was input until then.

@@ -161,6 +161,23 @@ def test_topics_join_exactly_and_go_on_after_a_restart(
     check_same(result_rows(tmp_path / "results"), reference(given))
 
 
+def test_topics_go_on_with_another_heartbeat_and_without_one(
+    broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    """Spark goes on only with the sources whose offsets it has logged, and one of ours is for heartbeats."""
+    given = history(6, r=150, s=140, time_shape="disordered", delay_us=15)
+    streams = Streams(broker, tmp_path, ("json", "csv"))
+    tuples = [0, 0]
+    for turn, heartbeat in enumerate((False, True, False)):
+        streams.feed(given, turn, 3)
+        bound = bind(parse(streams.text(), base=tmp_path))
+        job = bound.job(heartbeat=heartbeat)
+        progress = run_job(session, bound, job, bound.sinks(), until_end=True)
+        tuples = [one + more for one, more in zip(tuples, progress.tuples_in, strict=True)]
+    assert tuples == [150, 140]
+    check_same(result_rows(tmp_path / "results"), reference(given))
+
+
 def test_marker_rows_of_a_topic_end_periods_with_those_of_another_or_with_files(
     broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:

@@ -73,3 +73,38 @@ def test_a_topic_that_no_query_reads_any_more_keeps_its_place_among_the_others(
     assert ids_of(rows_in(tmp_path / "job" / "near")) == wanted and wanted
     ab = alone(tmp_path, "ab-alone", QUERIES["ab"])
     assert rows_in(tmp_path / "job" / "ab") == Found({row: n for row, n in ab.items() if max(map(turn_of, row)) < 1})
+
+
+def test_topics_keep_their_order_where_a_stream_gets_idle_later(
+    broker: KafkaBroker, session: SparkSession, tmp_path: Path
+) -> None:
+    """Whoever has to hear of a silent stream does so before the first stage, and Spark knows topics by their order."""
+    given = dict(zip("abc", streams(96), strict=True))
+    write(tmp_path, list(given.values()))
+    topics = {name: unique(f"idle-{name}") for name in given}
+    for topic in topics.values():
+        broker.create_topic(topic, 1)
+    query = (
+        "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k "
+        "WITHIN 20 MICROSECONDS"
+    )
+    for turn, idle in enumerate(("", ", idle: 3600s", "")):
+        for name, rows in given.items():
+            part = rows.slice(TURN * turn, TURN).to_pylist()
+            broker.produce(topics[name], [json.dumps(row).encode() for row in part], 0)
+        lines = [
+            f"  {name}: {{source: kafka, servers: '{broker.servers}', topic: {topic}, format: json, schema: {SCHEMA}, "
+            f"time: ts, time_unit: us, delay: {DISORDER_US}us{idle if name == 'c' else ''}}}"
+            for name, topic in topics.items()
+        ]
+        file = tmp_path / "three.yaml"
+        file.write_text(
+            "\n".join(
+                [
+                    "streams:", *lines, f"query: {json.dumps(query)}", "operator: {name: biclique}",
+                    "results: {parquet: three/out}", "run: {checkpoint: three-checkpoint}",
+                ]
+            )
+        )  # fmt: skip
+        run_to_the_end(session, file, 2)
+    assert rows_in(tmp_path / "three" / "out") == alone(tmp_path, "three-alone", query)
