@@ -10,6 +10,7 @@ from typing import Any
 from streamjoin.durable import put_durably, sync_all
 from streamjoin.errors import InputError, StateError
 from streamjoin.intake.shedding import Rules, Shedding
+from streamjoin.plan.window import format_us
 from streamjoin.spark.offsetlog import drop_torn
 from streamjoin.spec.job import Job
 from streamjoin.state.generation import last_logged
@@ -56,18 +57,42 @@ def begins(job: Job) -> frozenset[int]:
 
     Raises:
         StateError: what an earlier start left is damaged.
+        InputError: a batch has to be repeated, and streams have another `idle` or other ends of periods than it had.
     """
     path, planned = job.checkpoint / "runs.json", last_in(job, "offsets")
+    noted: dict[str, Any] = {}
     try:
-        known = frozenset(int(batch) for batch in json.loads(path.read_text())["begins"])
+        noted = json.loads(path.read_text())
+        known = frozenset(int(batch) for batch in noted["begins"])
     except FileNotFoundError:
         known = frozenset()
     except (ValueError, KeyError, TypeError):
         raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one") from None
+    streams = {stream.name: [stream.idle_us, str(stream.ending or "")] for stream in job.plan.streams}
+    if pending(job):
+        _check_streams(streams, noted.get("streams", {}), planned)
     now = known & {planned} | {planned + 1}
-    if now != known:
-        write_json(path, {"begins": sorted(now)})
+    if (told := {"begins": sorted(now), "streams": streams}) != noted:
+        write_json(path, told)
     return now
+
+
+def _check_streams(streams: Mapping[str, list[Any]], before: Mapping[str, list[Any]], batch: int) -> None:
+    for name, (idle_us, ending) in streams.items():
+        idle_before_us, ending_before = before.get(name, (idle_us, ending))
+        was = "without it" if idle_before_us is None else f"with {format_us(idle_before_us)}"
+        if idle_before_us != idle_us:
+            raise InputError(
+                f"batch {batch} was begun {was}, and is done again at this start; start the job once with that, "
+                "and change it afterwards",
+                field=f"streams.{name}.idle",
+            )
+        if ending_before != ending:
+            raise InputError(
+                f"batch {batch} was begun with other ends of periods, and is done again at this start; start the job "
+                "once with those, and change them afterwards",
+                field=f"streams.{name}.punctuate",
+            )
 
 
 def version_of(job: Job) -> int:

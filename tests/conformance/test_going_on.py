@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamjoin.errors import InputError
 from streamjoin.failpoints import FailpointError
 from streamjoin.spec.joinfile import parse
 from streamjoin.spec.prepare import bind
@@ -159,3 +160,20 @@ def test_a_job_goes_on_where_its_folder_was_moved(how: str, tmp_path: Path) -> N
             f"SELECT r.id, s.id FROM {r} r, {s} s WHERE r.k = s.k AND abs(epoch_us(r.ts) - epoch_us(s.ts)) <= 20e6"
         )
         assert found(other) == Counter(wanted)
+
+
+def test_a_batch_that_is_done_again_keeps_the_idle_that_it_had(tmp_path: Path) -> None:
+    text = TEXT.format(
+        query="SELECT ONLINE r.id AS r, s.id AS s FROM r, s WHERE r.k = s.k WITHIN 20 SECONDS",
+        operator=OPERATORS["matrix"],
+    )
+    other = text.replace("delay: 2s", "delay: 2s, idle: 90s", 1)
+    arrive(tmp_path, 0)
+    with failing_at("batch.after_commit"), pytest.raises(FailpointError):
+        run_alone(bind(parse(text, base=tmp_path)))
+    with pytest.raises(InputError, match="batch 0 was begun without it, and is done again") as refused:
+        run_alone(bind(parse(other, base=tmp_path)))
+    assert refused.value.field == "streams.r.idle"
+    run_alone(bind(parse(text, base=tmp_path)))
+    arrive(tmp_path, 1)
+    run_alone(bind(parse(other, base=tmp_path)))
