@@ -16,8 +16,10 @@ from streamjoin.flow import block, portions
 from streamjoin.flow.portions import is_text, texts_of
 from streamjoin.index import chain
 from streamjoin.index.segment import SegmentInfo
+from streamjoin.operators.aggregate import views
 from streamjoin.operators.asof import step, versions
 from streamjoin.operators.asof.versions import Found, Sorted, Versions
+from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
@@ -185,3 +187,19 @@ def test_what_is_put_together_is_bounded_between_stages_too(
     monkeypatch.setattr(chain, "MERGED_BYTES_MAX", 4 * BYTES)
     assert joined(loop, streams, repeated=True) == wanted
     assert wanted.total() > 10 and (kind == "distinct" or max(sizes) <= 4 * BYTES)
+
+
+def test_views_of_long_texts_are_merged_before_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "_HELD_BYTES", 4 * BYTES)
+    plan = plan_query("SELECT ONLINE DISTINCT a.x AS x, b.x AS y FROM a JOIN b ON a.k = b.k WITHIN 1 SECOND", STREAMS)
+    groups = plan.stages[-1].plan
+    assert isinstance(groups, AggregatePlan)
+    folding, sent, held = views.Folding(groups), 0, []
+    for number in range(60):
+        text = "x" * 80 + str(number % 3)
+        columns = [pa.array([text if is_text(one.type) else 9] * 4, one.type) for one in groups.streams[0].columns]
+        rows = pa.RecordBatch.from_arrays(columns, groups.streams[0].columns.names)
+        for ready in folding.add(block.Block(rows, np.zeros(4, np.int64))):
+            sent += len(ready)
+        held.append(sum(one.rows.nbytes for one in folding._held))
+    assert max(held) < 6 * BYTES and sent + sum(map(len, folding.rest())) == 3

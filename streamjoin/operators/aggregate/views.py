@@ -23,6 +23,8 @@ ROWS = "rows"
 LAST = "last_us"
 """The column of a view with the last T that counts its tuples, where they do not count for ever."""
 _HELD_ROWS = 1 << 18
+_HELD_BYTES = 1 << 28
+"""Views are merged once so many are held; merging takes a multiple of it."""
 _SENT_ROWS = 1 << 16
 
 
@@ -129,10 +131,10 @@ class Folding:
         if (views := views_of(self.plan, block)) is not None:
             self._held.append(views)
         rows, size = sum(map(len, self._held)), sum(views.rows.nbytes for views in self._held)
-        if rows >= _HELD_ROWS or size >= portions.BYTES_TOGETHER:
+        if rows >= _HELD_ROWS or size >= _HELD_BYTES:
             self._held = [merge(self.plan, Block.concat(self._held))]
             merged = self._held[0]
-            if len(merged) >= _HELD_ROWS // 2 or merged.rows.nbytes >= portions.BYTES_TOGETHER // 2:
+            if len(merged) >= _HELD_ROWS // 2 or merged.rows.nbytes >= _HELD_BYTES // 2:
                 yield from self.rest()
 
     def rest(self) -> Iterator[Block]:
