@@ -28,7 +28,7 @@ VALUES: dict[str, pa.Array] = {
     for kind, of in TYPES.items()
 }
 """By type the values at its edges, NaN and NULL."""
-COUNTS = (0, 1, -1, 3, 400, -400, None)
+COUNTS = (0, 1, -1, 3, 400, -400, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63), None)
 """Constants where a function takes a number of characters, digits or parts."""
 WORDS = ("a", "%a_", None)
 UNITS = ("microsecond", "week", "quarter", None)
@@ -112,3 +112,12 @@ def test_the_absolute_value_of_a_float32_is_computed_in_float64() -> None:
     total = call("add", call("abs", one), call("abs", other))
     columns = {("r", "f"): pa.array([-(2.0**24)], pa.float32()), ("r", "g"): pa.array([-1.0], pa.float32())}
     assert evaluate(total, columns, 1).to_pylist() == [2.0**24 + 1]
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "found"),
+    [(2, 2**63 - 1, "bc"), (2**63 - 1, 2**63 - 1, ""), (1, 2**31, "abc"), (-(2**63), 2**63 - 1, ""), (0, 2, "a")],
+)
+def test_a_substring_ends_with_its_text(start: int, length: int, found: str) -> None:
+    part = call("substring", Literal("abc", STRING), Literal(start, INT64), Literal(length, INT64))
+    assert evaluate(part, {}, 1).to_pylist() == [found]
