@@ -338,8 +338,8 @@ def _indexed(ranges: Sequence[Range]) -> tuple[tuple[Range, ...], tuple[Expressi
     `r.f - s.f >= 1` holds for a NaN in either stream, which is next to no key of the other; unless something else
     over the same keys fails for them, such pairs are found by a scan.
     """
-    kept = [found for found in ranges if found.bars_nan or not found.takes_nan]
-    return tuple(kept), tuple(source for found in ranges if found not in kept for source in found.sources)
+    kept = tuple(found for found in ranges if found.bars_nan or not found.takes_nan)
+    return kept, tuple(part for found in ranges if found.takes_nan and not found.bars_nan for part in found.sources)
 
 
 def _merge(ranges: Sequence[Range]) -> tuple[Range, ...]:
