@@ -9,6 +9,7 @@ index. An index answer may be a superset: conjuncts it does not settle exactly a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from streamjoin.plan.coercion import call, cast
 from streamjoin.plan.expression import TRUE, Call, Expression, Literal, conjunction, conjuncts, streams_of, walk
-from streamjoin.plan.types import BOOL, DURATION_NS, comparison_type, embeds, is_instant, is_number, too_wide
+from streamjoin.plan.types import BOOL, DURATION_NS, FLOAT64, comparison_type, embeds, is_instant, is_number, too_wide
 from streamjoin.plan.window import R, S
 
 
@@ -272,6 +273,8 @@ def _shifted(part: Call, streams: tuple[str, str]) -> Range | None:
     keys = _same_type((grouped[R][0][1], grouped[S][0][1]))
     if keys is None or not (is_number(keys[0].type) or is_instant(keys[0].type)):
         return None
+    if rounded and places[R] != places[S]:  # CAST(r.k AS DOUBLE) <= s.k + 1 rounds r.k, not only what is near 1
+        keys = (cast(keys[R], FLOAT64), cast(keys[S], FLOAT64))
     # Sums of decimals have room for every digit; those of integers and times may leave int64, and are NULL then. A
     # float key beside a decimal sum is near it, no more.
     exact = not _is_float(keys[0]) and not any(
@@ -307,7 +310,7 @@ def _terms(expression: Expression, sign: int) -> list[tuple[int, Expression]]:
 
 
 def _uncast(expression: Expression) -> Expression:
-    # Comparing with a constant of another number type wraps the whole side; the range below keeps its own type.
+    # Comparing with a constant of another number type wraps the whole side; the range keeps its own type.
     if isinstance(expression, Call) and expression.function == "cast":
         inner = expression.args[0]
         if embeds(inner.type, expression.type) or (_is_float(expression) and is_number(inner.type)):
@@ -316,14 +319,17 @@ def _uncast(expression: Expression) -> Expression:
 
 
 def _constant(expression: Expression) -> Fraction | None:
-    """The value of a literal number, or of a literal interval in us; None for anything else."""
+    """The value of a finite literal number, or of a literal interval in us; None for anything else."""
+    kind = expression.type
     if isinstance(expression, Call) and expression.function in ("cast", "negate"):
-        inner = _constant(expression.args[0])
-        return None if inner is None else -inner if expression.function == "negate" else inner
+        inner, given = _constant(expression.args[0]), expression.args[0].type
+        if expression.function == "negate":
+            return None if inner is None else -inner
+        return inner if pa.types.is_duration(given) or kind == FLOAT64 or embeds(given, kind) else None
     value = expression.value if isinstance(expression, Literal) else None
-    if value is None or not (is_number(expression.type) or pa.types.is_duration(expression.type)):
+    if value is None or not (is_number(kind) or pa.types.is_duration(kind)) or not math.isfinite(value):
         return None
-    return Fraction(value) / (1_000 if expression.type == DURATION_NS else 1)
+    return Fraction(value) / (1_000 if kind == DURATION_NS else 1)
 
 
 def _indexed(ranges: Sequence[Range]) -> tuple[tuple[Range, ...], tuple[Expression, ...]]:
@@ -332,8 +338,8 @@ def _indexed(ranges: Sequence[Range]) -> tuple[tuple[Range, ...], tuple[Expressi
     `r.f - s.f >= 1` holds for a NaN in either stream, which is next to no key of the other; unless something else
     over the same keys fails for them, such pairs are found by a scan.
     """
-    kept = [found for found in ranges if found.bars_nan or not found.takes_nan]
-    return tuple(kept), tuple(source for found in ranges if found not in kept for source in found.sources)
+    kept = tuple(found for found in ranges if found.bars_nan or not found.takes_nan)
+    return kept, tuple(part for found in ranges if found.takes_nan and not found.bars_nan for part in found.sources)
 
 
 def _merge(ranges: Sequence[Range]) -> tuple[Range, ...]:

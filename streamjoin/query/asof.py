@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import pyarrow as pa
 from sqlglot import exp
 
 from streamjoin.errors import InputError
@@ -21,7 +22,7 @@ from streamjoin.plan.functions.comparisons import MIRRORED
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.predicate import analyse
 from streamjoin.plan.schema import ARRIVAL
-from streamjoin.plan.types import INT64
+from streamjoin.plan.types import INT64, NANOSECONDS, embeds, is_instant
 from streamjoin.plan.window import FullHistory, R, S, TimeWindow
 from streamjoin.query.parse import ParsedQuery
 from streamjoin.query.source import Range
@@ -198,7 +199,7 @@ def _comparison(part: Expression, times: Mapping[str, Column], right: str) -> tu
     """Which event time a condition compares with the right stream's, and how; None where it does not."""
     if not (isinstance(part, Call) and part.function in _ORDERED):
         return None
-    one, other = map(_plain, part.args)
+    one, other = map(_as_time, part.args)
     for name, time in times.items():
         if name == right:
             continue
@@ -270,6 +271,24 @@ def _plain(value: Expression) -> Expression:
     while isinstance(value, Call) and value.function == "cast":
         value = value.args[0]
     return value
+
+
+def _as_time(value: Expression) -> Expression:
+    """A column of event time without casts to types in which times are compared, which keep their order.
+
+    Others, as a DATE, make one of two times: what is compared then is not when the row was.
+    """
+    while isinstance(value, Call) and value.function == "cast" and _keeps_time(value.args[0].type, value.type):
+        value = value.args[0]
+    return value
+
+
+def _keeps_time(given: pa.DataType, kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return is_instant(given) or pa.types.is_integer(given)
+    if is_instant(given):
+        return kind == NANOSECONDS or (kind == INT64 and pa.types.is_timestamp(given))
+    return embeds(given, kind)
 
 
 def _window(parsed: ParsedQuery) -> TimeWindow | FullHistory:

@@ -84,7 +84,7 @@ def bind_groups(parsed: ParsedQuery, tuples: Translator, timed: Timed) -> Groups
         identity = [(key, shown.get(key.shown)) for key in keys]
         check_changes(list(dict(select)), identity, words, words.range(place))
         windows = changing(parsed.changes, *timed, words, parsed.within)
-    return Groups(windows, keys, tuple(groups.parts), tuple(groups.aggregates), select, having)
+    return Groups(windows, keys, tuple(groups.parts), tuple(groups.aggregates.values()), select, having)
 
 
 def bind_distinct(
@@ -119,7 +119,7 @@ def _keys(tree: exp.Select, tuples: Translator, where: Range) -> tuple[Key, ...]
         raise tuples.words.source.wrong(
             "GROUP BY takes columns and expressions, one after the other, and a window", where
         )
-    keys: list[Key] = []
+    keys: dict[Expression, Key] = {}
     for node in group.expressions:
         if type(node) is exp.Column and node.name == STAND_IN:
             continue
@@ -134,10 +134,9 @@ def _keys(tree: exp.Select, tuples: Translator, where: Range) -> tuple[Key, ...]
         if isinstance(value, Literal):
             raise tuples.wrong("GROUP BY takes columns and expressions over them, not constants or positions", node)
         value = cast(value, column_type(value.type))
-        if all(value != key.value for key in keys):
-            shown = value if isinstance(value, Column) else Column(GROUPS, str(value), value.type)
-            keys.append(Key(value, shown))
-    return tuple(keys)
+        shown = value if isinstance(value, Column) else Column(GROUPS, str(value), value.type)
+        keys.setdefault(value, Key(value, shown))
+    return tuple(keys.values())
 
 
 def _items(tree: exp.Select, groups: _OverGroups) -> list[Item]:
@@ -161,21 +160,37 @@ def _items(tree: exp.Select, groups: _OverGroups) -> list[Item]:
     return items
 
 
+class _OverTuples(Translator):
+    """Turns each node into an expression over tuples once, however many of the nodes around it are asked for, too."""
+
+    def __init__(self, tuples: Translator) -> None:
+        super().__init__(RULES, tuples.words, tuples.scope, tuples.predicates)
+        self.used = tuples.used
+        self._known: dict[int, tuple[exp.Expr, Expression]] = {}
+
+    def expression(self, node: exp.Expr) -> Expression:
+        """See `Translator`."""
+        if id(node) not in self._known:  # the node is kept with it, so that no other one gets its id
+            self._known[id(node)] = node, super().expression(node)
+        return self._known[id(node)][1]
+
+
 class _OverGroups(Translator):
     """Turns syntax nodes into expressions over groups.
 
     Args:
-        parts, aggregates: those that were met.
+        parts: those that were met, and their numbers.
+        aggregates: those that were met, by what they are computed of.
     """
 
     def __init__(self, tuples: Translator, keys: Sequence[Key], *, has_windows: bool) -> None:
         super().__init__(RULES, tuples.words, tuples.scope, tuples.predicates)
         self.used = tuples.used
-        self.tuples = tuples
+        self.tuples = _OverTuples(tuples)
         self.has_windows = has_windows
         self.keys = {key.value: key.shown for key in keys}
-        self.parts: list[Part] = []
-        self.aggregates: list[Aggregate] = []
+        self.parts: dict[Part, int] = {}
+        self.aggregates: dict[tuple[str, tuple[int, ...], float | None], Aggregate] = {}
 
     def expression(self, node: exp.Expr) -> Expression:
         """See `Translator`."""
@@ -227,19 +242,14 @@ class _OverGroups(Translator):
             found = made(name, [cast(arg, column_type(arg.type)) for arg in args], distinct=distinct)
         except QueryError as bad:
             raise self.wrong(bad.message, node) from None
-        numbers = tuple(map(self._part, found.parts))
-        for known in self.aggregates:
-            if (known.function, known.parts, known.quantile) == (found.function, numbers, found.quantile):
-                return known.result
+        numbers = tuple(self.parts.setdefault(part, len(self.parts)) for part in found.parts)
+        computed = (found.function, numbers, found.quantile)
+        if (known := self.aggregates.get(computed)) is not None:
+            return known.result
         listed = f"DISTINCT {args[0]}" if distinct else ", ".join(map(str, args)) or "*"
         result = Column(GROUPS, f"{name.upper()}({listed})", found.type)
-        self.aggregates.append(Aggregate(found.function, numbers, result, found.quantile))
+        self.aggregates[computed] = Aggregate(found.function, numbers, result, found.quantile)
         return result
-
-    def _part(self, part: Part) -> int:
-        if part not in self.parts:
-            self.parts.append(part)
-        return self.parts.index(part)
 
 
 def _name(node: exp.Anonymous) -> str:

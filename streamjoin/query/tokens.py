@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import TokenError
@@ -44,10 +44,15 @@ _QUOTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a query, in order, and the text they come from."""
+    """The words of a query, in order, and the text they come from.
+
+    Args:
+        _found: the places of the items of the SELECT list, once they were asked for.
+    """
 
     source: Source
     tokens: tuple[Token, ...]
+    _found: list[Range] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def text(self, token: Token) -> str:
         """A word as written."""
@@ -93,16 +98,17 @@ class Words:
 
     def _item(self, number: int) -> Range:
         """The place of an item of the SELECT list; commas outside brackets separate them."""
-        depth, first = 0, 1
-        for place in range(1, len(self.tokens)):
-            kind = self.kind(place)
-            depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-            ends = kind == TokenType.COMMA or (kind == TokenType.FROM and self.kind(place - 1) != TokenType.DISTINCT)
-            if depth == 0 and ends:
-                if number == 0:
-                    return self.range(first, place - 1)
-                number, first = number - 1, place + 1
-        return self.range(first, len(self.tokens) - 1)
+        if not self._found:
+            depth, first = 0, 1
+            for place in range(1, len(self.tokens)):
+                kind = self.kind(place)
+                depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+                past = kind == TokenType.FROM and self.kind(place - 1) != TokenType.DISTINCT
+                if depth == 0 and (past or kind == TokenType.COMMA):
+                    self._found.append(self.range(first, place - 1))
+                    first = place + 1
+            self._found.append(self.range(first, len(self.tokens) - 1))
+        return self._found[min(number, len(self._found) - 1)]
 
     def _closed(self, start: int, end: int) -> Range:
         depth = lowest = 0

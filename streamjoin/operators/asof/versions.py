@@ -25,6 +25,7 @@ from streamjoin.engine.emit import take
 from streamjoin.flow.block import TS, Block
 from streamjoin.flow.portions import cut_together, is_text, offsets_of, sizes
 from streamjoin.index.chain import MERGED_BYTES_MAX
+from streamjoin.index.kernels import mix
 from streamjoin.index.keys import is_exact
 from streamjoin.index.layout import equality_cells, sorted_by
 from streamjoin.index.segment import SegmentInfo
@@ -34,10 +35,11 @@ from streamjoin.plan.asof import ENDS
 from streamjoin.plan.decimals import carried_type
 from streamjoin.plan.evaluation import evaluate_carried, filter_mask
 from streamjoin.plan.expression import Expression, columns_of, conjunction
+from streamjoin.plan.functions import comparisons
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.types import BOOL, INT64
 from streamjoin.plan.values import Columns
-from streamjoin.plan.window import S, TimeWindow
+from streamjoin.plan.window import R, S, TimeWindow
 
 NONE = -1
 _ENGINE_TYPES = {TS: INT64, ENDS: BOOL}
@@ -85,6 +87,19 @@ def key_values(plan: JoinPlan, side: int, rows: pa.RecordBatch) -> list[pa.Array
     return [evaluate_carried(expression, columns, rows.num_rows) for expression in plan.equality_keys(side)]
 
 
+def key_cells(plan: JoinPlan, keys: Sequence[pa.Array]) -> np.ndarray:
+    """The cells of rows with these `key_values`, int64 of shape (n,).
+
+    Where NULL joins NULL it has a cell of its own and not that of the value in its place: of rows that take turns in
+    one cell none would be let go.
+    """
+    cells = equality_cells(list(keys))
+    for place, (equality, key) in enumerate(zip(plan.predicate.equalities, keys, strict=True)):
+        if equality.joins_null and key.null_count:
+            cells = np.where(np.asarray(key.is_null()), mix(cells + np.int64(place + 1)), cells)
+    return cells
+
+
 def looked_up_at(plan: JoinPlan, left: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
     """The times by which left rows look for a version, int64, and which of them have none, bool, of shape (n,) each.
 
@@ -100,10 +115,10 @@ def looked_up_at(plan: JoinPlan, left: pa.RecordBatch) -> tuple[np.ndarray, np.n
 
 def unsettled(plan: JoinPlan) -> Expression | None:
     """What must be checked of rows in one cell; None where a cell is a key."""
-    keys = plan.equality_keys(S)
-    if len(keys) == 1 and is_exact(keys[0].type):
+    equalities = plan.predicate.equalities
+    if len(equalities) == 1 and is_exact(equalities[0].keys[S].type) and not equalities[0].joins_null:
         return None
-    return conjunction([equality.source for equality in plan.predicate.equalities])
+    return conjunction([equality.source for equality in equalities])
 
 
 @dataclass(slots=True)
@@ -140,7 +155,7 @@ class Versions:
     def add(self, block: Block, names: Sequence[str], first: int) -> None:
         """A batch's rows, numbered on from `first`."""
         rows = block.rows.select(list(names))
-        cells = equality_cells(key_values(self.plan, S, block.rows))
+        cells = key_cells(self.plan, key_values(self.plan, S, block.rows))
         numbers = np.arange(first, first + len(block), dtype=np.int64)
         columns = [*rows.columns, pa.array(block.ts_us), pa.array(cells), pa.array(numbers)]
         self.segments.append(sorted_rows(pa.RecordBatch.from_arrays(columns, [*rows.schema.names, TS, CELL, NUMBER])))
@@ -149,8 +164,8 @@ class Versions:
         """Which row each of n left rows gets."""
         plan, count = self.plan, left.num_rows
         times, absent = looked_up_at(plan, left)
-        keys = key_values(plan, 0, left)
-        wanted = equality_cells(keys)
+        keys = key_values(plan, R, left)
+        wanted = key_cells(plan, keys)
         assert plan.asof is not None
         until = times - 1 if plan.asof.older else times
         found = Found(np.full(count, NONE), np.full(count, NONE))
@@ -168,7 +183,9 @@ class Versions:
             at = there[newer]
             found.segment[at], found.row[at] = number, rows[at]
             best_us[at], best_number[at] = times_us[newer], numbers[newer]
-        absent = np.logical_or.reduce([absent, *(np.asarray(key.is_null()) for key in keys)])
+        for equality, key in zip(plan.predicate.equalities, keys, strict=True):
+            if not equality.joins_null:
+                absent = absent | np.asarray(key.is_null())
         if plan.asof.values:
             absent |= np.asarray(pc.fill_null(self.columns(found, (ENDS,))[ENDS], False))
         found.segment[absent], found.row[absent] = NONE, NONE
@@ -290,12 +307,11 @@ class Versions:
 
     def _same_key(self, segment: Sorted) -> np.ndarray:
         """Whether each row but the last has the key of the next one, bool."""
-        same = segment.cells[1:] == segment.cells[:-1]
+        alike = segment.cells[1:] == segment.cells[:-1]
         if unsettled(self.plan) is not None:
             for key in key_values(self.plan, S, segment.rows):
-                equal = pc.fill_null(pc.equal(key.slice(1), key.slice(0, len(key) - 1)), False)
-                same = same & np.asarray(equal)
-        return np.asarray(same)
+                alike &= np.asarray(comparisons.same([key.slice(1), key.slice(0, len(key) - 1)], BOOL))
+        return np.asarray(alike)
 
     def _replace(self, new: list[Sorted], gone: list[Sorted]) -> None:
         self.dropped += [segment.info.file for segment in gone if segment.info.file]

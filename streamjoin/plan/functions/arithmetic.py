@@ -86,7 +86,7 @@ def absolute(values: list[Any], kind: pa.DataType) -> Value:
         value = value.cast(INT64)
         value = pc.abs(pc.if_else(pc.equal(value, -(2**63)), pa.scalar(None, INT64), value))
         return value.cast(kind)
-    return pc.abs(value)
+    return casts.as_type(pc.abs(value), kind)
 
 
 def negate(values: list[Any], kind: pa.DataType) -> Value:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.errors import RunError
-from streamjoin.plan.functions import arithmetic, casts, rounding
+from streamjoin.plan.functions import arithmetic, casts, rounding, texts
 from streamjoin.plan.types import BOOL, STRING
 from streamjoin.plan.values import Value
 
@@ -43,8 +43,8 @@ def substring(values: list[Any], _: pa.DataType) -> Value:
     length = _constant(values, "SUBSTRING", 2) if len(values) == 3 else None
     if start is None or (len(values) == 3 and length is None):
         return pa.scalar(None, STRING)
-    begin = max(start - 1, 0)
-    stop = None if length is None else max(start - 1 + length, begin)
+    begin = texts.within(max(start - 1, 0))
+    stop = None if length is None else texts.within(max(start - 1 + length, begin))
     return pc.utf8_slice_codeunits(values[0], begin, stop)
 
 

@@ -16,17 +16,18 @@ _LONGEST = 2**31 - 1
 
 def left(texts: Any, count: int) -> Any:
     """The first `count` characters; where it is negative, all but the last."""
-    return pc.utf8_slice_codeunits(texts, 0, _within(count))
+    return pc.utf8_slice_codeunits(texts, 0, within(count))
 
 
 def right(texts: Any, count: int) -> Any:
     """The last `count` characters; where it is negative, all but the first."""
     if count == 0:
         return pc.utf8_slice_codeunits(texts, 0, 0)
-    return pc.utf8_slice_codeunits(texts, _within(-count))
+    return pc.utf8_slice_codeunits(texts, within(-count))
 
 
-def _within(count: int) -> int:
+def within(count: int) -> int:
+    """A number of characters that is no longer than any text, for Arrow's slices."""
     return max(-_LONGEST, min(count, _LONGEST))
 
 
@@ -38,7 +39,7 @@ def split_part(texts: Any, separator: str, number: int) -> Any:
     starts = parts.offsets.to_numpy()
     first, past = starts[:-1], starts[1:]
     # Beyond all parts, so that no sum leaves int64.
-    number = _within(number)
+    number = within(number)
     chosen = first + (number - 1) if number > 0 else past + number
     there = (chosen >= first) & (chosen < past)
     found = parts.values.take(pa.array(np.where(there, chosen, 0), mask=~there))

@@ -285,4 +285,25 @@ EDGES: dict[str, Edge] = {
     "rounding integers above 2**53": _edge(
         INTS, [2**53 + 1], [2**53, 2**53 + 1], 1, _whole("ROUND")
     ),
+    **{
+        f"a large integer as a double is rounded, {name}": _edge(
+            INTS, [2**60 + 3, 2**60 + 200], [2**60], 1, lambda r, s, bound=bound: bound(node("DOUBLE", r), s)
+        )
+        for name, bound in (("moved", _moved("<=", "+", "1")), ("in between", _around("1")), ("alone", _is("<=")))
+    },
+    "the difference of large integers is rounded as a double": _edge(
+        INTS, [2**60 + 3, 2**60 + 4], [3], 2,
+        lambda r, s: node("<=", node("DOUBLE", node("-", r, s)), Number(str(2**60))),
+    ),
+    "a constant is cut off as an integer": _edge(
+        INTS, [12, 13, 11], [10], 2,
+        lambda r, s: node(">=", r, node("+", s, node("INT", node("NEGATE", node("NEGATE", Number("2.7")))))),
+    ),
+    **{
+        f"a constant that REAL does not hold, {name}": _edge(DOUBLES, [1e300, NAN], [1.0, NAN], pairs, where)
+        for name, pairs, where in (
+            ("moved", 3, lambda r, s: node("<=", r, node("+", s, node("REAL", HUGE)))),
+            ("apart", 1, lambda r, s: node("<=", node("ABS", node("-", r, s)), node("REAL", HUGE))),
+        )
+    },
 }  # fmt: skip

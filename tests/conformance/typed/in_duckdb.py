@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from .case import STREAMS, Case
-from .terms import ARITHMETIC, Node, Number, Term, Type, walk
+from .terms import ARITHMETIC, CASTS, INT, Node, Number, Term, Type, walk
 
 _TIMES = {"date", "timestamp", "timestamp_ns"}
 _DIGITS_MAX = 38
@@ -111,17 +111,21 @@ OTHERWISE: tuple[tuple[str, str, Callable[[Meeting], bool]], ...] = (
     ),
 )
 """(what, why it means something else in DuckDB, whether two terms are such)."""
+_LIKE_OURS = ("DOUBLE", INT)
+"""The CAST that means the same."""
 FUNCTIONS = {"FLOOR", "CEIL", "ROUND", "NEGATE"}
 """Their results have other types there."""
 
 
 def otherwise(case: Case) -> str | None:
-    """Why a case means something else in DuckDB, or None."""
+    """Why a case means something else in DuckDB, or None. CAST rounds there where it cuts off here, or raises."""
     if case.window.rows is not None:
         return "windows of rows"
     for term in (part for conjunct in case.conjuncts for part in walk(conjunct)):
         if isinstance(term, Node) and term.operator in FUNCTIONS:
             return term.operator
+        if isinstance(term, Node) and term.operator in CASTS and (term.operator, term.operands[0].type) != _LIKE_OURS:
+            return "CAST"
         for met in _meetings(term):
             for what, _, applies in OTHERWISE:
                 if applies(met):

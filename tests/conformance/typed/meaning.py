@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .terms import NULL_SAFE, Column, Interval, Node, Number, Term, Text, Type
+import numpy as np
+
+from .terms import CASTS, NULL_SAFE, Column, Interval, Node, Number, Term, Text, Type
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Row]
@@ -106,6 +108,8 @@ def _computed(term: Node, values: list[Any], types: list[Type]) -> Any:
     if term.operator in _COMPARE:
         sides = _comparable(values, types)
         return None if None in sides else _COMPARE[term.operator](*sides)
+    if term.operator in CASTS:
+        return _cast(term.operator, values[0])
     if types[0].family in UNIT_NS:
         return _time(term, values, types)
     if term.operator in ("FLOOR", "CEIL", "ROUND"):
@@ -159,6 +163,23 @@ def _time(term: Node, values: list[Any], types: list[Type]) -> int | None:
     numbers = [value * UNIT_NS[kind.family] // unit for value, kind in zip(values, types, strict=True)]
     result = _ARITHMETIC[term.operator](*numbers)
     return result if all(number in INT64 for number in (*numbers, result)) else None
+
+
+def _cast(name: str, value: Any) -> Any:
+    if name in ("DOUBLE", "REAL"):
+        if name == "DOUBLE" or not isinstance(value, int):
+            value = _double(value)
+        with np.errstate(over="ignore"):
+            return value if name == "DOUBLE" else float(np.array([value]).astype(np.float32)[0])
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    kind = CASTS[name]
+    if kind.family == "int":
+        bits = 63 if name == "BIGINT" else 31
+        return whole if -(2**bits) <= (whole := math.trunc(value)) < 2**bits else None
+    unscaled = Fraction(value) * 10**kind.scale
+    rounded = math.floor(abs(unscaled) + Fraction(1, 2))
+    return Fraction(rounded if unscaled >= 0 else -rounded, 10**kind.scale) if rounded < 10**kind.precision else None
 
 
 def _whole(function: str, value: Any) -> int | None:

@@ -108,6 +108,15 @@ MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", **
 SAFE = dict(zip(("=", "<>"), NULL_SAFE, strict=True))
 """A comparison -> the same where NULL is a value."""
 FUNCTIONS = ("ABS", "FLOOR", "CEIL", "ROUND")
+CASTS = {
+    "DOUBLE": FLOAT,
+    "REAL": FLOAT,
+    "BIGINT": INT,
+    "INT": INT,
+    "DECIMAL(38, 2)": Type("decimal", 38, 2),
+    "DECIMAL(20, 0)": Type("decimal", 20),
+}
+"""What explicit casts make of numbers; a node's operator is one of these names."""
 INFIX = {*ARITHMETIC, *COMPARISONS, *NULL_SAFE}
 
 
@@ -140,6 +149,8 @@ class Node:
                 return f"(NOT {words[0]})"
             case "NEGATE":
                 return f"(- {words[0]})"
+            case name if name in CASTS:
+                return f"CAST({words[0]} AS {name})"
         return f"{self.operator}({', '.join(words)})"
 
 
@@ -160,6 +171,8 @@ def walk(term: Term) -> Iterator[Term]:
 
 
 def _type_of(operator: str, types: list[Type]) -> Type:
+    if operator in CASTS:
+        return CASTS[operator]
     if operator in ("FLOOR", "CEIL", "ROUND", "%"):
         return INT
     if operator in ("ABS", "NEGATE"):

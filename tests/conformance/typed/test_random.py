@@ -15,6 +15,7 @@ import pytest
 
 from . import in_duckdb
 from .case import STREAMS, WAYS, Case, Difference
+from .casting import with_casts
 from .check import check, check_in_duckdb, seeded
 from .generator import generate
 from .kinds import KINDS, plain
@@ -29,6 +30,11 @@ SHARDS = [range(first, first + SHARD) for first in range(0, CONDITIONS, SHARD)]
 @pytest.mark.parametrize("seeds", SHARDS, ids=lambda seeds: f"from {seeds.start}")
 def test_random_conditions_join_exactly(seeds: range) -> None:
     check(seeded(seeds))
+
+
+@pytest.mark.parametrize("seeds", SHARDS[1::2], ids=lambda seeds: f"from {seeds.start}")
+def test_random_conditions_with_casts_join_exactly(seeds: range) -> None:
+    check(map(with_casts, seeds))
 
 
 @pytest.mark.parametrize("seeds", SHARDS[::4], ids=lambda seeds: f"from {seeds.start}")

@@ -215,3 +215,62 @@ def test_the_order_of_joins_is_that_of_the_query(setting: dict[str, Any], field:
     with pytest.raises(InputError, match="leave it out") as refused:
         plan_query(f"SELECT ONLINE a.x FROM a ASOF JOIN b ON {KEYED} JOIN c ON a.k = c.k", STREAMS, **setting)
     assert refused.value.field == f"operator.{field}"
+
+
+TIMED = {
+    "micros": pa.timestamp("us", tz="UTC"),
+    "nanos": pa.timestamp("ns", tz="UTC"),
+    "days": pa.date32(),
+    "seconds": pa.int64(),
+    "small": pa.int32(),
+    "unsigned": pa.uint32(),
+}
+
+
+def compared(left: str, right: str, comparison: str) -> AsOf | None:
+    """What a join of a and b is whose event times are of these types."""
+    streams = {
+        name: StreamSchema(name, pa.schema([("at", TIMED[kind]), ("k", pa.int64())]), "at", "s")
+        for name, kind in (("a", left), ("b", right))
+    }
+    plan = plan_query(f"SELECT ONLINE a.k FROM a ASOF JOIN b ON a.k = b.k AND {comparison}", streams)
+    assert isinstance(plan, JoinPlan)
+    return plan.asof
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "comparison"),
+    [
+        *((one, other, "a.at >= b.at") for kinds in (("micros", "nanos", "days"), ("seconds", "small", "unsigned"))
+          for one in kinds for other in kinds),
+        ("micros", "seconds", "a.at >= CAST(b.at AS TIMESTAMP)"),
+        ("small", "nanos", "CAST(a.at AS TIMESTAMP) >= b.at"),
+        ("seconds", "days", "CAST(CAST(a.at AS BIGINT) AS TIMESTAMP) >= b.at"),
+        ("nanos", "micros", "CAST(a.at AS TIMESTAMP) >= b.at"),
+        ("micros", "nanos", "CAST(a.at AS TIMESTAMP_NS) >= b.at"),
+        ("days", "micros", "CAST(a.at AS TIMESTAMP) >= b.at"),
+        ("micros", "seconds", "CAST(a.at AS BIGINT) >= b.at"),
+    ],
+)  # fmt: skip
+def test_casts_that_keep_the_order_of_times_say_nothing(left: str, right: str, comparison: str) -> None:
+    assert compared(left, right, comparison) == AsOf(keeps=False, older=False)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "comparison"),
+    [
+        ("micros", "micros", "CAST(a.at AS DATE) >= b.at"),
+        ("nanos", "micros", "a.at >= CAST(b.at AS DATE)"),
+        ("micros", "micros", "CAST(CAST(a.at AS DATE) AS TIMESTAMP) >= b.at"),
+        ("micros", "micros", "CAST(a.at AS VARCHAR) >= CAST(b.at AS VARCHAR)"),
+        ("seconds", "seconds", "CAST(a.at AS INT) >= b.at"),
+        ("seconds", "seconds", "CAST(a.at AS DOUBLE) >= b.at"),
+        ("seconds", "seconds", "CAST(a.at AS DECIMAL(9, 0)) >= b.at"),
+        ("micros", "seconds", "CAST(a.at AS BIGINT) >= CAST(b.at AS SMALLINT)"),
+    ],
+)
+def test_casts_that_make_one_of_several_times_are_refused(left: str, right: str, comparison: str) -> None:
+    message = r"one comparison of their event times, such as ON a\.key = b\.key AND a\.at >= b\.at"
+    with pytest.raises(QueryError, match=message) as refused:
+        compared(left, right, comparison)
+    assert refused.value.span is not None
