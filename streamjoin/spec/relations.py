@@ -64,7 +64,13 @@ def units_of(job: Job, relation: str) -> dict[int, int]:
 def _newest(job: Job, relation: AnyRelation, on_relation: OnRelation | None) -> Version:
     versions = Versions(job.tables, relation.name, sync=job.sync)
     there = versions.newest()
-    if there and is_current(known := versions.load(there), relation, time.time_ns() // 1_000):
+    # A start that was refused may have read a version for fewer queries, of which one was to end.
+    needed = plans_of(job, relation.name).keys()
+    if (
+        there
+        and needed <= (known := versions.load(there)).stages.keys()
+        and is_current(known, relation, time.time_ns() // 1_000)
+    ):
         History(job.tables, relation.name).reads_nothing()  # what somebody began who was killed is given up
         return known
     return read_version(job, relation, on_relation)

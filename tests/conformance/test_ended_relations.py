@@ -82,3 +82,20 @@ def test_a_relation_of_queries_that_have_ended_is_not_read(is_shared: bool, dies
     assert len(given) == 90 and {row[1] // 100 for row in given if row[1] is not None} == {1, 2}
     ended = rows_in(tmp_path / "out" / "rated")
     assert 0 < len(ended) < 90 and {row[1] // 100 for row in ended if row[1] is not None} == {1}
+
+
+@pytest.mark.slow
+def test_a_change_that_was_taken_back_leaves_the_query_its_relation(tmp_path: Path) -> None:
+    """The start that was killed has read the relation for those queries that it would have had."""
+    write(tmp_path, streams(81))
+    tables(tmp_path, 1)
+    run_alone(bound(join_file(tmp_path, stopped=False, is_shared=True)), lambda batch: batch < 2)
+    tables(tmp_path, 2)
+    with failing_at("requery.before_note"), pytest.raises(failpoints.FailpointError):
+        run_alone(bound(join_file(tmp_path, stopped=True, is_shared=True)))
+    path = join_file(tmp_path, stopped=False, is_shared=True)
+    job = run_alone(bound(path))
+    assert numbers(job)["rates"][-1] == 3
+    for name in ("rated", "both"):
+        given = rows_in(tmp_path / "out" / name)
+        assert len(given) == 90 and {row[1] // 100 for row in given if row[1] is not None} == {1, 2}
