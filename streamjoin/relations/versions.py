@@ -226,11 +226,23 @@ class Tables:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._open: dict[tuple[str, int], Table] = {}
+        self._open: dict[tuple[str, int], tuple[tuple[int, int, int] | None, Table]] = {}
 
     def open(self, relation: str, stage: int, version: int, plan: JoinPlan) -> Table:
-        """See `engine.slot.Tables`."""
-        found = self._open.get((relation, stage))
-        if found is None or found.version != version:
-            self._open[relation, stage] = found = Versions(self.folder, relation).open(stage, version, plan)
+        """See `engine.slot.Tables`.
+
+        A process may outlive a checkpoint, and another one at its place counts versions anew.
+        """
+        which = self._which(relation, version)
+        known, found = self._open.get((relation, stage), (None, None))
+        if found is None or known != which:
+            found = Versions(self.folder, relation).open(stage, version, plan)
+            self._open[relation, stage] = which, found
         return found
+
+    def _which(self, relation: str, version: int) -> tuple[int, int, int] | None:
+        try:
+            seen = os.stat(self.folder / relation / str(version) / _FILE)
+        except OSError:
+            return None  # which opening it says
+        return version, seen.st_ino, seen.st_mtime_ns

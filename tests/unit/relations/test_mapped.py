@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,19 @@ def test_a_file_that_is_empty_cut_or_gone_is_named(tmp_path: Path) -> None:
     write_rows(tmp_path / "rows", relation().slice(1))
     with pytest.raises(StateError, match=f"holds {ROWS - 1} rows where its version says {ROWS}"):
         mapped_file(tmp_path / "rows", ROWS, "version")
+
+
+def test_another_checkpoint_at_the_same_place_has_versions_of_its_own(tmp_path: Path) -> None:
+    """Workers of a Spark session outlive a checkpoint that is removed, and the next one counts from 1 again."""
+    plan = plan_query("SELECT ONLINE s.k, r.name FROM s JOIN r ON s.k = r.k", INPUTS)
+    assert isinstance(plan, Cascade)
+    (joins,) = (stage.plan for stage in plan.stages)
+    assert isinstance(joins, JoinPlan)
+    opened = Tables(tmp_path)
+    for name in ("old", "new"):
+        shutil.rmtree(tmp_path / "r", ignore_errors=True)
+        rows = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([name])], schema=RELATION)
+        Versions(tmp_path, "r", sync=False).read([(rows, 0)], {0: joins}, "made")
+        first = opened.open("r", 0, 1, joins)
+        assert first.segments[0].rows.column("name").to_pylist() == [name]
+        assert opened.open("r", 0, 1, joins) is first
