@@ -36,6 +36,7 @@ from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.expression import Expression, columns_of, conjunction, conjuncts
 from streamjoin.plan.hearing import elsewhere
 from streamjoin.plan.join import JoinPlan
+from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.sharing import renamed
 from streamjoin.plan.stages import Flow, Part, Plan, Stage, StagePlan, ending, parts_at, running
 from streamjoin.plan.window import CountWindow, R, TimeWindow
@@ -80,12 +81,21 @@ def refusal(plan: Plan, part: Part, earlier: Plan, operators: Sequence[Operator]
         return "this is an as-of join"
     if any(isinstance(stage.plan, JoinPlan) and isinstance(stage.plan.window, CountWindow) for stage in own.stages):
         return "its window counts rows"
+    if (kind := _joined_further(own)) is not None:
+        return f"its {kind} JOIN is joined further, and nothing says which stored rows it has no partners of"
     for stage, side, stream in _entering(plan.stages[number] for number in part.numbers):
         if stream >= len(earlier.streams):
             return f"this reads {plan.streams[stream].name}, which the job has not read so far"
         if isinstance(found := _taking(stage, side, stream, earlier, operators), str):
             return found
     return None
+
+
+def _joined_further(plan: Plan) -> JoinKind | None:
+    """Of the first join that decides on rows and feeds another join, what it is."""
+    feeding = {before for stage in plan.stages if isinstance(stage.plan, JoinPlan) for before in stage.fed_by}
+    kinds = [stage.plan.kind for stage in plan.stages if isinstance(stage.plan, JoinPlan) and stage.number in feeding]
+    return next((kind for kind in kinds if kind.decided), None)
 
 
 def _entering(stages: Iterable[Stage]) -> Iterator[tuple[Stage, int, int]]:

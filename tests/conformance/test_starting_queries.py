@@ -47,7 +47,7 @@ NEW = {
     "anti": "SELECT ONLINE a.id AS a FROM a LEFT ANTI JOIN b ON a.k = b.k WITHIN 9 MICROSECONDS",
     "three": "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k "
     "WITHIN 25 MICROSECONDS",
-    "reaches": "SELECT ONLINE c.id AS c, a.id AS a, b.id AS b FROM c LEFT JOIN a ON c.k = a.k LEFT JOIN b ON a.k = b.k "
+    "reaches": "SELECT ONLINE c.id AS c, a.id AS a, b.id AS b FROM c JOIN a ON c.k = a.k LEFT JOIN b ON a.k = b.k "
     "WITHIN 9 MICROSECONDS FOR a, 15 MICROSECONDS FOR b, 4 MICROSECONDS FOR c",
     "itself": "SELECT ONLINE x.id AS a, y.id AS b FROM a AS x, a AS y WHERE x.k = y.k AND x.id < y.id "
     "WITHIN 15 MICROSECONDS",
@@ -273,8 +273,12 @@ def test_state_in_a_store_of_objects_has_them_too(tmp_path: Path) -> None:
          "tuples of a are stored only where a.k is not NULL, and this needs others"),
         ("SELECT ONLINE a.id AS a, b.id AS b FROM a, b WHERE a.k = b.k",
          "this is full history, and tuples of a are stored"),
+        ("SELECT ONLINE c.id AS c, a.id AS a, b.id AS b FROM c LEFT JOIN a ON c.k = a.k AND a.x > 60 "
+         "LEFT JOIN b ON c.k = b.k WITHIN 20 MICROSECONDS", "its LEFT JOIN is joined further"),
+        ("SELECT ONLINE c.id AS c, b.id AS b FROM c LEFT SEMI JOIN a ON c.k = a.k JOIN b ON c.k = b.k "
+         "WITHIN 20 MICROSECONDS", "its LEFT SEMI JOIN is joined further"),
     ],
-    ids=["longer", "a column", "rows", "as of", "another key", "full history"],
+    ids=["longer", "a column", "rows", "as of", "another key", "full history", "left and further", "semi and further"],
 )  # fmt: skip
 def test_what_is_not_stored_is_said(query: str, said: str, tmp_path: Path) -> None:
     write(tmp_path, streams(87))
