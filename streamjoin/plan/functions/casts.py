@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from streamjoin.plan.decimals import shortened, to_float64, to_text
 from streamjoin.plan.expression import decimal_literal
-from streamjoin.plan.functions import times
+from streamjoin.plan.functions import numbers, times
 from streamjoin.plan.types import (
     DIGITS_MAX,
     DURATION,
@@ -37,6 +37,8 @@ def cast(values: list[Any], kind: pa.DataType) -> Value:
         value = value.cast(pa.int8())
     if is_number(value.type) and is_number(kind):
         return _cast_number(value, kind)
+    if is_text(value.type) and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        return _cast_text(value, kind)
     try:
         return _cast_all(value, kind)
     except pa.ArrowInvalid:
@@ -44,6 +46,21 @@ def cast(values: list[Any], kind: pa.DataType) -> Value:
         if isinstance(value, pa.Scalar):
             return _cast_one(value, kind)
         return pa.array([_cast_one(one, kind) for one in value], kind)
+
+
+def _cast_text(value: Value, kind: pa.DataType) -> Value:
+    """A text as an integer or decimal; NULL where it is none, or has no counterpart there."""
+    if isinstance(value, pa.Scalar):
+        return _cast_text(pa.array([value.as_py()], STRING), kind)[0]
+    is_integer, value = pa.types.is_integer(kind), value.cast(STRING)
+    if numbers.are_plain(value):
+        try:
+            found = value.cast(kind if is_integer else pa.decimal256(DIGITS_MAX, kind.scale))
+            return found if is_integer else _cast_decimal(found, kind)
+        except pa.ArrowInvalid:
+            pass  # some have no counterpart, or more digits
+    read = numbers.to_integers if is_integer else numbers.to_decimals
+    return read(value, lambda found: _cast_number(found, kind))
 
 
 def _cast_number(value: Value, kind: pa.DataType) -> Value:
@@ -132,6 +149,8 @@ def _cast_all(value: Value, kind: pa.DataType) -> Value:
 
 
 def _cast_one(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
+    if is_text(value.type) and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        return _cast_text(value, kind)
     try:
         return _cast_all(value, kind)
     except pa.ArrowInvalid:
