@@ -81,7 +81,7 @@ def _spread(name: str, place: int) -> pa.Array:
     return values.take(pa.array([(steps * row) % len(values) for row in range(ROWS)]))
 
 
-@pytest.mark.parametrize("function", [name for name in FUNCTIONS if name != "cast"])
+@pytest.mark.parametrize("function", sorted(name for name in FUNCTIONS if name != "cast"))
 def test_what_is_computed_has_the_declared_type(function: str) -> None:
     count = 0
     for found, columns in calls(function):
