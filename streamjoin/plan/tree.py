@@ -182,6 +182,8 @@ class _Building:
             self.side(part, parts.alone[side], [*later, *checked, *at])
             for side, part in enumerate((tree.left, tree.right))
         )
+        left = _named_apart(left, right.name)
+        right = _named_apart(right, left.name)
         columns = {**(left.columns or {}), **(right.columns or {})}
         r, s = (
             [] if side.columns is not None else alone for side, alone in zip((left, right), parts.alone, strict=True)
@@ -351,6 +353,15 @@ def _flow(given: Sequence[_Side], read: Flow, plan: JoinPlan, carried: _Carried,
     columns = {pair: Column(name, own, kinds[own]) for pair, own in carried.names.items()}
     timed_by = frozenset().union(*(side.timed_by for side in given))
     return _Side(StreamSchema(name, plan.output, ARRIVAL), name, read, reads, reach_us, columns, timed_by)
+
+
+def _named_apart(side: _Side, other: str) -> _Side:
+    """A side as a stage reads it: a flow goes by another name where the query calls the stream beside it alike."""
+    if side.columns is None or side.name != other:
+        return side
+    name = f"({side.name})"
+    columns = {pair: replace(column, stream=name) for pair, column in side.columns.items()}
+    return replace(side, name=name, schema=replace(side.schema, name=name), columns=columns)
 
 
 def _renamed_parts(parts: Parts, columns: Columns) -> Parts:

@@ -31,8 +31,8 @@ from streamjoin.query.translator import Translator
 from streamjoin.query.written import Written
 
 _ORDERED = ("lt", "le", "gt", "ge")
-_LEFT = "(left)"
-"""All streams before an ASOF JOIN, as one."""
+_LEFT = "\0"
+"""All streams before an ASOF JOIN, as one; no query can call a stream so."""
 
 
 def is_asof(join: exp.Join) -> bool:

@@ -14,7 +14,15 @@ from streamjoin.plan.decimals import to_float64
 from streamjoin.plan.functions.times import from_text
 from streamjoin.plan.nested import leaves, paths_of
 from streamjoin.plan.schema import is_reserved, parse_type, type_name, without
-from streamjoin.plan.types import COLUMN_DIGITS_MAX, TIMESTAMP, TIMESTAMP_NS, as_decimal, is_instant
+from streamjoin.plan.types import (
+    COLUMN_DIGITS_MAX,
+    DIGITS_MAX,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    as_decimal,
+    is_instant,
+    is_text,
+)
 
 
 def stream_type(kind: pa.DataType) -> pa.DataType | None:
@@ -175,6 +183,8 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return from_text(values, kind)
     if pa.types.is_integer(given) and pa.types.is_decimal(kind):
         values = values.cast(pa.decimal128(20, 0))  # of an integer Arrow asks whether any of its type would fit
+    if pa.types.is_decimal(kind) and (is_text(given) or pa.types.is_string_view(given)):
+        values = _decimals(values.cast(pa.string()), kind)
     if pa.types.is_decimal(given) and pa.types.is_floating(kind):
         # The nearest, which Arrow's own cast misses for every seventh cent.
         wide = values.cast(pa.decimal128(given.precision, given.scale)) if given.bit_width < 128 else values
@@ -187,6 +197,22 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if (wrong := pc.index(same, False).as_py()) >= 0:
             raise ValueError(f"{values[wrong]} does not fit {type_name(kind)} exactly")
     return found
+
+
+_FAR = r"[0-9]{39}|[eE][+-]?0*([1-9][0-9]{2,}|39|[4-9][0-9])"
+
+
+def _decimals(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Numbers as wide decimals of this type's digits after the point.
+
+    Arrow gives other numbers where digits do not fit, and ends the process at 1e-9999999.
+
+    Raises:
+        ValueError: one has more digits, or a larger exponent, than any decimal.
+    """
+    if (wrong := pc.index(pc.match_substring_regex(texts, _FAR), True).as_py()) >= 0:
+        raise ValueError(f"'{texts[wrong].as_py()[:50]}' does not fit {type_name(kind)}")
+    return texts.cast(pa.decimal256(DIGITS_MAX, kind.scale))
 
 
 def _days(times: pa.Array) -> pa.Array:

@@ -262,3 +262,27 @@ def test_nanoseconds_are_carried_and_coarser_times_become_nanoseconds() -> None:
     far = pa.record_batch([pa.array([2**62], pa.timestamp("us", "UTC"))], ["t"])
     with pytest.raises(RunError, match='column "t"'):
         conform(far, schema, ["t"], "x")
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view()])
+def test_texts_are_decimals_with_all_their_digits(text: pa.DataType) -> None:
+    kind = pa.decimal128(38, 20)
+    given = ["-96", "1.50", "+5e-20", "1E17", "0." + "9" * 20, None]
+    found = [None if one is None else Decimal(one) for one in given]
+    assert converted(pa.array(given, text), kind).to_pylist() == found
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("-96", pa.decimal128(38, 38)),
+        ("100", pa.decimal128(4, 2)),
+        ("0.001", pa.decimal128(4, 2)),
+        ("1e-9999999", pa.decimal128(10, 2)),
+        ("1e39", pa.decimal128(10, 2)),
+        ("1" * 39, pa.decimal128(38, 0)),
+    ],
+)
+def test_texts_that_are_no_such_decimals_are_refused(text: str, kind: pa.DataType) -> None:
+    with pytest.raises(RunError, match=r'1\.parquet, column "c": '):
+        converted(pa.array(["1", text]).slice(1), kind)
