@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.sharing import Lasting, key_text
 from streamjoin.plan.stages import Bundle, Plan, together
 from streamjoin.plan.window import CountWindow
-from streamjoin.spec.job import Recorded, is_of_parts, recorded, recorded_query
+from streamjoin.spec.job import Recorded, RecordedQuery, is_of_parts, recorded, recorded_query
 from streamjoin.spec.joinfile import JoinFile
 
 
@@ -216,7 +216,9 @@ def continued(checkpoint: Path, found: Recorded, queries: Sequence[Named], stopp
     known = {query.name: query for query in (*found.queries, *found.ended)}
     by_name = {query.name: query for query in queries}
     for name, query in by_name.items():
-        if name in known and not known[name].is_same(recorded_query(name, query.plan.queries[0])):
+        asks = recorded_query(name, query.plan.queries[0])
+        if name in known and not known[name].is_same(asks):
+            asks.check_place(known[name], f"queries.{name}.results")
             raise QueriesStayError(f"{name_is_taken(name)}, {ANEW}", field=f"queries.{name}.query")
         if name in ended_before and name not in stopped:
             raise QueriesStayError(
@@ -273,6 +275,25 @@ def check_starts_over(plan: Plan, earlier: Plan, operators: Sequence[Operator]) 
                 f"{reason}, so it cannot start in a job that goes on; run it as a job of its own, {ANEW}",
                 field=f"queries.{part.names[0]}.query",
             )
+
+
+def adopted(queries: Iterable[RecordedQuery], found: Recorded) -> Recorded:
+    """The checkpoint of a job that had one query, without a name; that of the file which is the same gives it one."""
+    (only,) = found.queries
+    for query in queries:
+        if query.is_same(only):
+            return found.called(query.name)
+    raise InputError(
+        "the checkpoint is of one query, and none of these is the same; keep it among them, with stopped: true to end "
+        f"it, or use another run.checkpoint: {only.text[:200]}",
+        field="queries",
+    )
+
+
+def check_place(found: Recorded | None, plan: Plan) -> None:
+    """See `RecordedQuery.check_place`, of the query of a job that has one."""
+    for query in found.queries if found is not None else ():
+        recorded_query("", plan.queries[0]).check_place(query, "results")
 
 
 def name_is_taken(name: str) -> str:

@@ -5,7 +5,7 @@ The parser of queries is imported where it is called: it is a tenth of what the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,8 @@ from streamjoin.results.parts import Sink
 from streamjoin.sources.relation import AnyRelation
 from streamjoin.spec.bundling import (
     Named,
+    adopted,
+    check_place,
     laid_out,
     name_is_taken,
     needs_parts,
@@ -37,7 +39,6 @@ from streamjoin.spec.inputs import is_bounded, is_sparks, open_inputs, open_rela
 from streamjoin.spec.job import (
     Job,
     Recorded,
-    RecordedQuery,
     is_used,
     recorded,
     recorded_order,
@@ -178,7 +179,9 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     check_reach(file)
     schemas = open_inputs(file, anew=anew)
     if file.queries is None:
-        return _bind_one(file, schemas, predicates, anew=anew)
+        one = _bind_one(file, schemas, predicates, anew=anew)
+        check_place(None if anew else recorded(file.checkpoint), one.plan)
+        return one
     every = tuple(_bind_named(file, name, schemas, predicates, anew=anew) for name in file.queries)
     single = tuple(one for one in every if not file.queries[one.name].stopped)
     if needs_parts(file, [one.as_named for one in every], anew=anew):
@@ -234,10 +237,11 @@ def _continued(
     """
     recorded_now = {name: recorded_query(name, plan.queries[0]) for name, plan in queries.items()}
     if not found.queries[0].name:
-        found = _adopted(recorded_now.values(), found)
+        found = adopted(recorded_now.values(), found)
     known = {query.name: query for query in found.queries}
     for name, query in recorded_now.items():
-        if any(other.name == name and not query.is_same(other) for other in (*found.queries, *found.ended)):
+        for other in (one for one in (*found.queries, *found.ended) if one.name == name and not query.is_same(one)):
+            query.check_place(other, f"queries.{name}.results")
             raise InputError(name_is_taken(name), field=f"queries.{name}.query")
     if missing := [name for name in known if name not in queries]:
         raise InputError(
@@ -253,19 +257,6 @@ def _continued(
     if names == tuple(known):
         return single, plan, None
     return single, plan, together({name: queries[name] for name in known}, found.lasting, found.started)
-
-
-def _adopted(queries: Iterable[RecordedQuery], found: Recorded) -> Recorded:
-    """The checkpoint of a job that had one query, without a name; that of the file which is the same gives it one."""
-    (only,) = found.queries
-    for query in queries:
-        if query.is_same(only):
-            return found.called(query.name)
-    raise InputError(
-        "the checkpoint is of one query, and none of these is the same; keep it among them, with stopped: true to end "
-        f"it, or use another run.checkpoint: {only.text[:200]}",
-        field="queries",
-    )
 
 
 def _bind_named(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamjoin.errors import RunError
+from streamjoin.errors import InputError, RunError
 from streamjoin.failpoints import FailpointError
 from streamjoin.results.answer import ask
 from streamjoin.results.question import Question
@@ -124,3 +124,14 @@ def test_a_batch_is_in_one_of_two_folders(end: str, tmp_path: Path) -> None:
     run_alone(bind(first))
     one, two = (duck.rows(f"SELECT r, s FROM '{tmp_path}/{place}/*.parquet'") for place in ("one", "two"))
     assert one and two and Counter(one + two) == wanted(tmp_path)
+
+
+@pytest.mark.parametrize("first", ["parquet: one", FIRST])
+def test_results_stay_in_a_store_or_outside_of_one(first: str, tmp_path: Path) -> None:
+    arrive(tmp_path, 0)
+    run_alone(bind(file_of(tmp_path, first)))
+    other = FIRST if first != FIRST else "jsonl: out.jsonl"
+    with pytest.raises(InputError, match=r"^results: the results of this query were in (a|no) store when") as refused:
+        bind(file_of(tmp_path, other))
+    assert refused.value.field == "results"
+    bind(file_of(tmp_path, other), anew=True)
