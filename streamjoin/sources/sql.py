@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, RunError
-from streamjoin.plan.schema import SIMPLE_TYPES, type_name, without
+from streamjoin.plan.schema import SIMPLE_TYPES, left_out, type_name, without
 from streamjoin.plan.types import DIGITS_MAX
 from streamjoin.sources.database import Database
 from streamjoin.sources.served import ServedTable, quoted
@@ -47,8 +47,9 @@ class SqlTable(ServedTable):
         return f"table {self.table} of {self.database}"
 
     def carried(self) -> dict[str, str]:
-        """See `Relation`."""
-        return {field.name: str(field.type) for field in columns_of(self.database.url, self.table)}
+        """See `Relation`; a column that only a `schema` gives a type has the database's."""
+        found = columns_of(self.database.url, self.table)
+        return {field.name: str(field.type) for field in found} | left_out(found)
 
     def rows(self, schema: pa.Schema, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """See `ServedTable`."""
