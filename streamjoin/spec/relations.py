@@ -96,7 +96,7 @@ def _check_columns(known: Version, relation: AnyRelation, columns: Sequence[str]
         if name not in carried:
             raise InputError(f'it has no column "{name}" any more; it has {", ".join(list(carried)[:20])}')
         was = known.columns.get(name, carried[name])
-        if was != carried[name]:
+        if carried[name] and was != carried[name]:  # a version may have a type where none is told any more
             raise InputError(
                 f'its column "{name}" is {carried[name]} now, and was {was}; give it that type again, or start the job '
                 "anew"
