@@ -30,7 +30,7 @@ def validate(file: Path, *, set: Set = None) -> None:
     from streamjoin.explain.relations import relation_summary
     from streamjoin.operators import registry
     from streamjoin.spark.identity import check_continues
-    from streamjoin.spec.inputs import open_relation
+    from streamjoin.spec.inputs import open_relation, relations_ended
     from streamjoin.spec.owners import check_owners
     from streamjoin.spec.prepare import bind
     from streamjoin.spec.startable import check_can_be_made
@@ -42,7 +42,8 @@ def validate(file: Path, *, set: Set = None) -> None:
         check_continues(bound.job())
     check_owners(bound, is_brought=False)
     right = summary(bound)
-    relations = [relation_summary(open_relation(join, name)) for name in join.relations]
+    ended = relations_ended(join)
+    relations = [relation_summary(open_relation(join, name)) for name in join.relations if name not in ended]
     print("\n".join([f"{file} is right: {right}", *relations]))
 
 

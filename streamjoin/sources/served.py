@@ -45,7 +45,7 @@ class ServedTable(ABC):
 
     @property
     def guesses_types(self) -> bool:
-        """Never: a table has types."""
+        """Whether a later look may take a column for something else; no, unless a table has no types of its own."""
         return False
 
     @property

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, RunError
-from streamjoin.plan.schema import SIMPLE_TYPES, type_name, without
+from streamjoin.plan.schema import SIMPLE_TYPES, left_out, type_name, without
 from streamjoin.plan.types import DIGITS_MAX
 from streamjoin.sources.database import Database
 from streamjoin.sources.served import ServedTable, quoted
@@ -46,9 +46,16 @@ class SqlTable(ServedTable):
         """See `ServedTable`."""
         return f"table {self.table} of {self.database}"
 
+    @property
+    def guesses_types(self) -> bool:
+        """Whether it is of SQLite, whose columns are of what their values are of, and of whole numbers without any."""
+        return self.database.file is not None
+
     def carried(self) -> dict[str, str]:
-        """See `Relation`."""
-        return {field.name: str(field.type) for field in columns_of(self.database.url, self.table)}
+        """See `Relation`; a column that only a `schema` gives a type has the database's, and one of SQLite has none."""
+        found = columns_of(self.database.url, self.table)
+        types = {field.name: str(field.type) for field in found} | left_out(found)
+        return dict.fromkeys(types, "") if self.guesses_types else types
 
     def rows(self, schema: pa.Schema, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """See `ServedTable`."""
@@ -98,11 +105,14 @@ def _conformed(values: pa.Array, field: pa.Field, table: str) -> pa.Array:
     values = values.storage if isinstance(values, pa.ExtensionArray) else values
     if values.type == field.type:
         return values
+    if values.null_count == len(values):  # of SQLite, which has no type for them
+        return pa.nulls(len(values), field.type)
     try:
         return pc.cast(values, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
         raise RunError(
-            f'column "{field.name}" of table {table} cannot be read as {type_name(field.type)}: {str(cause)[:200]}'
+            f'column "{field.name}" of table {table} cannot be read as {type_name(field.type)}: {str(cause)[:200]}; '
+            "give it values of that type, or start the job anew with another type in its schema"
         ) from None
 
 

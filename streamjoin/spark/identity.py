@@ -63,7 +63,13 @@ def _relations(plan: Plan) -> dict[str, str]:
 
 def _relation_columns(job: Job) -> dict[str, dict[str, str]]:
     """The types of what is read of each relation, by which rows are compared and stored."""
-    return {name: {one.name: str(one.type) for one in columns_read(job, name)} for name in job.relations}
+    return {name: {one.name: str(one.type) for one in columns_read(job, name)} for name in job.joined_relations}
+
+
+def ended_relations(job: Job) -> dict[str, dict[str, str]]:
+    """All columns of each relation that only queries join which have ended, so that these are bound without it."""
+    ended = job.relations.keys() - job.joined_relations.keys()
+    return {name: {one.name: str(one.type) for one in job.relations[name].columns} for name in sorted(ended)}
 
 
 def retyped(was: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> str | None:

@@ -14,10 +14,10 @@ from streamjoin.failpoints import failpoint
 from streamjoin.plan.sharing import SharedJoin
 from streamjoin.plan.stages import is_divided
 from streamjoin.spark.checkpoint import Changed, Held, recorded_of, units_of
-from streamjoin.spark.identity import identity
+from streamjoin.spark.identity import ended_relations, identity
 from streamjoin.spark.started import lasting_version, version_of
 from streamjoin.spark.starts import Starts
-from streamjoin.spec.job import Job, Recorded, order_of, queries_of
+from streamjoin.spec.job import ENDED_COLUMNS, Job, Recorded, order_of, queries_of
 from streamjoin.state import rewrite
 from streamjoin.state.places import open_states
 from streamjoin.state.root import Root
@@ -60,7 +60,7 @@ def requery(held: Held, job: Job, on_unit: OnUnit | None = None, complete: Calla
         # Other units for stages that go on are a change of their own, which comes after this one.
         wanted = units_of(job)
         units = [wanted[stage] and have for stage, have in enumerate(held.units)] + [wanted[stage] for stage in new]
-        noted = {**identity(job), **noted, "units": units}
+        noted = {**identity(job), **noted, "units": units, ENDED_COLUMNS: ended_relations(job)}
     if complete:
         complete()
     failpoint("requery.before_note")

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, QueryError
 from streamjoin.plan.ending import Ending, EndsByFile, EndsByRow, as_typed
 from streamjoin.plan.schema import StreamSchema, check_schema, listed, type_name
+from streamjoin.plan.stages import Plan, running
 from streamjoin.settings.values import shown
 from streamjoin.sources.file_kinds import FileSettings
 from streamjoin.sources.filelog import list_files, root_of
@@ -19,7 +20,7 @@ from streamjoin.sources.kind import Columns, Limits
 from streamjoin.sources.registry import INPUTS, SOURCES
 from streamjoin.sources.relation import AnyRelation, Relation
 from streamjoin.sources.spec import SourceSpec
-from streamjoin.spec.job import as_recorded, recorded_columns
+from streamjoin.spec.job import as_recorded, ended_columns, recorded_columns
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.sections import PunctuateFile, StreamFile
 
@@ -35,7 +36,11 @@ def open_inputs(file: JoinFile, *, anew: bool) -> dict[str, StreamSchema]:
         if SOURCES[stream.source].files(stream) and stream.schema_ is None:
             found = recorded_columns(file.checkpoint, name, stream.time, schemas[name].columns)
             schemas[name] = replace(schemas[name], columns=found or schemas[name].columns)
+    ended = {} if anew else relations_ended(file)
     for name, entry in file.relations.items():
+        if name in ended:
+            schemas[name] = StreamSchema.of_relation(name, ended[name])
+            continue
         relation = open_relation(file, name)
         is_pinned = relation.guesses_types and entry.schema_ is None and not anew
         columns = as_recorded(file.checkpoint, name, relation.columns) if is_pinned else relation.columns
@@ -89,6 +94,44 @@ def _ending(name: str, columns: pa.Schema, punctuate: PunctuateFile | None) -> E
             field=f"{place}.value",
         )
     return EndsByRow(column, value)
+
+
+def relations_ended(file: JoinFile) -> dict[str, pa.Schema]:
+    """The columns of relations that only queries join which have ended: nobody looks at these any more."""
+    if not file.queries or not (ended := ended_columns(file.checkpoint)):
+        return {}
+    from streamjoin.query import parse
+
+    texts = [query.query for query in file.queries.values() if not query.stopped]
+    try:
+        named = {name.lower() for text in texts for name in parse(text).streams}
+    except QueryError:
+        return {}  # whoever binds the query says what is wrong with it
+    return {name: columns for name, columns in ended.items() if name.lower() not in named}
+
+
+def joined_relations(file: JoinFile, plan: Plan) -> dict[str, AnyRelation]:
+    """The relations of a plan, by name; those that only queries join which have ended are not opened."""
+    joined = {plan.relations[stage.table].name for stage in running(plan) if stage.table is not None}
+    # A guess may have other types than those that the query was bound to.
+    return {
+        one.name: replace(open_relation(file, one.name), columns=one.own_columns)
+        if one.name in joined
+        else _unopened(file, one.name, one.own_columns)
+        for one in plan.relations
+    }
+
+
+def _unopened(file: JoinFile, name: str, columns: pa.Schema) -> AnyRelation:
+    """A relation that nobody reads, whatever has become of it."""
+    relation = file.relations[name]
+    kind = INPUTS[relation.source]
+    if kind.table is not None:
+        table: AnyRelation = kind.table(name, relation, columns, relation.refresh, file.resolve)
+        return table
+    assert isinstance(relation, FileSettings)
+    path = file.resolve(relation.path)
+    return Relation(name, relation.source, (), columns, path, relation.dialect, path, relation.refresh)
 
 
 def open_relation(file: JoinFile, name: str) -> AnyRelation:

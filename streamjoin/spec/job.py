@@ -35,6 +35,8 @@ IDENTITY_FILE = "job.json"
 """Says what a checkpoint belongs to."""
 RELATION_COLUMNS = "relation columns"
 """Where it has the types of what is read of each relation."""
+ENDED_COLUMNS = "ended relation columns"
+"""Where it has all columns of each relation that only queries join which have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +372,17 @@ def as_recorded(checkpoint: Path, relation: str, guessed: pa.Schema) -> pa.Schem
         return pa.schema([_column(f"{one.name}: {was[one.name]}") if one.name in was else one for one in guessed])
     except (KeyError, TypeError, ValueError, AttributeError):
         return guessed  # whoever opens the checkpoint looks closer
+
+
+def ended_columns(checkpoint: Path) -> dict[str, pa.Schema]:
+    """By name, the columns of the relations that only queries of a checkpoint join which have ended."""
+    try:
+        return {
+            name: pa.schema([_column(f"{column}: {kind}") for column, kind in columns.items()])
+            for name, columns in _recorded(checkpoint).get(ENDED_COLUMNS, {}).items()
+        }
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}  # whoever opens the checkpoint looks closer
 
 
 def _column(line: str) -> pa.Field:

@@ -35,7 +35,7 @@ from streamjoin.spec.bundling import (
     stage_operators,
 )
 from streamjoin.spec.checks import check_joins_nothing
-from streamjoin.spec.inputs import is_bounded, is_sparks, open_inputs, open_relation, source_spec
+from streamjoin.spec.inputs import is_bounded, is_sparks, joined_relations, open_inputs, source_spec
 from streamjoin.spec.job import (
     Job,
     Recorded,
@@ -142,12 +142,8 @@ class Bound:
 
     @property
     def relations(self) -> dict[str, AnyRelation]:
-        """The relations that are joined, by name."""
-        # A guess may have other types than those that the query was bound to.
-        return {
-            one.name: replace(open_relation(self.file, one.name), columns=one.own_columns)
-            for one in self.plan.relations
-        }
+        """The relations of its queries, by name; see `joined_relations`."""
+        return joined_relations(self.file, self.plan)
 
     def ending(self) -> dict[str, Sink]:
         """Where the results of queries go that are being stopped, by name."""

@@ -73,6 +73,8 @@ def _newest(job: Job, relation: AnyRelation, on_relation: OnRelation | None) -> 
     ):
         History(job.tables, relation.name).reads_nothing()  # what somebody began who was killed is given up
         return known
+    if there:
+        _check_is_there(relation)
     return read_version(job, relation, on_relation)
 
 
@@ -88,10 +90,15 @@ def refreshed(job: Job, relation: AnyRelation, on_relation: OnRelation | None = 
     known, relation = versions.load(versions.newest()), relation.listed_again()
     if relation.is_listed and known.origin == relation.origin():
         return None
-    if relation.file_count == 0:
-        raise InputError(f"{relation.place} has no files any more")
+    _check_is_there(relation)
     _check_columns(known, relation, _columns(plans_of(job, relation.name), relation))
     return read_version(job, relation, on_relation, keeps=known)
+
+
+def _check_is_there(relation: AnyRelation) -> None:
+    """Refuse a relation that was read before and whose files are gone: no row would have a partner any more."""
+    if relation.file_count == 0:
+        raise InputError(f"{relation.place} has no files any more; put them back, or one without rows")
 
 
 def _check_columns(known: Version, relation: AnyRelation, columns: Sequence[str]) -> None:
@@ -102,7 +109,7 @@ def _check_columns(known: Version, relation: AnyRelation, columns: Sequence[str]
         if name not in carried:
             raise InputError(f'it has no column "{name}" any more; it has {", ".join(list(carried)[:20])}')
         was = known.columns.get(name, carried[name])
-        if was != carried[name]:
+        if carried[name] and was != carried[name]:  # a version may have a type where none is told any more
             raise InputError(
                 f'its column "{name}" is {carried[name]} now, and was {was}; give it that type again, or start the job '
                 "anew"

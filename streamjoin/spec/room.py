@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from streamjoin.errors import InputError, StreamJoinError
@@ -46,7 +47,8 @@ def kept_bytes(file: JoinFile, join: JoinPlan) -> int | None:
     large as they are.
     """
     try:
-        relation = open_relation(file, join.streams[S].name)
+        # A checkpoint may say otherwise what its columns are.
+        relation = replace(open_relation(file, join.streams[S].name), columns=join.streams[S].own_columns)
         if not isinstance(relation, Relation):
             return None
         rows = relation.row_count()

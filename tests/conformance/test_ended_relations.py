@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,8 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin import failpoints
+from streamjoin.cli.commands import app
+from streamjoin.errors import InputError
 from streamjoin.relations.versions import Versions
 from streamjoin.spark.driver import Driver
+from streamjoin.spec.job import ENDED_COLUMNS, IDENTITY_FILE
 from tests.failing import failing_at
 
 from .alone import run_alone
@@ -99,3 +104,36 @@ def test_a_change_that_was_taken_back_leaves_the_query_its_relation(tmp_path: Pa
     for name in ("rated", "both"):
         given = rows_in(tmp_path / "out" / name)
         assert len(given) == 90 and {row[1] // 100 for row in given if row[1] is not None} == {1, 2}
+
+
+def test_a_relation_of_queries_that_have_ended_may_go_and_may_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, streams(20))
+    tables(tmp_path, 1)
+    run_alone(bound(join_file(tmp_path, stopped=False, is_shared=False)), lambda batch: batch < 1)
+    path = join_file(tmp_path, stopped=True, is_shared=False)
+    run_alone(bound(path), lambda batch: batch < 3)
+    (file,) = (tmp_path / "rates").iterdir()
+    pq.write_table(pa.table({"k": ["x"], "said": ["y"]}), file)  # nothing of what the query named
+    run_alone(bound(path), lambda batch: batch < 4)
+    shutil.rmtree(tmp_path / "rates")
+    app(["validate", str(path)], result_action="return_value")
+    assert "names: " in (said := capsys.readouterr().out) and "rates: " not in said
+    job = run_alone(bound(path))
+    assert set(job.progress.relations) == {"names"}
+    # Where another query joins it from now on, it is looked at.
+    text = path.read_text()
+    again = '  again: {query: "SELECT ONLINE b.id AS b, RATES.rate FROM b JOIN RATES ON b.k = RATES.k"}\nrun:'
+    path.write_text(text.replace("run:", again))
+    with pytest.raises(InputError, match="rates does not exist"):
+        bound(path)
+    path.write_text(text)
+    record = tmp_path / "checkpoint" / IDENTITY_FILE
+    known = json.loads(record.read_text())
+    assert known.pop(ENDED_COLUMNS) == {"rates": {"k": "int64", "rate": "int64"}}
+    record.write_text(json.dumps(known))  # as checkpoints were written once
+    with pytest.raises(InputError, match="rates does not exist"):
+        bound(path)
+    tables(tmp_path, 2)
+    run_alone(bound(path))

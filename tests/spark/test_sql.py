@@ -20,6 +20,9 @@ from streamjoin.relations.history import History
 from streamjoin.relations.versions import Versions
 from streamjoin.sources.database import Database
 from streamjoin.sources.sql import SqlTable, columns_of
+from streamjoin.spec.joinfile import parse
+from streamjoin.spec.prepare import bind
+from streamjoin.spec.relations import read_relations, refreshed
 from tests.servers.postgres import PostgresServer
 
 from .command import RUN_S_MAX, Command
@@ -150,6 +153,29 @@ def test_types_of_postgresql_and_what_is_refused(server: PostgresServer) -> None
     with pytest.raises(InputError, match='relation "nothing" does not exist') as refused:
         columns_of(database.url, "nothing")
     assert refused.value.field == "table"
+
+
+NUMERIC = """
+streams: {{a: {{source: generator, kind: band.r, time: ts, rows: 10}}}}
+relations: {{rates: {{source: sql, url: "{url}", table: exact, schema: {{k: int64, rate: "decimal(12, 4)"}}}}}}
+query: "SELECT ONLINE a.x, rates.rate FROM a JOIN rates ON a.x = rates.k"
+"""
+
+
+def test_a_numeric_without_digits_that_has_a_schema_is_read_anew(server: PostgresServer, tmp_path: Path) -> None:
+    run(server, "CREATE TABLE exact AS SELECT 1::bigint AS k, 1.5::numeric AS rate")
+    job = bind(parse(NUMERIC.format(url=url_of(server)), base=tmp_path)).job()
+    assert dict(read_relations(job)["rates"].columns) == {"k": "int64", "rate": "numeric"}
+    run(server, "INSERT INTO exact VALUES (2, 2.25)")
+    version = refreshed(job, job.relations["rates"])
+    assert version is not None and (version.number, version.rows) == (2, 2)
+    for change, said in (
+        ("ALTER TABLE exact ALTER rate TYPE double precision", 'its column "rate" is double now, and was numeric'),
+        ("ALTER TABLE exact DROP rate", 'it has no column "rate" any more; it has k'),
+    ):
+        run(server, change)
+        with pytest.raises(InputError, match=said):
+            refreshed(job, job.relations["rates"])
 
 
 def test_a_wrong_password_is_said_and_never_shown(server: PostgresServer) -> None:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin.errors import InputError
+from streamjoin.relations.versions import Versions
 from streamjoin.spark.checkpoint import opened
 from streamjoin.spec.job import IDENTITY_FILE, RELATION_COLUMNS
 from streamjoin.spec.joinfile import JoinFile, parse
@@ -105,3 +106,18 @@ def test_a_table_that_is_to_be_read_with_other_types_is_read_before_its_time(tmp
         return read_relations(job)["c"].number
 
     assert [read("int64"), read("int64"), read("float64"), read("float64")] == [1, 1, 2, 2]
+
+
+def test_a_start_whose_files_are_gone_is_refused_and_the_first_one_is_not(tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    file = parse(RETYPED.replace("SOURCE, path: c", "csv, path: c, schema: {id: int64, n: string}"), base=tmp_path)
+    job = bind(file).job()
+    assert [read_relations(job)["c"].number for _ in range(2)] == [1, 1]
+    (tmp_path / "c" / "1.csv").write_text("id,n\n1,a\n")
+    assert read_relations(bind(file).job())["c"].rows == 1
+    (tmp_path / "c" / "1.csv").unlink()
+    with pytest.raises(InputError, match="c has no files any more; put them back, or one without rows"):
+        read_relations(bind(file).job())
+    assert Versions(job.tables, "c").newest() == 2
+    (tmp_path / "c" / "2.csv").write_text("id,n\n")
+    assert read_relations(bind(file).job())["c"].rows == 0

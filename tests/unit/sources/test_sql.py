@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sqlite3
 from collections.abc import Mapping
@@ -15,12 +16,14 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.explain.relations import relation_summary
 from streamjoin.relations.versions import Versions
 from streamjoin.sources.database import Database
+from streamjoin.spark.checkpoint import opened
 from streamjoin.spark.refresh import Refreshing
 from streamjoin.spark.source import pack
 from streamjoin.spec.inputs import open_relation
+from streamjoin.spec.job import Job
 from streamjoin.spec.joinfile import JoinFile, of_content
 from streamjoin.spec.prepare import bind
-from streamjoin.spec.relations import read_relations
+from streamjoin.spec.relations import read_relations, refreshed
 
 SECRET = "s3cr%2Ft"  # s3cr/t
 QUERY = "SELECT ONLINE a.k, rates.name, VERSION(rates) FROM a LEFT JOIN rates ON a.k = rates.k"
@@ -100,6 +103,50 @@ def test_a_value_that_has_no_place_in_its_type_is_named(database: sqlite3.Connec
     relation = open_relation(join(tmp_path, schema={"name": "int64"}), "rates")
     with pytest.raises(RunError, match='column "name" of table rates cannot be read as int64'):
         list(relation.blocks(["name"]))
+
+
+EVERY = QUERY.replace("rates.name", 'rates.name, rates.data, rates."odd ""name"')
+TYPES = {"k": "int64", "name": "string", "data": "binary", 'odd "name': "decimal(12, 4)"}
+
+
+@pytest.mark.parametrize("schema", [None, TYPES], ids=["as it is", "with a schema"])
+@pytest.mark.parametrize(
+    "change",
+    ["DELETE FROM rates", 'UPDATE rates SET name = NULL, data = NULL, "odd ""name" = NULL'],
+    ids=["emptied", "without values"],
+)
+def test_columns_of_sqlite_without_values_keep_the_types_that_they_had(
+    change: str, schema: dict[str, str] | None, database: sqlite3.Connection, tmp_path: Path
+) -> None:
+    def job() -> Job:
+        return bind(join(tmp_path, schema=schema).model_copy(update={"query": EVERY})).job()
+
+    first = job()
+    with opened(first):
+        types = first.relations["rates"].columns.types
+        record = Versions(first.tables, "rates").folder / "1" / "version.json"
+        assert read_relations(first)["rates"].rows == 5
+    # Versions of before have types.
+    kinds = {"k": "int64", "name": "string", "data": "binary", 'odd "name': "double"}
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"columns": kinds}))
+    database.execute(change)
+    database.commit()
+    left = 0 if "DELETE" in change else 5
+    version = refreshed(first, first.relations["rates"])
+    assert version is not None and (version.number, version.rows) == (2, left)
+    again = job()
+    with opened(again):
+        assert again.relations["rates"].columns.types == types
+        assert read_relations(again)["rates"].rows == left
+    database.execute("INSERT INTO rates VALUES (9, 'nine', 0.5, x'00')")
+    database.commit()
+    with opened(job()):
+        version = refreshed(again, again.relations["rates"])
+        assert version is not None and version.rows == left + 1
+    database.execute("UPDATE rates SET k = 'nine'")
+    database.commit()
+    with pytest.raises(RunError, match=r'column "k" of table rates cannot be read as int64: .*; give it values of'):
+        refreshed(again, again.relations["rates"])
 
 
 @pytest.mark.parametrize(
