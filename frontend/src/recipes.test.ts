@@ -94,11 +94,13 @@ test('a change of a stream names the version that it changes', () => {
 });
 
 test('rows are posted as lines, and under their name where they have one', () => {
-  const rows = [{ id: 1, name: "it's" }, { id: 2 }];
-  expect(pushRows('orders', rows, '').curl).toContain(`--data-binary '{"id":1,"name":"it'\\''s"}\n{"id":2}' http`);
+  const rows = [`{"id": 1.10, "name": "it's"}`, '{"id":12345678901234567890}'];
+  expect(pushRows('orders', rows, '').curl).toContain(
+    `--data-binary '{"id": 1.10, "name": "it'\\''s"}\n{"id":12345678901234567890}' http`,
+  );
   expect(pushRows('orders', rows, 'a b').curl).toContain("/streams/orders/rows?batch_id=a%20b'");
   expect(pushRows('orders', rows, 'first').python).toContain(
-    'push("orders", [{"id": 1, "name": "it\'s"}, {"id": 2}], batch_id="first")',
+    `push("orders", ["{\\"id\\": 1.10, \\"name\\": \\"it's\\"}", "{\\"id\\":12345678901234567890}"], batch_id="first")`,
   );
 });
 
@@ -160,6 +162,6 @@ test('what has no command of its own is a call', () => {
 });
 
 test('rows are pushed one on each line', () => {
-  const { cli } = pushRows('s', [{ n: 1 }, { n: 2 }], 'b 1');
+  const { cli } = pushRows('s', ['{"n":1}', '{"n":2}'], 'b 1');
   expect(cli).toContain(`streamjoin streams push s '--batch-id=b 1' -f - <<'JSON'\n{"n":1}\n{"n":2}\nJSON`);
 });

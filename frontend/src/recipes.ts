@@ -281,16 +281,17 @@ export const deleteStream = (stream: string): Recipe => ({
 /**
  * Post rows into a stream.
  *
+ * @param lines rows as they were typed: read and written again, large numbers would lose digits.
  * @param batch a name of these rows, or '': posted again under it, they are kept once.
  */
-export const pushRows = (stream: string, rows: Json[], batch: string): Recipe => {
-  const text = rows.map((row) => JSON.stringify(row)).join('\n');
+export const pushRows = (stream: string, lines: string[], batch: string): Recipe => {
+  const text = lines.join('\n');
   const where = `${path('streams', stream, 'rows')}${batch === '' ? '' : `?batch_id=${encodeURIComponent(batch)}`}`;
   const more = batch === '' ? '' : `, batch_id=${JSON.stringify(batch)}`;
   return {
     curl: curl('POST', where, undefined, "-H 'Content-Type: application/x-ndjson'", `--data-binary ${shellWord(text)}`),
     cli: cliFromText(text, 'streams', 'push', stream, ...(batch === '' ? [] : [`--batch-id=${batch}`])),
-    python: python(`print(platform.streams.push(${JSON.stringify(stream)}, ${pythonLiteral(rows)}${more}))`),
+    python: python(`print(platform.streams.push(${JSON.stringify(stream)}, ${pythonLiteral(lines)}${more}))`),
   };
 };
 

@@ -77,6 +77,7 @@ class StandIn:
     in_parts: set[int] = field(default_factory=set)
     truncated: set[int] = field(default_factory=set)
     seen: list[tuple[str, str]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
     made: Counter[str] = field(default_factory=Counter)
     subscribed: list[dict[str, Any]] = field(default_factory=list)
@@ -97,7 +98,9 @@ class StandIn:
         self.authorizations.append(request.headers.get("authorization"))
         name = "none"
         if request.method == "POST":
-            name = json.loads(await request.body() or b"{}").get("name", "none")
+            self.bodies.append(await request.body())
+            if request.headers.get("content-type") == "application/json":
+                name = json.loads(self.bodies[-1] or b"{}").get("name", "none")
             key = request.headers.get("idempotency-key")
             if key is None or key not in self.keys:
                 self.made[name] += 1

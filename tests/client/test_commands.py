@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -387,6 +388,15 @@ def test_rows_are_pushed_from_a_file_of_lines(streamjoin: Command, folder: Path)
     missing = streamjoin("streams", "push", "cli_pushed", "-f", "nothing.jsonl")
     assert (missing.status, missing.err) == (2, "streamjoin: nothing.jsonl: No such file or directory\n")
     streamjoin("streams", "delete", "cli_pushed")
+
+
+def test_rows_that_are_pushed_keep_all_digits_of_their_numbers(
+    results: StandIn, command: Command, folder: Path
+) -> None:
+    lines = ['{"price":12345678901234567890.123456789}', '{"price": 1.10, "name": "\u00e9"}']
+    (folder / "rows.jsonl").write_bytes(codecs.BOM_UTF8 + f"{lines[0]}\r\n\n{lines[1]}".encode())
+    assert command("streams", "push", "s", "-f", "rows.jsonl").status == 0
+    assert results.bodies == ["".join(f"{line}\n" for line in lines).encode()]
 
 
 def test_machines_are_listed(streamjoin: Command, platform: Server) -> None:

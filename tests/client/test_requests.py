@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from decimal import Decimal
 
 import pytest
 
@@ -86,6 +87,24 @@ def test_rows_are_sent_again_only_under_a_name_of_their_own(patient: Client, sta
     stand_in.faults = [Cut]
     patient.streams.push("s", [{"n": 1}], batch_id="b1")
     assert len(stand_in.seen) == 3
+
+
+def test_rows_are_pushed_with_all_digits_of_their_numbers(patient: Client, stand_in: StandIn) -> None:
+    price = "12345678901234567890.123456789"
+    rows = [{"n": 1, "a": {"p": [Decimal(price)]}}, f'{{"p":{price}}}\n', f'{{"p": {price}}}'.encode()]
+    rows += [{"p": Decimal("1E+3"), "text": f'"{price}"'}]
+    patient.streams.push("s", rows)
+    assert stand_in.bodies[-1].decode().splitlines() == [
+        f'{{"n": 1, "a": {{"p": [{price}]}}}}', f'{{"p":{price}}}', f'{{"p": {price}}}',
+        f'{{"p": 1000, "text": "\\"{price}\\""}}',
+    ]  # fmt: skip
+    for wrong, said in (
+        ([{"p": Decimal("NaN")}], "no number in JSON"), ([{"p": {1}}], "of type set"), (['{"n":\n1}'], "one line"),
+        ('{"n": 1}', "a list"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            patient.streams.push("s", wrong)
+    assert len(stand_in.seen) == 1
 
 
 @pytest.mark.parametrize(
