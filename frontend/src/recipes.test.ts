@@ -106,9 +106,8 @@ test('rows are posted as lines, and under their name where they have one', () =>
 
 test('questions of all kinds are asked by the client as they are by curl', () => {
   const question = { job: 'j', aggregate: 'count', by: ['a', 'b'], timeout_s: 5, format: 'json' as const };
-  expect(askJob(question).cli).toContain("streamjoin ask j --aggregate=count '--by=a,b'");
-  // The client has no such limit.
-  expect(askJob(question).python).toContain('platform.query("j", aggregate="count", by=["a", "b"]).table');
+  expect(askJob(question).cli).toContain("streamjoin ask j --aggregate=count '--by=a,b' --timeout=5");
+  expect(askJob(question).python).toContain('platform.query("j", aggregate="count", by=["a", "b"], timeout_s=5).table');
 });
 
 test('where people sign in, curl shows the key of the environment', () => {

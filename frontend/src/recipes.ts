@@ -321,13 +321,14 @@ const ASK_OPTIONS = [
   'after',
   'upto',
   'limit',
+  'timeout_s',
 ] as const;
 
 /** A one-time question. */
 export const askJob = (question: QueryIn): Recipe => {
   const { job, format } = question;
   const asked = ASK_OPTIONS.flatMap((name) => (question[name] == null ? [] : [[name, question[name]] as const]));
-  const options = asked.map(([name, value]) => `--${name.replace('_', '-')}=${String(value)}`);
+  const options = asked.map(([name, value]) => `--${name.replace(/_s$/, '').replace('_', '-')}=${String(value)}`);
   const more = asked.length === 0 ? '' : `, ${keywords(Object.fromEntries(asked))}`;
   return {
     curl: curl('POST', 'queries', question),

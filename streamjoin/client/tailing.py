@@ -173,9 +173,10 @@ class _Tail:
         question |= {"upto": upto, "format": "json"}
         if after not in (NOW, OLDEST):
             question["after"] = after
+        patience = self.patience.for_answer(None)
         rows: list[list[Any]] = []
         while True:
-            page = yield from ask(self.patience, Request("POST", f"{API}/queries", json=question, repeatable=True))
+            page = yield from ask(patience, Request("POST", f"{API}/queries", json=question, repeatable=True))
             if page.get("error"):
                 raise from_document(page["error"])
             if page.get("truncated") and not page.get("cursor"):

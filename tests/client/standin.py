@@ -46,7 +46,7 @@ class StandIn:
     """What the app does, and what it saw.
 
     Args:
-        faults: before each answer one of them is taken; None answers as usual.
+        faults: before each answer one of them is taken; None answers as usual, and so does a query's that gives None.
         snapshots: of the one job there is.
         cuts: of each websocket one is taken: after how many snapshots it breaks, and how; with .5 between two frames.
         drop_after: of each websocket one is taken: behind which snapshot rows are left out.
@@ -61,7 +61,7 @@ class StandIn:
         in_time: so many rows of a snapshot are read before the time of a query is over; None for all.
     """
 
-    faults: list[Callable[[], Response] | None] = field(default_factory=list)
+    faults: list[Callable[[], Response | None] | None] = field(default_factory=list)
     snapshots: list[int] = field(default_factory=list)
     cuts: list[tuple[float, Callable[[WebSocket], Any]] | None] = field(default_factory=list)
     drop_after: list[int | None] = field(default_factory=list)
@@ -111,8 +111,8 @@ class StandIn:
         return JSONResponse({"id": "str_1", "name": name, "version": 1})
 
     async def queries(self, request: Request) -> Response:
-        if self.faults and (fault := self.faults.pop(0)) is not None:
-            return fault()
+        if self.faults and (fault := self.faults.pop(0)) is not None and (reply := fault()) is not None:
+            return reply
         asked = await request.json()
         self.asked.append(asked)
         if asked["format"] == "json":

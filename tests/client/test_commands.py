@@ -529,6 +529,11 @@ def test_an_answer_is_shown_in_every_format(results: StandIn, command: Command, 
     ]  # fmt: skip
 
 
+def test_an_answer_may_have_more_time(results: StandIn, command: Command) -> None:
+    assert command("ask", "j", "--timeout", "300").out.split() == ["n", "1", "2", "3"]
+    assert results.asked[-1]["timeout_s"] == 300
+
+
 def test_an_answer_that_is_not_all_says_so(results: StandIn, command: Command) -> None:
     done = command("ask", "j", "--limit", "2", "-o", "json")
     assert done.json() == [{"n": 1}, {"n": 2}]

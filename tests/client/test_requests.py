@@ -276,6 +276,18 @@ def test_an_answer_comes_as_arrow_with_its_figures(patient: Client, stand_in: St
     assert answer.figures["blocks_read"] == 2
 
 
+def test_an_answer_that_takes_long_is_waited_for(server: Server, stand_in: StandIn) -> None:
+    def slowly() -> None:
+        time.sleep(1.5)
+
+    stand_in.snapshots, stand_in.truncated, stand_in.last_word = [1, 2, 3], {1}, "deleted"
+    stand_in.faults = [slowly, slowly, slowly]
+    with Client(server.host, timeout_s=0.5, deadline_s=1) as client:
+        assert len(client.query("j")) == len(client.query("j", timeout_s=2)) == 3
+        assert [asked.get("timeout_s") for asked in stand_in.asked] == [None, 2]
+        assert next(iter(client.tail("j", after="0.0"))).rows == [[10], [11]], "a large snapshot is asked for"
+
+
 def test_all_pages_of_an_answer_are_fetched(patient: Client, stand_in: StandIn) -> None:
     stand_in.snapshots, stand_in.page_rows = list(range(10)), 4
     stand_in.faults = [None, Cut]

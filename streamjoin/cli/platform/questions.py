@@ -49,6 +49,8 @@ class Asked:
         In place of the rows, such as "count, sum(price)".
     by
         Columns, separated by commas: one row of aggregates for each of their values.
+    timeout_s
+        Seconds that the platform may take; what it found by then is shown. 60 unless given.
     """
 
     from_: Annotated[str | None, cyclopts.Parameter(name="--from")] = None
@@ -66,6 +68,7 @@ class Asked:
     history: Annotated[bool, cyclopts.Parameter(negative=())] = False
     aggregate: str | None = None
     by: str | None = None
+    timeout_s: Annotated[float | None, cyclopts.Parameter(name="--timeout")] = None
 
     def query(self, client: Client, job: str) -> Answer:
         """The platform's answer."""
@@ -73,6 +76,7 @@ class Asked:
             job, from_=self.from_, to=self.to, key=self.key, key_from=self.key_from, key_to=self.key_to,
             select=names_of(self.select), where=self.where_, limit=self.limit, cursor=self.cursor, after=self.after,
             upto=self.upto, as_of=self.as_of, history=self.history, aggregate=self.aggregate, by=names_of(self.by),
+            timeout_s=self.timeout_s,
         )  # fmt: skip
 
 
