@@ -6599,7 +6599,12 @@ export interface operations {
     };
     list_revisions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last version of the page before. */
+                starting_after?: number | null;
+            };
             header?: never;
             path: {
                 id: string;
