@@ -138,7 +138,7 @@ class StandIn:
                 writer.write_batch(batch.slice(0, 0), custom_metadata={"streamjoin": json.dumps(end)})
         return Response(
             out.getvalue(),
-            headers={"Streamjoin-Last-Snapshot": "9.0"},
+            headers={"Streamjoin-Last-Snapshot": "9.0", "Streamjoin-Results": self.results},
             media_type="application/vnd.apache.arrow.stream",
         )
 

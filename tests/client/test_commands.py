@@ -549,6 +549,11 @@ def test_a_watch_shows_each_row_once(results: StandIn, command: Command) -> None
     assert done.out == "n\n10\n11\n"
 
 
+def test_a_watch_says_of_which_results_its_place_is(results: StandIn, command: Command) -> None:
+    assert command("watch", "j", "--after", "2.0", "--results", "j-7", "--snapshots", "1").status == 0
+    assert results.subscribed[-1]["results"] == "j-7"
+
+
 def test_a_log_that_is_followed_shows_what_was_added() -> None:
     assert added("", "a\n") == "a\n"
     assert added("a\n", "a\nb\n") == "b\n"

@@ -249,6 +249,17 @@ def test_who_goes_on_says_which_results_the_place_is_of(patient: Client, stand_i
     ]  # fmt: skip
 
 
+def test_a_place_is_of_the_results_that_are_named(patient: Client, stand_in: StandIn) -> None:
+    stand_in.snapshots, stand_in.results, stand_in.last_word = [1, 2, 3], "j-1", "deleted"
+    answer = patient.query("j")
+    assert answer.results == "j-1"
+    news = list(patient.tail("j", after="1.0", results=answer.results))
+    assert [(item.snapshot, item.results) for item in news] == [("2.0", "j-1"), ("3.0", "j-1")]
+    assert [(asked["from"], asked.get("results")) for asked in stand_in.subscribed] == [("1.0", "j-1")]
+    list(patient.tail("j", after="1.0"))
+    assert "results" not in stand_in.subscribed[-1]
+
+
 def test_attack_a_place_of_the_callers_own_in_other_results_is_refused(patient: Client, stand_in: StandIn) -> None:
     stand_in.errors, stand_in.last_word = [ELSEWHERE], "resync"
     with pytest.raises(Conflict, match="is older than all"):

@@ -106,7 +106,7 @@ def ask(
     sys.stdout.buffer.flush()
     if quiet:
         return
-    note(f"{len(answer):,} rows, up to snapshot {answer.last}")
+    note(f"{len(answer):,} rows, up to snapshot {answer.last}{_of(answer.results)}")
     if answer.cursor:  # also for programs: without it the rows would pass for all of them
         print(f"there may be more: --cursor {answer.cursor}", file=sys.stderr)
     elif answer.stopped_by:
@@ -117,6 +117,7 @@ def watch(
     job: str,
     *,
     after: str | None = None,
+    results: str | None = None,
     select: str | None = None,
     where_: Annotated[str | None, cyclopts.Parameter(name="--where")] = None,
     snapshots: Annotated[int | None, cyclopts.Parameter(help="End after so many.")] = None,
@@ -132,6 +133,9 @@ def watch(
         Its id or name.
     after
         Begin after this snapshot, or at the `oldest`; only what is new unless set.
+    results
+        Which results that snapshot is of, as was said when it was shown: a job that begins anew may use the same ids
+        again, and then this is refused.
     select
         Columns, separated by commas.
     where_
@@ -140,13 +144,13 @@ def watch(
         Format of the rows.
     """
     with suppress(KeyboardInterrupt):
-        _watch(where, job, after, names_of(select), where_, snapshots, output, quiet)
+        _watch(where, job, (after, results), names_of(select), where_, snapshots, output, quiet)
 
 
 def _watch(
     where: Where,
     job: str,
-    after: str | None,
+    begin: tuple[str | None, str | None],
     select: list[str] | None,
     condition: str | None,
     snapshots: int | None,
@@ -157,7 +161,7 @@ def _watch(
     seen = 0
     header = output == "csv"
     with where.client() as client:
-        for news in client.tail(job, after=after, select=select, where=condition):
+        for news in client.tail(job, after=begin[0], results=begin[1], select=select, where=condition):
             names = [column["name"] for column in news.columns]
             if header:
                 writer.writerow(names)
@@ -168,7 +172,11 @@ def _watch(
                 sys.stdout.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in news)
             sys.stdout.flush()
             if not quiet:
-                note(f"snapshot {news.snapshot}: {len(news.rows):,} rows")
+                note(f"snapshot {news.snapshot}{_of(news.results)}: {len(news.rows):,} rows")
             seen += 1
             if snapshots is not None and seen >= snapshots:
                 return
+
+
+def _of(results: str | None) -> str:
+    return f" of {results}" if results else ""
