@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
+from starlette.responses import JSONResponse
 
 from streamjoin.client import (
     AnswerError,
@@ -22,6 +24,7 @@ from streamjoin.client import (
     StreamJoinApiError,
     Unauthenticated,
     Unavailable,
+    WaitedTooLong,
 )
 from streamjoin.client.retry import PAUSE_S_MAX, pause_s
 from streamjoin.errors import InputError
@@ -56,6 +59,31 @@ def test_the_same_request_that_is_still_worked_on_is_waited_for(patient: Client,
     stand_in.faults = [Cut, lambda: problem(409, "still_running", "it is being worked on")]
     patient.jobs.start("a")
     assert len(stand_in.seen) == 3
+
+
+def seen_as(phase: str, wanted: str, generation: int, reason: str | None = None) -> Callable[[], JSONResponse]:
+    observed = "stopped" if (phase, generation) == ("starting", 1) else phase
+    body = {"id": "job_1", "name": "j", "wanted": wanted, "observed": observed, "phase": phase, "reason": reason}
+    return lambda: JSONResponse({**body, "generation": generation})
+
+
+def test_a_job_that_was_done_before_anybody_looked_has_started(patient: Client, stand_in: StandIn) -> None:
+    stale, done = "reached the end", seen_as("stopped", "stopped", 2, "reached the end")
+    stand_in.faults = [seen_as("starting", "running", 1, stale), seen_as("starting", "running", 2), done]
+    assert patient.jobs.start("j", wait_s=3)["generation"] == 2
+    stand_in.faults = [seen_as("running", "running", 1), seen_as("starting", "running", 1), done]
+    assert patient.jobs.restart("j", wait_s=3)["phase"] == "stopped"
+    stand_in.faults = [done]
+    assert patient.jobs.wait("j", ["running"], wait_s=3, or_done=True)["phase"] == "stopped"
+
+
+def test_a_job_that_is_not_to_run_any_more_is_not_waited_for(patient: Client, stand_in: StandIn) -> None:
+    for reason in (None, "reached the end"):  # of the generation before
+        stand_in.faults = [seen_as("starting", "running", 1, reason), seen_as("stopped", "stopped", 1, reason)]
+        begun_s = time.monotonic()
+        with pytest.raises(WaitedTooLong, match="job j is stopped and not running: it was stopped or removed"):
+            patient.jobs.start("j", wait_s=30)
+        assert time.monotonic() - begun_s < 10
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
