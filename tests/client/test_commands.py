@@ -25,7 +25,7 @@ from streamjoin.cli import commands as cli
 from streamjoin.cli.platform import common
 from streamjoin.cli.platform.common import CELL_MAX, LAST_CELL_MAX
 from streamjoin.cli.platform.jobs import added
-from streamjoin.client import Client
+from streamjoin.client import Client, News
 from streamjoin.relations.history import History, Reading
 from streamjoin.spec.job import tables_folder
 from tests.client.serve import Server
@@ -547,6 +547,16 @@ def test_a_watch_shows_each_row_once(results: StandIn, command: Command) -> None
     assert done.err == ""
     done = command("watch", "j", "--after", "oldest", "--snapshots", "1", "-o", "csv")
     assert done.out == "n\n10\n11\n"
+
+
+def test_a_watch_in_csv_names_columns_that_change_and_has_words_of_its_own_for_none(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = [tuple({"name": name, "type": "bool"} for name in names) for names in (("a", "b"), ("a", "b"), ("c",))]
+    rows: list[list[list[Any]]] = [[[True, None]], [[False, 1.5]], [["x"], [{"y": [True]}]]]
+    news = [News(f"{at}.0", columns[at], rows[at]) for at in range(3)]
+    monkeypatch.setattr(Client, "tail", lambda *_, **__: iter(news))
+    assert command("watch", "j", "-o", "csv").out == 'a,b\ntrue,\nfalse,1.5\n\nc\nx\n"{""y"": [true]}"\n'
 
 
 def test_a_watch_says_of_which_results_its_place_is(results: StandIn, command: Command) -> None:

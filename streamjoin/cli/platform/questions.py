@@ -7,7 +7,7 @@ import json
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 
@@ -141,7 +141,7 @@ def watch(
     where_
         A condition over the result columns.
     output
-        Format of the rows.
+        Format of the rows. In CSV columns that change, of a job that begins anew, follow an empty line.
     """
     with suppress(KeyboardInterrupt):
         _watch(where, job, (after, results), names_of(select), where_, snapshots, output, quiet)
@@ -159,15 +159,16 @@ def _watch(
 ) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     seen = 0
-    header = output == "csv"
+    header: list[str] = []
     with where.client() as client:
         for news in client.tail(job, after=begin[0], results=begin[1], select=select, where=condition):
-            names = [column["name"] for column in news.columns]
-            if header:
-                writer.writerow(names)
-                header = False
             if output == "csv":
-                writer.writerows(news.rows)
+                names = [column["name"] for column in news.columns]
+                if names != header:  # a job that begins anew may have others
+                    sys.stdout.write("\n" if header else "")
+                    writer.writerow(names)
+                    header = names
+                writer.writerows([_csv_cell(value) for value in row] for row in news.rows)
             else:
                 sys.stdout.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in news)
             sys.stdout.flush()
@@ -180,3 +181,8 @@ def _watch(
 
 def _of(results: str | None) -> str:
     return f" of {results}" if results else ""
+
+
+def _csv_cell(value: Any) -> Any:
+    """A value as JSON writes it, where Python's own word for it differs."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | list | dict) else value
