@@ -110,6 +110,13 @@ test('questions of all kinds are asked by the client as they are by curl', () =>
   expect(askJob(question).python).toContain('platform.query("j", aggregate="count", by=["a", "b"], timeout_s=5).table');
 });
 
+test('questions to groups that change, and those that go on, are copied in full', () => {
+  const { cli, python } = askJob({ job: 'j', as_of: '41.0', history: true, cursor: 'c 1', format: 'json' });
+  expect(cli).toContain("streamjoin ask j --as-of=41.0 --history '--cursor=c 1'");
+  expect(python).toContain('platform.query("j", as_of="41.0", history=True, cursor="c 1").table');
+  expect(askJob({ job: 'j', history: false, key: false, format: 'json' }).cli).toMatch(/ask j --key=false$/);
+});
+
 test('where people sign in, curl shows the key of the environment', () => {
   const command = "curl -sS -X POST 'http://localhost:3000/api/v1/jobs/j/stop'";
   expect(jobAction('j', 'stop').curl).not.toContain('Authorization');

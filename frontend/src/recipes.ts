@@ -320,15 +320,23 @@ const ASK_OPTIONS = [
   'by',
   'after',
   'upto',
+  'as_of',
+  'history',
   'limit',
+  'cursor',
   'timeout_s',
 ] as const;
 
 /** A one-time question. */
 export const askJob = (question: QueryIn): Recipe => {
   const { job, format } = question;
-  const asked = ASK_OPTIONS.flatMap((name) => (question[name] == null ? [] : [[name, question[name]] as const]));
-  const options = asked.map(([name, value]) => `--${name.replace(/_s$/, '').replace('_', '-')}=${String(value)}`);
+  const asked = ASK_OPTIONS.flatMap((name) =>
+    question[name] == null || (name === 'history' && !question.history) ? [] : [[name, question[name]] as const],
+  );
+  const options = asked.map(([name, value]) => {
+    const option = `--${name.replace(/_s$/, '').replace('_', '-')}`;
+    return name === 'history' ? option : `${option}=${String(value)}`;
+  });
   const more = asked.length === 0 ? '' : `, ${keywords(Object.fromEntries(asked))}`;
   return {
     curl: curl('POST', 'queries', question),
