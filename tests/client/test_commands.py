@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from pydantic import SecretStr
+from starlette.responses import JSONResponse
 
 from backend.catalog.ids import now_us
 from backend.catalog.models import Machine
@@ -625,6 +626,17 @@ def test_the_help_of_every_command_starts_without_the_clients_packages() -> None
     for arguments in (["--help"], ["jobs", "create", "--help"], ["doctor", "--help"]):
         done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("ascii", rb"caf\xe9 \u20ac"), ("latin-1", b"caf\xe9 \\u20ac")])
+def test_letters_that_a_terminal_has_not_are_written_in_others(
+    encoding: str, shown: bytes, results: StandIn, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results.faults = [lambda: JSONResponse({"id": "str_1", "name": "caf\u00e9 \u20ac"})]
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding, write_through=True))
+    done = command("streams", "get", "s", "-o", "json")
+    assert (done.status, done.err) == (0, "") and shown in out.getvalue()
 
 
 def test_arrow_goes_out_as_it_came(results: StandIn, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
