@@ -171,6 +171,8 @@ class _Tail:
         # Before it is handed over: whoever stops right there has it.
         self.begin = snapshot
         yield Emit(News(snapshot, self.columns, rows, int(payload.get("dropped") or 0), self.results))
+        # Whoever was busy with it has not waited for the platform.
+        self.heard_s = time.monotonic()
 
     def fetch(self, after: str, upto: str) -> Exchange[list[list[Any]]]:
         """All rows of a snapshot that is too large to be sent."""

@@ -164,6 +164,17 @@ def test_a_slow_reader_gets_everything(patient: Client, stand_in: StandIn) -> No
     assert ids(got) == expected(199)
 
 
+def test_a_reader_that_was_busy_for_longer_than_the_deadline_goes_on(server: Server, stand_in: StandIn) -> None:
+    stand_in.snapshots, stand_in.last_word = [1, 2, 3], "deleted"
+    stand_in.cuts = [(1, close_1012)]
+    got = []
+    with Client(server.host, deadline_s=0.5) as client:
+        for news in client.tail("j", after="oldest"):
+            got.append(news)
+            time.sleep(1)
+    assert ids(got) == expected(3)
+
+
 def test_a_key_that_opens_nothing_ends_the_tail(patient: Client, stand_in: StandIn) -> None:
     stand_in.refuse = 4401
     with pytest.raises(Unauthenticated):
