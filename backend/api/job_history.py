@@ -13,7 +13,7 @@ from backend.api.events import EventOut, event_shape
 from backend.api.figures import Figures, Metrics, Point
 from backend.api.filters import OfKind, Since, of_kind
 from backend.api.job_shapes import Revision
-from backend.api.shapes import Limit, Page, StartingAfter, iso, link_next, page_of
+from backend.api.shapes import LIMIT_MAX, Limit, Page, StartingAfter, iso, link_next, page_of
 from backend.auth.actor import Operator, Viewer, may_change, owned
 from backend.catalog.ids import now_us
 from backend.catalog.models import Event, JobRevision, Lease, Report
@@ -24,28 +24,38 @@ router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
 REPORTS_MAX = 3000
 """A day has 2,580, thinned out as they age."""
+VERSION_MAX = 2**31 - 1
+"""The most that the catalog's column takes."""
 LOG_BYTES_MAX = 256 << 10
 
 
 @router.get("/{id}/revisions")
-def list_revisions(context: InContext, actor: Viewer, id: str) -> Page[Revision]:
+def list_revisions(
+    context: InContext, actor: Viewer, id: str, request: Request, response: Response, limit: Limit = LIMIT_MAX,
+    starting_after: Annotated[
+        int | None, Query(ge=1, le=VERSION_MAX, description="The last version of the page before.")
+    ] = None,
+) -> Page[Revision]:  # fmt: skip
     """Earlier versions of a job, newest first."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
-        rows = session.scalars(
-            select(JobRevision).where(JobRevision.job_id == job.id).order_by(JobRevision.version.desc()).limit(200)
-        ).all()
-    return Page(
+        earlier = select(JobRevision).where(JobRevision.job_id == job.id)
+        if starting_after is not None:
+            earlier = earlier.where(JobRevision.version < starting_after)
+        rows = session.scalars(earlier.order_by(JobRevision.version.desc()).limit(limit + 1)).all()
+    page = Page[Revision](
         data=[
             Revision(
                 version=row.version, query=row.spec.query, queries=row.spec.queries,
                 operator=row.spec.operator,
                 results=row.spec.results, run=row.spec.run, until=iso(row.created_at_us),
             )
-            for row in rows
+            for row in rows[:limit]
         ],
-        has_more=False,
+        has_more=len(rows) > limit,
     )  # fmt: skip
+    link_next(request, response, page.has_more, [str(revision.version) for revision in page.data])
+    return page
 
 
 @router.get("/{id}/events")

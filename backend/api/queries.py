@@ -91,8 +91,9 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "model": AnswerOut,
-        "description": "The answer, as a stream. Streamjoin-Last-Snapshot and Streamjoin-Limits are among the headers; "
-        "Streamjoin-Rows and Streamjoin-Cursor too if the whole answer was there when they left.",
+        "description": "The answer, as a stream. Streamjoin-Last-Snapshot, Streamjoin-Results and Streamjoin-Limits "
+        "are among the headers; Streamjoin-Rows and Streamjoin-Cursor too if the whole answer was there when "
+        "they left.",
         "content": {
             WRITERS["ndjson"].media_type: {"schema": {"type": "string"}},
             "text/csv": {"schema": {"type": "string"}},

@@ -360,6 +360,7 @@ def headers_of(running: Running) -> Mapping[str, str]:
     """What is known of an answer when its first piece leaves; all of it, if that is the last one too."""
     found = {
         "Streamjoin-Last-Snapshot": running.about.get("last_snapshot", ""),
+        "Streamjoin-Results": running.about.get("results", ""),
         "Streamjoin-Limits": ", ".join(f"{name}={value:g}" for name, value in running.limits.items()),
         "X-Accel-Buffering": "no",
     }

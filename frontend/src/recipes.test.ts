@@ -94,19 +94,27 @@ test('a change of a stream names the version that it changes', () => {
 });
 
 test('rows are posted as lines, and under their name where they have one', () => {
-  const rows = [{ id: 1, name: "it's" }, { id: 2 }];
-  expect(pushRows('orders', rows, '').curl).toContain(`--data-binary '{"id":1,"name":"it'\\''s"}\n{"id":2}' http`);
+  const rows = [`{"id": 1.10, "name": "it's"}`, '{"id":12345678901234567890}'];
+  expect(pushRows('orders', rows, '').curl).toContain(
+    `--data-binary '{"id": 1.10, "name": "it'\\''s"}\n{"id":12345678901234567890}' http`,
+  );
   expect(pushRows('orders', rows, 'a b').curl).toContain("/streams/orders/rows?batch_id=a%20b'");
   expect(pushRows('orders', rows, 'first').python).toContain(
-    'push("orders", [{"id": 1, "name": "it\'s"}, {"id": 2}], batch_id="first")',
+    `push("orders", ["{\\"id\\": 1.10, \\"name\\": \\"it's\\"}", "{\\"id\\":12345678901234567890}"], batch_id="first")`,
   );
 });
 
 test('questions of all kinds are asked by the client as they are by curl', () => {
   const question = { job: 'j', aggregate: 'count', by: ['a', 'b'], timeout_s: 5, format: 'json' as const };
-  expect(askJob(question).cli).toContain("streamjoin ask j --aggregate=count '--by=a,b'");
-  // The client has no such limit.
-  expect(askJob(question).python).toContain('platform.query("j", aggregate="count", by=["a", "b"]).table');
+  expect(askJob(question).cli).toContain("streamjoin ask j --aggregate=count '--by=a,b' --timeout=5");
+  expect(askJob(question).python).toContain('platform.query("j", aggregate="count", by=["a", "b"], timeout_s=5).table');
+});
+
+test('questions to groups that change, and those that go on, are copied in full', () => {
+  const { cli, python } = askJob({ job: 'j', as_of: '41.0', history: true, cursor: 'c 1', format: 'json' });
+  expect(cli).toContain("streamjoin ask j --as-of=41.0 --history '--cursor=c 1'");
+  expect(python).toContain('platform.query("j", as_of="41.0", history=True, cursor="c 1").table');
+  expect(askJob({ job: 'j', history: false, key: false, format: 'json' }).cli).toMatch(/ask j --key=false$/);
 });
 
 test('where people sign in, curl shows the key of the environment', () => {
@@ -160,6 +168,6 @@ test('what has no command of its own is a call', () => {
 });
 
 test('rows are pushed one on each line', () => {
-  const { cli } = pushRows('s', [{ n: 1 }, { n: 2 }], 'b 1');
+  const { cli } = pushRows('s', ['{"n":1}', '{"n":2}'], 'b 1');
   expect(cli).toContain(`streamjoin streams push s '--batch-id=b 1' -f - <<'JSON'\n{"n":1}\n{"n":2}\nJSON`);
 });

@@ -281,16 +281,17 @@ export const deleteStream = (stream: string): Recipe => ({
 /**
  * Post rows into a stream.
  *
+ * @param lines rows as they were typed: read and written again, large numbers would lose digits.
  * @param batch a name of these rows, or '': posted again under it, they are kept once.
  */
-export const pushRows = (stream: string, rows: Json[], batch: string): Recipe => {
-  const text = rows.map((row) => JSON.stringify(row)).join('\n');
+export const pushRows = (stream: string, lines: string[], batch: string): Recipe => {
+  const text = lines.join('\n');
   const where = `${path('streams', stream, 'rows')}${batch === '' ? '' : `?batch_id=${encodeURIComponent(batch)}`}`;
   const more = batch === '' ? '' : `, batch_id=${JSON.stringify(batch)}`;
   return {
     curl: curl('POST', where, undefined, "-H 'Content-Type: application/x-ndjson'", `--data-binary ${shellWord(text)}`),
     cli: cliFromText(text, 'streams', 'push', stream, ...(batch === '' ? [] : [`--batch-id=${batch}`])),
-    python: python(`print(platform.streams.push(${JSON.stringify(stream)}, ${pythonLiteral(rows)}${more}))`),
+    python: python(`print(platform.streams.push(${JSON.stringify(stream)}, ${pythonLiteral(lines)}${more}))`),
   };
 };
 
@@ -319,14 +320,23 @@ const ASK_OPTIONS = [
   'by',
   'after',
   'upto',
+  'as_of',
+  'history',
   'limit',
+  'cursor',
+  'timeout_s',
 ] as const;
 
 /** A one-time question. */
 export const askJob = (question: QueryIn): Recipe => {
   const { job, format } = question;
-  const asked = ASK_OPTIONS.flatMap((name) => (question[name] == null ? [] : [[name, question[name]] as const]));
-  const options = asked.map(([name, value]) => `--${name.replace('_', '-')}=${String(value)}`);
+  const asked = ASK_OPTIONS.flatMap((name) =>
+    question[name] == null || (name === 'history' && !question.history) ? [] : [[name, question[name]] as const],
+  );
+  const options = asked.map(([name, value]) => {
+    const option = `--${name.replace(/_s$/, '').replace('_', '-')}`;
+    return name === 'history' ? option : `${option}=${String(value)}`;
+  });
   const more = asked.length === 0 ? '' : `, ${keywords(Object.fromEntries(asked))}`;
   return {
     curl: curl('POST', 'queries', question),

@@ -19,7 +19,7 @@ from streamjoin.cli.relations import refresh_relation, relation_versions
 from streamjoin.cli.results import query, tail
 from streamjoin.cli.running import compare, run
 from streamjoin.cli.state import state_ls, state_show
-from streamjoin.cli.terminal import clear_line
+from streamjoin.cli.terminal import clear_line, write_all_letters
 from streamjoin.errors import InputError, StreamJoinError
 
 app = cyclopts.App(name="streamjoin", help="Exact online joins of data streams.", version_flags=["--version"])
@@ -37,6 +37,7 @@ relations_app.command(refresh_relation, name="refresh")
 
 def main() -> None:
     """The entry point; exit status 2 for wrong input, 1 for a failure while running."""
+    write_all_letters()
     try:
         app(sys.argv[1:], exit_on_error=False, print_error=True)
         sys.stdout.flush()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import shutil
 import sys
 import time
@@ -19,6 +21,13 @@ def progress_line() -> Any:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
     return show
+
+
+def write_all_letters() -> None:
+    """Where a terminal is not UTF-8, write letters that it does not have as \\u20ac, and do not fail at them."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def clear_line() -> None:

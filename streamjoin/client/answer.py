@@ -29,6 +29,7 @@ class Answer:
         stopped_by: why it ended before everything was found: `limit` is the question's own; `rows`, `bytes` and `time`
             are the platform's. None where it is complete.
         figures: of the platform's work, such as `blocks_read`.
+        results: which results it is of, for a tail after `last`; None where the platform does not say.
     """
 
     table: pa.Table
@@ -36,6 +37,7 @@ class Answer:
     cursor: str | None
     stopped_by: str | None
     figures: dict[str, Any]
+    results: str | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -90,7 +92,8 @@ def read_answer(reply: Reply, host: str) -> Answer:
     if not isinstance(end, dict):
         raise AnswerError(f"the answer of {host} broke off; ask again", status=reply.status, code="broke_off")
     last = reply.headers.get("streamjoin-last-snapshot")
-    return Answer(pa.Table.from_batches(batches, schema), last, end.get("cursor"), end.get("stopped_by"), end)
+    results = reply.headers.get("streamjoin-results")
+    return Answer(pa.Table.from_batches(batches, schema), last, end.get("cursor"), end.get("stopped_by"), end, results)
 
 
 def joined(parts: Sequence[Answer]) -> Answer:
@@ -102,4 +105,4 @@ def joined(parts: Sequence[Answer]) -> Answer:
     figures = {**last.figures, "rows_given": table.num_rows}
     for name in ("blocks_read", "rows_read"):
         figures[name] = sum(int(part.figures.get(name) or 0) for part in parts)
-    return Answer(table, last.last, last.cursor, last.stopped_by, figures)
+    return Answer(table, last.last, last.cursor, last.stopped_by, figures, last.results)

@@ -151,7 +151,8 @@ class Api(Group[Transport]):
         host: the platform's address; STREAMJOIN_HOST, else port STREAMJOIN_PORT (8000) of this machine.
         api_key: STREAMJOIN_API_KEY unless given; none is needed where the platform's auth is off.
         timeout_s: for one attempt of a request.
-        deadline_s: for a request with all attempts, and for a tail to be heard of again.
+        deadline_s: for a request with all attempts, and for a tail to be heard of again. Questions to results have as
+            long as their answer may take, see `query`.
         reach_s: for a request while nobody listens at the address; `deadline_s` unless given.
     """
 

@@ -12,6 +12,9 @@ from streamjoin.client.steps import Exchange, Fetch, Flow, Lost, Pause, Reply, R
 
 PAUSE_S_MIN = 0.1
 PAUSE_S_MAX = 5.0
+ANSWER_S = 60.0
+"""What the platform takes for an answer at most, unless its question says otherwise."""
+SPARE_S = 5.0
 BUSY = (429, 502, 503, 504)
 """Statuses that pass by themselves."""
 
@@ -31,6 +34,15 @@ class Patience:
     timeout_s: float = 30.0
     deadline_s: float = 60.0
     reach_s: float = 60.0
+
+    def for_answer(self, timeout_s: float | None) -> Patience:
+        """The same for a question to results, whose answer may begin only when its time is over.
+
+        Args:
+            timeout_s: the question's own; the platform's unless given.
+        """
+        least_s = (timeout_s or ANSWER_S) + SPARE_S
+        return replace(self, timeout_s=max(self.timeout_s, least_s), deadline_s=max(self.deadline_s, least_s))
 
 
 def keyed(request: Request) -> Request:

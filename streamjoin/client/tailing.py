@@ -58,12 +58,15 @@ class News:
         columns: `{name, type}` of the rows' values. Whole numbers beyond 2**53 and decimals are texts.
         dropped: snapshots before this one that the platform left out because they were read too slowly; 0 unless the
             tail allows it by `skip`.
+        results: which results it is of: a job that begins anew may have the same ids again. None where the platform
+            does not say.
     """
 
     snapshot: str
     columns: tuple[dict[str, str], ...]
     rows: list[list[Any]]
     dropped: int = 0
+    results: str | None = None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         names = [column["name"] for column in self.columns]
@@ -83,14 +86,16 @@ class _Tail:
 
     Args:
         begin: `now`, `oldest`, or the snapshot behind which to go on; `given` is the first, which is the caller's.
-        results: which results the platform said that snapshot is of; None of one that the caller gave.
+        results: which results that snapshot is of, as the caller or the platform said; None where nobody did.
     """
 
-    def __init__(self, patience: Patience, subscription: dict[str, Any], begin: str) -> None:
+    def __init__(
+        self, patience: Patience, subscription: dict[str, Any], begin: str, results: str | None = None
+    ) -> None:
         self.patience = patience
         self.subscription = subscription
         self.begin = self.given = begin
-        self.results: str | None = None
+        self.results = results
         self.columns: tuple[dict[str, str], ...] = ()
         self.parts: list[list[Any]] = []
         self.heartbeat_s = HEARTBEAT_S
@@ -165,7 +170,9 @@ class _Tail:
             rows = yield from self.fetch(gap["last"] if gap else self.begin, snapshot)
         # Before it is handed over: whoever stops right there has it.
         self.begin = snapshot
-        yield Emit(News(snapshot, self.columns, rows, int(payload.get("dropped") or 0)))
+        yield Emit(News(snapshot, self.columns, rows, int(payload.get("dropped") or 0), self.results))
+        # Whoever was busy with it has not waited for the platform.
+        self.heard_s = time.monotonic()
 
     def fetch(self, after: str, upto: str) -> Exchange[list[list[Any]]]:
         """All rows of a snapshot that is too large to be sent."""
@@ -173,9 +180,10 @@ class _Tail:
         question |= {"upto": upto, "format": "json"}
         if after not in (NOW, OLDEST):
             question["after"] = after
+        patience = self.patience.for_answer(None)
         rows: list[list[Any]] = []
         while True:
-            page = yield from ask(self.patience, Request("POST", f"{API}/queries", json=question, repeatable=True))
+            page = yield from ask(patience, Request("POST", f"{API}/queries", json=question, repeatable=True))
             if page.get("error"):
                 raise from_document(page["error"])
             if page.get("truncated") and not page.get("cursor"):
@@ -226,6 +234,7 @@ def tail(
     job: str,
     *,
     after: str | None = None,
+    results: str | None = None,
     select: Iterable[str] | None = None,
     where: str | None = None,
     skip: bool = False,
@@ -237,6 +246,8 @@ def tail(
 
     Args:
         after: begin behind this snapshot, or at the `oldest` that is kept; only what is new unless given.
+        results: which results that snapshot is of, as its `News` or `Answer` said: where the job began anew since then,
+            this is refused as a `Conflict`, and not gone on with in other results.
         select, where: which columns, and which results.
         skip: where we read too slowly, let the platform leave out whole snapshots and count them. Otherwise they are
             fetched, however late.
@@ -248,7 +259,7 @@ def tail(
         subscription["select"] = list(select)
     if where is not None:
         subscription["where"] = where
-    yield from _Tail(patience, subscription, after or NOW).follow()
+    yield from _Tail(patience, subscription, after or NOW, results).follow()
 
 
 def _frame(text: str, host: str) -> tuple[str, dict[str, Any]]:

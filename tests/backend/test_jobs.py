@@ -436,7 +436,11 @@ def test_versions_have_no_holes_whatever_is_refused_and_each_restart_is_seen(api
         assert (answer := act()).status_code == status, answer.text
         seen.append(asked_for())
         assert (seen[-1] > seen[-2]) is restarts, "a driver of an earlier definition would go on"
-    assert [row["version"] for row in api.get(f"{url}/revisions").json()["data"]] == [3, 2, 1]
+    page = api.get(f"{url}/revisions", params={"limit": 2})
+    assert ([row["version"] for row in page.json()["data"]], page.json()["has_more"]) == ([3, 2], True)
+    rest = api.get(page.links["next"]["url"]).json()
+    assert ([row["version"] for row in rest["data"]], rest["has_more"]) == ([1], False)
+    assert api.get(f"{url}/revisions").json() == {"data": page.json()["data"] + rest["data"], "has_more": False}
     assert api.get(url).json()["version"] == 4
 
 

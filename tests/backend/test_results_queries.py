@@ -178,7 +178,8 @@ def test_every_format_has_the_same_rows(api: TestClient, job: Job) -> None:
 
     def get(format: str) -> bytes:
         answer = api.post("/api/v1/queries", json={"job": job.id, "format": format})
-        assert answer.status_code == 200 and "Streamjoin-Last-Snapshot" in answer.headers
+        assert answer.status_code == 200 and answer.headers["Streamjoin-Last-Snapshot"]
+        assert answer.headers["Streamjoin-Results"]
         return answer.content
 
     assert sorted(json.loads(line)["n"] for line in get("ndjson").splitlines()) == want

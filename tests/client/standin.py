@@ -46,7 +46,7 @@ class StandIn:
     """What the app does, and what it saw.
 
     Args:
-        faults: before each answer one of them is taken; None answers as usual.
+        faults: before each answer one of them is taken; None answers as usual, and so does a query's that gives None.
         snapshots: of the one job there is.
         cuts: of each websocket one is taken: after how many snapshots it breaks, and how; with .5 between two frames.
         drop_after: of each websocket one is taken: behind which snapshot rows are left out.
@@ -61,7 +61,7 @@ class StandIn:
         in_time: so many rows of a snapshot are read before the time of a query is over; None for all.
     """
 
-    faults: list[Callable[[], Response] | None] = field(default_factory=list)
+    faults: list[Callable[[], Response | None] | None] = field(default_factory=list)
     snapshots: list[int] = field(default_factory=list)
     cuts: list[tuple[float, Callable[[WebSocket], Any]] | None] = field(default_factory=list)
     drop_after: list[int | None] = field(default_factory=list)
@@ -77,6 +77,7 @@ class StandIn:
     in_parts: set[int] = field(default_factory=set)
     truncated: set[int] = field(default_factory=set)
     seen: list[tuple[str, str]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
     made: Counter[str] = field(default_factory=Counter)
     subscribed: list[dict[str, Any]] = field(default_factory=list)
@@ -97,7 +98,9 @@ class StandIn:
         self.authorizations.append(request.headers.get("authorization"))
         name = "none"
         if request.method == "POST":
-            name = json.loads(await request.body() or b"{}").get("name", "none")
+            self.bodies.append(await request.body())
+            if request.headers.get("content-type") == "application/json":
+                name = json.loads(self.bodies[-1] or b"{}").get("name", "none")
             key = request.headers.get("idempotency-key")
             if key is None or key not in self.keys:
                 self.made[name] += 1
@@ -108,8 +111,8 @@ class StandIn:
         return JSONResponse({"id": "str_1", "name": name, "version": 1})
 
     async def queries(self, request: Request) -> Response:
-        if self.faults and (fault := self.faults.pop(0)) is not None:
-            return fault()
+        if self.faults and (fault := self.faults.pop(0)) is not None and (reply := fault()) is not None:
+            return reply
         asked = await request.json()
         self.asked.append(asked)
         if asked["format"] == "json":
@@ -135,7 +138,7 @@ class StandIn:
                 writer.write_batch(batch.slice(0, 0), custom_metadata={"streamjoin": json.dumps(end)})
         return Response(
             out.getvalue(),
-            headers={"Streamjoin-Last-Snapshot": "9.0"},
+            headers={"Streamjoin-Last-Snapshot": "9.0", "Streamjoin-Results": self.results},
             media_type="application/vnd.apache.arrow.stream",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from pydantic import SecretStr
+from starlette.responses import JSONResponse
 
 from backend.catalog.ids import now_us
 from backend.catalog.models import Machine
@@ -24,7 +26,7 @@ from streamjoin.cli import commands as cli
 from streamjoin.cli.platform import common
 from streamjoin.cli.platform.common import CELL_MAX, LAST_CELL_MAX
 from streamjoin.cli.platform.jobs import added
-from streamjoin.client import Client
+from streamjoin.client import Client, News
 from streamjoin.relations.history import History, Reading
 from streamjoin.spec.job import tables_folder
 from tests.client.serve import Server
@@ -389,6 +391,15 @@ def test_rows_are_pushed_from_a_file_of_lines(streamjoin: Command, folder: Path)
     streamjoin("streams", "delete", "cli_pushed")
 
 
+def test_rows_that_are_pushed_keep_all_digits_of_their_numbers(
+    results: StandIn, command: Command, folder: Path
+) -> None:
+    lines = ['{"price":12345678901234567890.123456789}', '{"price": 1.10, "name": "\u00e9"}']
+    (folder / "rows.jsonl").write_bytes(codecs.BOM_UTF8 + f"{lines[0]}\r\n\n{lines[1]}".encode())
+    assert command("streams", "push", "s", "-f", "rows.jsonl").status == 0
+    assert results.bodies == ["".join(f"{line}\n" for line in lines).encode()]
+
+
 def test_machines_are_listed(streamjoin: Command, platform: Server) -> None:
     machines = [Machine(name=name, folder="a", seen_at_us=now_us(), free_bytes=5) for name in ("right", "left")]
     with platform.app.state.context.catalog.begin() as session:
@@ -519,6 +530,11 @@ def test_an_answer_is_shown_in_every_format(results: StandIn, command: Command, 
     ]  # fmt: skip
 
 
+def test_an_answer_may_have_more_time(results: StandIn, command: Command) -> None:
+    assert command("ask", "j", "--timeout", "300").out.split() == ["n", "1", "2", "3"]
+    assert results.asked[-1]["timeout_s"] == 300
+
+
 def test_an_answer_that_is_not_all_says_so(results: StandIn, command: Command) -> None:
     done = command("ask", "j", "--limit", "2", "-o", "json")
     assert done.json() == [{"n": 1}, {"n": 2}]
@@ -532,6 +548,21 @@ def test_a_watch_shows_each_row_once(results: StandIn, command: Command) -> None
     assert done.err == ""
     done = command("watch", "j", "--after", "oldest", "--snapshots", "1", "-o", "csv")
     assert done.out == "n\n10\n11\n"
+
+
+def test_a_watch_in_csv_names_columns_that_change_and_has_words_of_its_own_for_none(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = [tuple({"name": name, "type": "bool"} for name in names) for names in (("a", "b"), ("a", "b"), ("c",))]
+    rows: list[list[list[Any]]] = [[[True, None]], [[False, 1.5]], [["x"], [{"y": [True]}]]]
+    news = [News(f"{at}.0", columns[at], rows[at]) for at in range(3)]
+    monkeypatch.setattr(Client, "tail", lambda *_, **__: iter(news))
+    assert command("watch", "j", "-o", "csv").out == 'a,b\ntrue,\nfalse,1.5\n\nc\nx\n"{""y"": [true]}"\n'
+
+
+def test_a_watch_says_of_which_results_its_place_is(results: StandIn, command: Command) -> None:
+    assert command("watch", "j", "--after", "2.0", "--results", "j-7", "--snapshots", "1").status == 0
+    assert results.subscribed[-1]["results"] == "j-7"
 
 
 def test_a_log_that_is_followed_shows_what_was_added() -> None:
@@ -595,6 +626,17 @@ def test_the_help_of_every_command_starts_without_the_clients_packages() -> None
     for arguments in (["--help"], ["jobs", "create", "--help"], ["doctor", "--help"]):
         done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("ascii", rb"caf\xe9 \u20ac"), ("latin-1", b"caf\xe9 \\u20ac")])
+def test_letters_that_a_terminal_has_not_are_written_in_others(
+    encoding: str, shown: bytes, results: StandIn, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results.faults = [lambda: JSONResponse({"id": "str_1", "name": "caf\u00e9 \u20ac"})]
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding, write_through=True))
+    done = command("streams", "get", "s", "-o", "json")
+    assert (done.status, done.err) == (0, "") and shown in out.getvalue()
 
 
 def test_arrow_goes_out_as_it_came(results: StandIn, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

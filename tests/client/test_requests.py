@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
+from starlette.responses import JSONResponse
 
 from streamjoin.client import (
     AnswerError,
@@ -21,6 +24,7 @@ from streamjoin.client import (
     StreamJoinApiError,
     Unauthenticated,
     Unavailable,
+    WaitedTooLong,
 )
 from streamjoin.client.retry import PAUSE_S_MAX, pause_s
 from streamjoin.errors import InputError
@@ -57,6 +61,31 @@ def test_the_same_request_that_is_still_worked_on_is_waited_for(patient: Client,
     assert len(stand_in.seen) == 3
 
 
+def seen_as(phase: str, wanted: str, generation: int, reason: str | None = None) -> Callable[[], JSONResponse]:
+    observed = "stopped" if (phase, generation) == ("starting", 1) else phase
+    body = {"id": "job_1", "name": "j", "wanted": wanted, "observed": observed, "phase": phase, "reason": reason}
+    return lambda: JSONResponse({**body, "generation": generation})
+
+
+def test_a_job_that_was_done_before_anybody_looked_has_started(patient: Client, stand_in: StandIn) -> None:
+    stale, done = "reached the end", seen_as("stopped", "stopped", 2, "reached the end")
+    stand_in.faults = [seen_as("starting", "running", 1, stale), seen_as("starting", "running", 2), done]
+    assert patient.jobs.start("j", wait_s=3)["generation"] == 2
+    stand_in.faults = [seen_as("running", "running", 1), seen_as("starting", "running", 1), done]
+    assert patient.jobs.restart("j", wait_s=3)["phase"] == "stopped"
+    stand_in.faults = [done]
+    assert patient.jobs.wait("j", ["running"], wait_s=3, or_done=True)["phase"] == "stopped"
+
+
+def test_a_job_that_is_not_to_run_any_more_is_not_waited_for(patient: Client, stand_in: StandIn) -> None:
+    for reason in (None, "reached the end"):  # of the generation before
+        stand_in.faults = [seen_as("starting", "running", 1, reason), seen_as("stopped", "stopped", 1, reason)]
+        begun_s = time.monotonic()
+        with pytest.raises(WaitedTooLong, match="job j is stopped and not running: it was stopped or removed"):
+            patient.jobs.start("j", wait_s=30)
+        assert time.monotonic() - begun_s < 10
+
+
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 def test_a_change_that_may_have_been_done_is_not_sent_again(method: str, patient: Client, stand_in: StandIn) -> None:
     stand_in.faults = [Cut]
@@ -86,6 +115,24 @@ def test_rows_are_sent_again_only_under_a_name_of_their_own(patient: Client, sta
     stand_in.faults = [Cut]
     patient.streams.push("s", [{"n": 1}], batch_id="b1")
     assert len(stand_in.seen) == 3
+
+
+def test_rows_are_pushed_with_all_digits_of_their_numbers(patient: Client, stand_in: StandIn) -> None:
+    price = "12345678901234567890.123456789"
+    rows = [{"n": 1, "a": {"p": [Decimal(price)]}}, f'{{"p":{price}}}\n', f'{{"p": {price}}}'.encode()]
+    rows += [{"p": Decimal("1E+3"), "text": f'"{price}"'}]
+    patient.streams.push("s", rows)
+    assert stand_in.bodies[-1].decode().splitlines() == [
+        f'{{"n": 1, "a": {{"p": [{price}]}}}}', f'{{"p":{price}}}', f'{{"p": {price}}}',
+        f'{{"p": 1000, "text": "\\"{price}\\""}}',
+    ]  # fmt: skip
+    for wrong, said in (
+        ([{"p": Decimal("NaN")}], "no number in JSON"), ([{"p": {1}}], "of type set"), (['{"n":\n1}'], "one line"),
+        ('{"n": 1}', "a list"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            patient.streams.push("s", wrong)
+    assert len(stand_in.seen) == 1
 
 
 @pytest.mark.parametrize(
@@ -255,6 +302,18 @@ def test_an_answer_comes_as_arrow_with_its_figures(patient: Client, stand_in: St
     assert list(answer.to_pandas()["n"]) == [1, 2, 3]
     assert (answer.last, answer.cursor, answer.is_complete) == ("9.0", None, True)
     assert answer.figures["blocks_read"] == 2
+
+
+def test_an_answer_that_takes_long_is_waited_for(server: Server, stand_in: StandIn) -> None:
+    def slowly() -> None:
+        time.sleep(1.5)
+
+    stand_in.snapshots, stand_in.truncated, stand_in.last_word = [1, 2, 3], {1}, "deleted"
+    stand_in.faults = [slowly, slowly, slowly]
+    with Client(server.host, timeout_s=0.5, deadline_s=1) as client:
+        assert len(client.query("j")) == len(client.query("j", timeout_s=2)) == 3
+        assert [asked.get("timeout_s") for asked in stand_in.asked] == [None, 2]
+        assert next(iter(client.tail("j", after="0.0"))).rows == [[10], [11]], "a large snapshot is asked for"
 
 
 def test_all_pages_of_an_answer_are_fetched(patient: Client, stand_in: StandIn) -> None:

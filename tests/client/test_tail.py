@@ -164,6 +164,17 @@ def test_a_slow_reader_gets_everything(patient: Client, stand_in: StandIn) -> No
     assert ids(got) == expected(199)
 
 
+def test_a_reader_that_was_busy_for_longer_than_the_deadline_goes_on(server: Server, stand_in: StandIn) -> None:
+    stand_in.snapshots, stand_in.last_word = [1, 2, 3], "deleted"
+    stand_in.cuts = [(1, close_1012)]
+    got = []
+    with Client(server.host, deadline_s=0.5) as client:
+        for news in client.tail("j", after="oldest"):
+            got.append(news)
+            time.sleep(1)
+    assert ids(got) == expected(3)
+
+
 def test_a_key_that_opens_nothing_ends_the_tail(patient: Client, stand_in: StandIn) -> None:
     stand_in.refuse = 4401
     with pytest.raises(Unauthenticated):
@@ -247,6 +258,17 @@ def test_who_goes_on_says_which_results_the_place_is_of(patient: Client, stand_i
     assert [(asked["from"], asked.get("results")) for asked in stand_in.subscribed] == [
         ("1.0", None), ("3.0", "j-1"), ("oldest", None),
     ]  # fmt: skip
+
+
+def test_a_place_is_of_the_results_that_are_named(patient: Client, stand_in: StandIn) -> None:
+    stand_in.snapshots, stand_in.results, stand_in.last_word = [1, 2, 3], "j-1", "deleted"
+    answer = patient.query("j")
+    assert answer.results == "j-1"
+    news = list(patient.tail("j", after="1.0", results=answer.results))
+    assert [(item.snapshot, item.results) for item in news] == [("2.0", "j-1"), ("3.0", "j-1")]
+    assert [(asked["from"], asked.get("results")) for asked in stand_in.subscribed] == [("1.0", "j-1")]
+    list(patient.tail("j", after="1.0"))
+    assert "results" not in stand_in.subscribed[-1]
 
 
 def test_attack_a_place_of_the_callers_own_in_other_results_is_refused(patient: Client, stand_in: StandIn) -> None:

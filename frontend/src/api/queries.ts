@@ -4,6 +4,7 @@ import { answered, api } from './client';
 import { reportOf } from './figures';
 import { joined, minutesToAsk, type History } from './history';
 import { grown, type FollowedLog } from './log';
+import { allPages, PAGE } from './pages';
 import { asProblem } from './problem';
 import type { Draft, JobChange, Me } from './types';
 
@@ -17,8 +18,8 @@ const EVENTS_MS = 5_000;
 const LOG_MS = 3_000;
 /** A report that is older tells nothing of now. */
 const LATEST_MINUTES = 0.2;
-/** The most that a page of a list has. */
-const PAGE = 200;
+
+const idOf = ({ id }: { id: string }): string => id;
 
 /** Who is signed in; null for nobody, which is an answer and no failure: a failure's retry would take the page away. */
 export const meQuery = queryOptions({
@@ -62,7 +63,7 @@ export const uploadsQuery = queryOptions({
 
 export const jobsQuery = queryOptions({
   queryKey: ['jobs'],
-  queryFn: () => answered(api.GET('/api/v1/jobs', { params: { query: { limit: PAGE } } })),
+  queryFn: () => allPages((query) => answered(api.GET('/api/v1/jobs', { params: { query } })), idOf),
   refetchInterval: LISTS_MS,
 });
 
@@ -172,7 +173,7 @@ export const latestReportQuery = (id: string) =>
 
 export const streamsQuery = queryOptions({
   queryKey: ['streams'],
-  queryFn: () => answered(api.GET('/api/v1/streams', { params: { query: { limit: PAGE } } })),
+  queryFn: () => allPages((query) => answered(api.GET('/api/v1/streams', { params: { query } })), idOf),
   refetchInterval: LISTS_MS,
 });
 
@@ -192,7 +193,7 @@ export const sampleQuery = (name: string) =>
 
 export const relationsQuery = queryOptions({
   queryKey: ['relations'],
-  queryFn: () => answered(api.GET('/api/v1/relations', { params: { query: { limit: PAGE } } })),
+  queryFn: () => allPages((query) => answered(api.GET('/api/v1/relations', { params: { query } })), idOf),
   refetchInterval: LISTS_MS,
 });
 

@@ -4574,7 +4574,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The answer, as a stream. Streamjoin-Last-Snapshot and Streamjoin-Limits are among the headers; Streamjoin-Rows and Streamjoin-Cursor too if the whole answer was there when they left. */
+            /** @description The answer, as a stream. Streamjoin-Last-Snapshot, Streamjoin-Results and Streamjoin-Limits are among the headers; Streamjoin-Rows and Streamjoin-Cursor too if the whole answer was there when they left. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4716,7 +4716,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer, as a stream. Streamjoin-Last-Snapshot and Streamjoin-Limits are among the headers; Streamjoin-Rows and Streamjoin-Cursor too if the whole answer was there when they left. */
+            /** @description The answer, as a stream. Streamjoin-Last-Snapshot, Streamjoin-Results and Streamjoin-Limits are among the headers; Streamjoin-Rows and Streamjoin-Cursor too if the whole answer was there when they left. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6599,7 +6599,12 @@ export interface operations {
     };
     list_revisions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description The last version of the page before. */
+                starting_after?: number | null;
+            };
             header?: never;
             path: {
                 id: string;

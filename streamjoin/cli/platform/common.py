@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -133,23 +134,24 @@ def read_document(file: str) -> dict[str, Any]:
     return found
 
 
-def read_rows(file: str) -> list[dict[str, Any]]:
-    """JSON lines, an object each, from a file, or from standard input for `-`.
+def read_rows(file: str) -> list[bytes]:
+    """JSON lines, an object each, from a file, or from standard input for `-`: as they are, since numbers that are read
+    and written again lose digits.
 
     Raises:
         InputError: a line is none; it is named.
     """
     name, data = _read(file, ROWS_BYTES_MAX)
     rows = []
-    for number, line in enumerate(data.splitlines(), 1):
+    for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).splitlines(), 1):
         if line.strip():
             try:
-                row = json.loads(line)
+                row = json.loads(line.decode())
             except (ValueError, RecursionError):
                 row = None
             if not isinstance(row, dict):
                 raise InputError(f"{name}, line {number}: this is no JSON object")
-            rows.append(row)
+            rows.append(line)
     return rows
 
 

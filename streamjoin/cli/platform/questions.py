@@ -7,7 +7,7 @@ import json
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 
@@ -49,6 +49,8 @@ class Asked:
         In place of the rows, such as "count, sum(price)".
     by
         Columns, separated by commas: one row of aggregates for each of their values.
+    timeout_s
+        Seconds that the platform may take; what it found by then is shown. 60 unless given.
     """
 
     from_: Annotated[str | None, cyclopts.Parameter(name="--from")] = None
@@ -66,6 +68,7 @@ class Asked:
     history: Annotated[bool, cyclopts.Parameter(negative=())] = False
     aggregate: str | None = None
     by: str | None = None
+    timeout_s: Annotated[float | None, cyclopts.Parameter(name="--timeout")] = None
 
     def query(self, client: Client, job: str) -> Answer:
         """The platform's answer."""
@@ -73,6 +76,7 @@ class Asked:
             job, from_=self.from_, to=self.to, key=self.key, key_from=self.key_from, key_to=self.key_to,
             select=names_of(self.select), where=self.where_, limit=self.limit, cursor=self.cursor, after=self.after,
             upto=self.upto, as_of=self.as_of, history=self.history, aggregate=self.aggregate, by=names_of(self.by),
+            timeout_s=self.timeout_s,
         )  # fmt: skip
 
 
@@ -102,7 +106,7 @@ def ask(
     sys.stdout.buffer.flush()
     if quiet:
         return
-    note(f"{len(answer):,} rows, up to snapshot {answer.last}")
+    note(f"{len(answer):,} rows, up to snapshot {answer.last}{_of(answer.results)}")
     if answer.cursor:  # also for programs: without it the rows would pass for all of them
         print(f"there may be more: --cursor {answer.cursor}", file=sys.stderr)
     elif answer.stopped_by:
@@ -113,6 +117,7 @@ def watch(
     job: str,
     *,
     after: str | None = None,
+    results: str | None = None,
     select: str | None = None,
     where_: Annotated[str | None, cyclopts.Parameter(name="--where")] = None,
     snapshots: Annotated[int | None, cyclopts.Parameter(help="End after so many.")] = None,
@@ -128,21 +133,24 @@ def watch(
         Its id or name.
     after
         Begin after this snapshot, or at the `oldest`; only what is new unless set.
+    results
+        Which results that snapshot is of, as was said when it was shown: a job that begins anew may use the same ids
+        again, and then this is refused.
     select
         Columns, separated by commas.
     where_
         A condition over the result columns.
     output
-        Format of the rows.
+        Format of the rows. In CSV columns that change, of a job that begins anew, follow an empty line.
     """
     with suppress(KeyboardInterrupt):
-        _watch(where, job, after, names_of(select), where_, snapshots, output, quiet)
+        _watch(where, job, (after, results), names_of(select), where_, snapshots, output, quiet)
 
 
 def _watch(
     where: Where,
     job: str,
-    after: str | None,
+    begin: tuple[str | None, str | None],
     select: list[str] | None,
     condition: str | None,
     snapshots: int | None,
@@ -151,20 +159,30 @@ def _watch(
 ) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     seen = 0
-    header = output == "csv"
+    header: list[str] = []
     with where.client() as client:
-        for news in client.tail(job, after=after, select=select, where=condition):
-            names = [column["name"] for column in news.columns]
-            if header:
-                writer.writerow(names)
-                header = False
+        for news in client.tail(job, after=begin[0], results=begin[1], select=select, where=condition):
             if output == "csv":
-                writer.writerows(news.rows)
+                names = [column["name"] for column in news.columns]
+                if names != header:  # a job that begins anew may have others
+                    sys.stdout.write("\n" if header else "")
+                    writer.writerow(names)
+                    header = names
+                writer.writerows([_csv_cell(value) for value in row] for row in news.rows)
             else:
                 sys.stdout.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in news)
             sys.stdout.flush()
             if not quiet:
-                note(f"snapshot {news.snapshot}: {len(news.rows):,} rows")
+                note(f"snapshot {news.snapshot}{_of(news.results)}: {len(news.rows):,} rows")
             seen += 1
             if snapshots is not None and seen >= snapshots:
                 return
+
+
+def _of(results: str | None) -> str:
+    return f" of {results}" if results else ""
+
+
+def _csv_cell(value: Any) -> Any:
+    """A value as JSON writes it, where Python's own word for it differs."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | list | dict) else value

@@ -14,10 +14,12 @@ from streamjoin.client.shapes import Job
 from streamjoin.client.steps import Exchange, Pause, Request
 
 LOOK_S = 0.5
+AT_END = "reached the end"
+"""The reason of a job that is done."""
 
 
 class WaitedTooLong(StreamJoinApiError):
-    """A job did not come to where it was to go, in the time that was given."""
+    """A job did not come to where it was to go in the time that was given, or will not."""
 
 
 def start_job(
@@ -27,10 +29,14 @@ def start_job(
 
     Args:
         version: the one that is meant; refused if it is not the newest. Whatever is there, if not given.
-        wait_s: return once it runs, or raise when it does not within so many seconds.
+        wait_s: return once it runs or is done, or raise when it does not within so many seconds, or is to stop.
     """
     found = yield from _act(patience, job, "start", version)
-    return (yield from _settled(patience, found, ("running",), wait_s))
+    if wait_s is None:
+        return found
+    # Of one that is at rest the next generation is meant: it may have been done before.
+    generation = found["generation"] + (found["observed"] == "stopped")
+    return (yield from _running(patience, found, wait_s, generation))
 
 
 def stop_job(patience: Patience, job: str, *, version: int | None = None, wait_s: float | None = None) -> Exchange[Job]:
@@ -44,7 +50,9 @@ def restart_job(
 ) -> Exchange[Job]:
     """Stop a job and start it again; for `version` and `wait_s` see `start`."""
     found = yield from _act(patience, job, "restart", version)
-    return (yield from _settled(patience, found, ("running",), wait_s, found["generation"] + 1))
+    if wait_s is None:
+        return found
+    return (yield from _running(patience, found, wait_s, found["generation"] + 1))
 
 
 def rescale_job(
@@ -84,12 +92,19 @@ def delete_job(
 
 
 def wait_for_job(
-    patience: Patience, job: str, phases: Iterable[str], *, wait_s: float = 120.0, generation_min: int = 0
+    patience: Patience,
+    job: str,
+    phases: Iterable[str],
+    *,
+    wait_s: float = 120.0,
+    generation_min: int = 0,
+    or_done: bool = False,
 ) -> Exchange[Job]:
     """Wait until a job is in one of `phases`.
 
     Args:
         generation_min: and until it was launched so often.
+        or_done: of a job that is to run: also until it has reached its end, and no longer than it is to run.
     Raises:
         WaitedTooLong: it was not within `wait_s`, or it failed; the message has the reason.
     """
@@ -99,6 +114,14 @@ def wait_for_job(
         found = yield from get_job(patience, job)
         if found["phase"] in wanted and found["generation"] >= generation_min:
             return found
+        if or_done and found["wanted"] != "running":
+            if found["reason"] == AT_END and found["generation"] >= generation_min:
+                return found
+            raise WaitedTooLong(
+                f"job {found['name']} is {found['phase']} and not {' or '.join(wanted)}: it was stopped or removed "
+                "meanwhile; start it again if it is to run",
+                code="job_not_wanted",
+            )
         yield from _sleep(found, ends_s, " or ".join(wanted), wait_s)
 
 
@@ -113,6 +136,13 @@ def _settled(
     if wait_s is None:
         return job
     found = wait_for_job(patience, _id_of(job), phases, wait_s=wait_s, generation_min=generation_min)
+    return (yield from found)
+
+
+def _running(patience: Patience, job: Job, wait_s: float, generation_min: int) -> Exchange[Job]:
+    found = wait_for_job(
+        patience, _id_of(job), ("running",), wait_s=wait_s, generation_min=generation_min, or_done=True
+    )
     return (yield from found)
 
 

@@ -30,6 +30,7 @@ def query(
     history: bool = False,
     aggregate: str | None = None,
     by: Iterable[str] | None = None,
+    timeout_s: float | None = None,
 ) -> Exchange[Answer]:
     """Ask the results of a job once. Ranges include both ends.
 
@@ -43,15 +44,18 @@ def query(
         as_of: of groups that change, what they were at a snapshot, such as "41.0", or at a time.
         history: of groups that change, every change, and not the last value of each group.
         aggregate: in place of rows, such as "count, sum(price)"; `by` columns gives a row for each of their values.
+        timeout_s: what the platform may take for each page, which has what was found by then; 60 s unless given. The
+            client waits for so long, even where its own `timeout_s` and `deadline_s` are less.
     """
     body = given_only(
         job=job, to=to, key=key, key_from=key_from, key_to=key_to, select=None if select is None else list(select),
         where=where, limit=limit, cursor=cursor, after=after, upto=upto, aggregate=aggregate,
         as_of=as_of, history=history or None,
-        by=None if by is None else list(by), format="arrow",
+        by=None if by is None else list(by), timeout_s=timeout_s, format="arrow",
     )  # fmt: skip
     if from_ is not None:
         body["from"] = from_
+    patience = patience.for_answer(timeout_s)
     parts: list[Answer] = []
     while True:
         reply = yield from send(Request("POST", f"{API}/queries", json=body, repeatable=True), patience)

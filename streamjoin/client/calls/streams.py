@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+import uuid
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from streamjoin.client.calls.asking import API, ask, given_only, if_given, if_match, pages, path_of
 from streamjoin.client.retry import Patience, keyed, send
 from streamjoin.client.shapes import Pushed, Sample, Stream
 from streamjoin.client.steps import Exchange, Flow, Request
+from streamjoin.errors import InputError
+
+_MARK = uuid.uuid4().hex
+"""In front of decimals, while a row is written."""
+_MARKED = re.compile(f'"{_MARK}([^"]*)"')
 
 
 def list_streams(
@@ -81,17 +89,39 @@ def sample_stream(patience: Patience, stream: str) -> Exchange[Sample]:
 
 
 def push_rows(
-    patience: Patience, stream: str, rows: Iterable[Mapping[str, Any]], *, batch_id: str | None = None
+    patience: Patience, stream: str, rows: Iterable[Mapping[str, Any] | str | bytes], *, batch_id: str | None = None
 ) -> Exchange[Pushed]:
     """Push rows into a stream of source `push`; they are on disk when this returns.
 
     Args:
+        rows: mappings, or lines of JSON, which are sent as they are. A `Decimal` is a number with all its digits.
         batch_id: your own name of these rows. Given one, rows that get lost on the way are sent again, and are there
             once; without one they are sent once.
     """
-    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if isinstance(rows, str | bytes):
+        raise InputError("rows are given one by one: push a list of them, such as text.splitlines()")
+    content = b"".join(_line_of(row) + b"\n" for row in rows)
     request = Request(
         "POST", path_of("streams", stream, "rows"), params=given_only(batch_id=batch_id), content=content,
         headers={"Content-Type": "application/x-ndjson"}, repeatable=batch_id is not None,
     )  # fmt: skip
     return (yield from ask(patience, request))
+
+
+def _line_of(row: Mapping[str, Any] | str | bytes) -> bytes:
+    """A row as a line of JSON."""
+    if isinstance(row, str | bytes):
+        line = (row.encode() if isinstance(row, str) else row).rstrip(b"\r\n")
+        if b"\n" in line:
+            raise InputError("a row that is given as JSON must be one line")
+        return line
+    return _MARKED.sub(r"\1", json.dumps(row, default=_marked)).encode()
+
+
+def _marked(value: object) -> str:
+    """A decimal as a text that is known again: `json` itself writes no other number than a float or an int."""
+    if not isinstance(value, Decimal):
+        raise InputError(f"a row has a value of type {type(value).__name__}, which JSON has not; push it as a text")
+    if not value.is_finite():
+        raise InputError(f"a row has the decimal {value}, which is no number in JSON; push None in its place")
+    return f"{_MARK}{value:f}"

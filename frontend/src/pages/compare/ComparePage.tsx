@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { Problem } from '../../api/problem';
-import { configQuery, jobsQuery } from '../../api/queries';
+import { asProblem, Problem } from '../../api/problem';
+import { configQuery, jobQuery, jobsQuery } from '../../api/queries';
 import type { Job } from '../../api/types';
 import { Loading } from '../../components/Loading';
 import { PageTitle } from '../../components/PageTitle';
@@ -50,10 +50,18 @@ function Chosen({ jobs, slots }: { jobs: Job[]; slots: number }) {
   const [newest] = useState(jobs[0]?.id ?? null);
   const typed = parameters.get('query');
   const id = parameters.get('job') ?? (typed === null ? newest : null);
-  const job = jobs.find((one) => one.id === id);
+  // By its id: it may be one that the list leaves out.
+  const asked = useQuery({
+    ...jobQuery(id ?? ''),
+    enabled: id !== null,
+    initialData: () => jobs.find((one) => one.id === id),
+  });
+  if (asked.isLoading) return <Loading what="the job" lines={6} />;
+  const isGone = asProblem(asked.error).status === 404;
+  const job = isGone ? undefined : asked.data;
   return (
     <>
-      {id !== null && job === undefined && <ProblemView error={GONE} />}
+      {asked.error !== null && <ProblemView error={isGone ? GONE : asked.error} />}
       <CompareView
         key={id ?? 'typed'}
         job={job}

@@ -131,7 +131,9 @@ function MoreMenu({ kept, isWriting, onExport, onForget }: MoreMenuProps) {
 }
 
 function JobLink({ asked, jobs }: { asked: string; jobs: readonly Job[] | undefined }) {
-  const job = jobs?.find(({ id, name }) => id === asked || name === asked);
+  // A query beside a job's own is asked as job:query.
+  const [of = asked, query] = asked.split(':', 2);
+  const job = jobs?.find(({ id, name }) => id === of || name === of);
   if (job === undefined) {
     return (
       <>
@@ -141,8 +143,11 @@ function JobLink({ asked, jobs }: { asked: string; jobs: readonly Job[] | undefi
     );
   }
   return (
-    <Anchor component={Link} to={`/jobs/${job.id}?tab=ask`} fz="sm">
-      {job.name}
-    </Anchor>
+    <>
+      <Anchor component={Link} to={`/jobs/${job.id}?tab=ask`} fz="sm">
+        {job.name}
+      </Anchor>
+      {query !== undefined && <span className={classes.query}>{query}</span>}
+    </>
   );
 }

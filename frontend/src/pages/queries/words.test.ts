@@ -24,3 +24,15 @@ test('aggregates come first', () => {
     wordsOf({ job: 'wins', format: 'json', where: 'price > 1', aggregate: 'count, sum(price)', by: ['a', 'b'] }),
   ).toEqual(['count, sum(price)', 'by a, b', 'where price > 1']);
 });
+
+test('what groups were, their changes, and where it goes on are told', () => {
+  const format = 'json' as const;
+  expect(wordsOf({ job: 'wins', format, as_of: '41.0', limit: 5, cursor: 'c' })).toEqual([
+    'as of snapshot 41.0',
+    '5 rows at most',
+    'from where an answer ended',
+  ]);
+  expect(wordsOf({ job: 'wins', format, as_of: 1_769_860_800_000_000 })).toEqual(['as of 2026-01-31 12:00:00Z']);
+  expect(wordsOf({ job: 'wins', format, history: true })).toEqual(['every change']);
+  expect(wordsOf({ job: 'wins', format, history: false })).toEqual(['all results']);
+});

@@ -11,6 +11,10 @@ function timeOf(value: number | string, times: Times): string {
   return typeof value === 'number' ? times.timeOfUs(value) : times.time(value);
 }
 
+/** A snapshot, such as 41.0, or a time. */
+const momentOf = (value: number | string, times: Times): string =>
+  typeof value === 'string' && /^\d+\.\d+$/.test(value) ? `snapshot ${value}` : timeOf(value, times);
+
 function range(what: string, from: string | null, to: string | null): string[] {
   if (from !== null && to !== null) return [`${what} from ${from} to ${to}`];
   if (from !== null) return [`${what} from ${from}`];
@@ -19,7 +23,8 @@ function range(what: string, from: string | null, to: string | null): string[] {
 
 /** What it asks for, piece by piece; one piece at least. */
 export function wordsOf(question: QueryIn, times: Times): string[] {
-  const { from, to, key, key_from, key_to, where, select, aggregate, by, after, upto, limit } = question;
+  const { from, to, key, key_from, key_to, where, select, aggregate, by, after, upto, as_of, history, limit, cursor } =
+    question;
   const time = (value: number | string | null | undefined) => (value == null ? null : timeOf(value, times));
   const cell = (value: unknown) => (value == null ? null : formatCell(value));
   const words = [
@@ -33,7 +38,10 @@ export function wordsOf(question: QueryIn, times: Times): string[] {
     ...range('snapshots', after == null ? null : `after ${after}`, upto ?? null).map((text) =>
       text.replace('from after', 'after'),
     ),
+    ...(as_of == null ? [] : [`as of ${momentOf(as_of, times)}`]),
+    ...(history === true ? ['every change'] : []),
     ...(limit == null ? [] : [`${formatCount(limit)} rows at most`]),
+    ...(cursor == null ? [] : ['from where an answer ended']),
   ];
   return words.length === 0 ? ['all results'] : words;
 }

@@ -2,10 +2,10 @@
 import type { Column, Spec } from '../../api/types';
 import { readObject } from './form/json';
 
-export type TypedRows = { rows: object[]; mistake: null } | { mistake: string };
+export type TypedRows = { lines: string[]; mistake: null } | { mistake: string };
 
 export function rowsOf(text: string): TypedRows {
-  const rows: object[] = [];
+  const lines: string[] = [];
   for (const [place, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue;
     const reading = readObject(line);
@@ -13,9 +13,9 @@ export function rowsOf(text: string): TypedRows {
       return {
         mistake: `Line ${String(place + 1)}, column ${String(reading.mistake.from + 1)}: ${reading.mistake.message}`,
       };
-    rows.push(reading.value);
+    lines.push(line);
   }
-  return rows.length === 0 ? { mistake: 'There are no rows: write one object a line' } : { rows, mistake: null };
+  return lines.length === 0 ? { mistake: 'There are no rows: write one object a line' } : { lines, mistake: null };
 }
 
 /** The columns that an entry gives. */

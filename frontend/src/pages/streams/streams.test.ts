@@ -26,7 +26,7 @@ test('credentials stay unless they are written anew, or are to go', () => {
 });
 
 test('rows are objects, one a line, and a mistake has its line', () => {
-  expect(rowsOf('{"a": 1}\n\n{"a": 2}\n')).toEqual({ rows: [{ a: 1 }, { a: 2 }], mistake: null });
+  expect(rowsOf('{"a": 1.10}\n\n{"a":2}\n')).toEqual({ lines: ['{"a": 1.10}', '{"a":2}'], mistake: null });
   expect(rowsOf('{"a": 1}\n{"a": }').mistake).toBe('Line 2, column 7: a value is missing');
   expect(rowsOf('{"a": 1}\n[2]').mistake).toContain('Line 2');
   expect(rowsOf('\n ').mistake).toContain('no rows');

@@ -36,7 +36,7 @@ export function usePosting(stream: Stream) {
     /** What is wrong with the rows that were to be posted. */
     mistake,
     posting,
-    recipe: pushRows(stream.name, typed.mistake === null ? typed.rows : [example], batch.trim()),
+    recipe: pushRows(stream.name, typed.mistake === null ? typed.lines : [JSON.stringify(example)], batch.trim()),
     type: (next: string) => {
       setText(next);
       setMistake(null);

@@ -1,0 +1,30 @@
+/** Lists that come page by page, as a whole. */
+
+/** The most that a page of a list has. */
+export const PAGE = 200;
+/** Nobody looks through more; `has_more` then says that there is more. */
+const PAGES_MAX = 50;
+
+export interface Page<Item> {
+  data: Item[];
+  has_more: boolean;
+}
+
+/**
+ * All pages of a list as one.
+ *
+ * @param ask for one page.
+ * @param keyOf what of an item the next page comes after.
+ */
+export async function allPages<Item>(
+  ask: (query: { limit: number; starting_after?: string }) => Promise<Page<Item>>,
+  keyOf: (item: Item) => string,
+): Promise<Page<Item>> {
+  const data: Item[] = [];
+  for (let pages = 1; ; pages += 1) {
+    const last = data.at(-1);
+    const page = await ask({ limit: PAGE, ...(last !== undefined && { starting_after: keyOf(last) }) });
+    data.push(...page.data);
+    if (!page.has_more || page.data.length === 0 || pages === PAGES_MAX) return { data, has_more: page.has_more };
+  }
+}
