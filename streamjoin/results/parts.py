@@ -338,8 +338,13 @@ def _objects(table: pa.Table) -> list[str]:
     import duckdb  # here, since processes that write or read no JSON need not wait for it
 
     with duckdb.connect() as connection:
-        connection.register("__rows", table)  # no column of results is called so, which would be taken for the row
-        return [line for (line,) in connection.execute("SELECT to_json(__rows)::VARCHAR FROM __rows").fetchall()]
+        # No column of results is called so, which would be taken for the row; one without a name would be given one.
+        unnamed = "__unnamed"
+        connection.register("__rows", table.rename_columns([name or unnamed for name in table.column_names]))
+        lines = [line for (line,) in connection.execute("SELECT to_json(__rows)::VARCHAR FROM __rows").fetchall()]
+    if "" in table.column_names:
+        return [line.replace(f'"{unnamed}":', '"":', 1) for line in lines]
+    return lines
 
 
 def _legible(table: pa.Table) -> pa.Table:

@@ -208,3 +208,7 @@ def test_a_text_that_is_none_costs_no_line() -> None:
     assert [json.loads(line) for line in found] == [
         {"text": "caf\\xe9", "n": 1}, {"text": "ok", "n": 2}, {"text": None, "n": 3}, {"text": "\\xff\\xfe", "n": 4},
     ]  # fmt: skip
+
+
+def test_a_column_without_a_name_has_none_in_json() -> None:
+    assert json_lines(pa.table({"": [1], "v2": [2], "x": ["3"]})) == ['{"":1,"v2":2,"x":"3"}']
