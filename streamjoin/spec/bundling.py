@@ -218,7 +218,7 @@ def continued(checkpoint: Path, found: Recorded, queries: Sequence[Named], stopp
     for name, query in by_name.items():
         asks = recorded_query(name, query.plan.queries[0])
         if name in known and not known[name].is_same(asks):
-            asks.check_place(known[name], f"queries.{name}.results")
+            check_place(asks, known[name], f"queries.{name}.results")
             raise QueriesStayError(f"{name_is_taken(name)}, {ANEW}", field=f"queries.{name}.query")
         if name in ended_before and name not in stopped:
             raise QueriesStayError(
@@ -290,10 +290,28 @@ def adopted(queries: Iterable[RecordedQuery], found: Recorded) -> Recorded:
     )
 
 
-def check_place(found: Recorded | None, plan: Plan) -> None:
-    """See `RecordedQuery.check_place`, of the query of a job that has one."""
+def check_only_place(found: Recorded | None, plan: Plan) -> None:
+    """See `check_place`, of the query of a job that has one."""
     for query in found.queries if found is not None else ():
-        recorded_query("", plan.queries[0]).check_place(query, "results")
+        check_place(recorded_query("", plan.queries[0]), query, "results")
+
+
+def check_place(query: RecordedQuery, other: RecordedQuery, field: str) -> None:
+    """Refuse results in a store of a query that had them elsewhere in a checkpoint, and the other way round.
+
+    Args:
+        other: as the checkpoint has it.
+        field: where the join file says where results go.
+    Raises:
+        InputError: they are; state and results have a key only for a store.
+    """
+    if query.text == other.text and query.keyed != other.keyed:
+        were, others = ("in a store", "another store") if other.keyed else ("in no store", "another place")
+        raise InputError(
+            f"the results of this query were {were} when the checkpoint's job began, and its state is made for that; "
+            f"{others} will do, or use another run.checkpoint and place for results to start anew",
+            field=field,
+        )
 
 
 def name_is_taken(name: str) -> str:

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.slot import StageJob
-from streamjoin.errors import InputError
 from streamjoin.flow.punctuation import IDLE_TIMEOUT_US
 from streamjoin.index.columns import routed_columns
 from streamjoin.intake.shedding import Shedding
@@ -258,23 +257,6 @@ class RecordedQuery:
     def is_same(self, other: RecordedQuery) -> bool:
         """Whether the two ask the same, whatever they are called."""
         return (self.text, self.keyed) == (other.text, other.keyed)
-
-    def check_place(self, other: RecordedQuery, field: str) -> None:
-        """Refuse results in a store of a query that had them elsewhere in a checkpoint, and the other way round.
-
-        Args:
-            other: as the checkpoint has it.
-            field: where the join file says where results go.
-        Raises:
-            InputError: they are; state and results have a key only for a store.
-        """
-        if self.text == other.text and self.keyed != other.keyed:
-            were, other_places = ("in a store", "another store") if other.keyed else ("in no store", "another place")
-            raise InputError(
-                f"the results of this query were {were} when the checkpoint's job began, and its state is made for "
-                f"that; {other_places} will do, or use another run.checkpoint and place for results to start anew",
-                field=field,
-            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from streamjoin.sources.relation import AnyRelation
 from streamjoin.spec.bundling import (
     Named,
     adopted,
+    check_only_place,
     check_place,
     laid_out,
     name_is_taken,
@@ -176,7 +177,7 @@ def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = 
     schemas = open_inputs(file, anew=anew)
     if file.queries is None:
         one = _bind_one(file, schemas, predicates, anew=anew)
-        check_place(None if anew else recorded(file.checkpoint), one.plan)
+        check_only_place(None if anew else recorded(file.checkpoint), one.plan)
         return one
     every = tuple(_bind_named(file, name, schemas, predicates, anew=anew) for name in file.queries)
     single = tuple(one for one in every if not file.queries[one.name].stopped)
@@ -237,7 +238,7 @@ def _continued(
     known = {query.name: query for query in found.queries}
     for name, query in recorded_now.items():
         for other in (one for one in (*found.queries, *found.ended) if one.name == name and not query.is_same(one)):
-            query.check_place(other, f"queries.{name}.results")
+            check_place(query, other, f"queries.{name}.results")
             raise InputError(name_is_taken(name), field=f"queries.{name}.query")
     if missing := [name for name in known if name not in queries]:
         raise InputError(

@@ -95,7 +95,7 @@ def test_what_a_checkpoint_was_used_for_goes_on(tmp_path: Path) -> None:
     x, y = found.lasting.equalities
     assert "a.x" in x and "a.y" in y
     assert bound(text, same="{jsonl: pairs.jsonl}").earlier is None
-    with pytest.raises(InputError, match="same is the name of another query"):
+    with pytest.raises(InputError, match=r"queries\.same\.results: the results of this query were in no store"):
         bound(text, same="{store: sqlite, path: other.db}")
     with pytest.raises(InputError, match="are all stopped"):
         bound(text.replace("results: ", "stopped: true, results: "))
