@@ -3,11 +3,15 @@
 Rows of the last batches wait in a store for their snapshot. If a query's results go elsewhere from a start on, these
 rows become the last snapshot where they went before, and a batch that was committed there is not committed again if it
 is done again.
+
+Paths are noted as seen from the checkpoint: where a job's folder was moved or copied, they are those beside it, and
+nothing is done to what a copy was made of.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -53,6 +57,13 @@ class _Kept:
         plain = {name: value for name, value in sink.spec.settings if not _SECRET.search(name)}
         return _Kept(sink.spec.kind, plain, sink.job)
 
+    def seen_from(self, before: Path, now: Path) -> _Kept:
+        """The same where a checkpoint that was in one folder is in another."""
+        if "path" not in self.settings or before == now:
+            return self
+        path = os.path.normpath(now / os.path.relpath(self.settings["path"], before))
+        return replace(self, settings={**self.settings, "path": path})
+
     def is_at(self, other: _Kept) -> bool:
         """Whether both are one place."""
         return (self.kind, dict(self.settings), self.job) == (other.kind, dict(other.settings), other.job)
@@ -93,9 +104,9 @@ def settle_moved(checkpoint: Path, sinks: Mapping[str, Sink], origin: str) -> No
         elif before is not None and before.kind in STORES:
             kept = replace(kept, since=max(_completed(before, sink, origin, checkpoint), before.since))
         now[name], sink.since = kept, kept.since
-    if now != noted:
-        content = {name: kept.to_json() for name, kept in now.items()}
-        put_durably(checkpoint / NOTED_FILE, json.dumps(content, indent=1).encode())
+    told = {"checkpoint": os.path.abspath(checkpoint), "stores": {name: kept.to_json() for name, kept in now.items()}}
+    if now and told != _read(checkpoint):
+        put_durably(checkpoint / NOTED_FILE, json.dumps(told, indent=1).encode())
 
 
 def _completed(before: _Kept, sink: StoreSink, origin: str, checkpoint: Path) -> int:
@@ -121,8 +132,16 @@ def _completed(before: _Kept, sink: StoreSink, origin: str, checkpoint: Path) ->
 
 
 def _noted(checkpoint: Path) -> dict[str, _Kept]:
+    found = _read(checkpoint)
     try:
-        found = json.loads((checkpoint / NOTED_FILE).read_text())
-        return {str(name): _Kept(**kept) for name, kept in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        before, now = Path(found["checkpoint"]), Path(os.path.abspath(checkpoint))
+        return {str(name): _Kept(**kept).seen_from(before, now) for name, kept in found["stores"].items()}
+    except (KeyError, TypeError, AttributeError):
         return {}
+
+
+def _read(checkpoint: Path) -> Any:
+    try:
+        return json.loads((checkpoint / NOTED_FILE).read_text())
+    except (OSError, ValueError):
+        return None

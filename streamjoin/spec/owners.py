@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -105,7 +106,8 @@ def owned_places(
             before = (mine.noted or {}).get(name)
             if before is not None and Path(before) != place.real:
                 done = last_logged(checkpoint / "offsets", "commits")
-                take_back(Place(Path(before), place.kind, place.field), mine, done)
+                came_along = _places(checkpoint).get(name) != before
+                take_back(Place(Path(before), place.kind, place.field), mine, done, came_along=came_along)
         _note(checkpoint, {name: str(place.real) for name, (place, _) in places.items()})
         yield
 
@@ -136,13 +138,29 @@ def _was_unnamed(checkpoint: Path, query: RecordedQuery) -> bool:
 
 
 def _note(checkpoint: Path, places: Mapping[str, str]) -> None:
-    known = _noted(checkpoint)
-    if (now := {**(known or {}), **places}) != known:
+    now = {"checkpoint": os.path.abspath(checkpoint), "places": {**(_noted(checkpoint) or {}), **places}}
+    if now != _read(checkpoint / NOTED_FILE):
         put_durably(checkpoint / NOTED_FILE, json.dumps(now, indent=1).encode())
 
 
 def _noted(checkpoint: Path) -> dict[str, str] | None:
-    return _read(checkpoint / NOTED_FILE) if (checkpoint / NOTED_FILE).exists() else None
+    """Where results went; where a job's folder was moved or copied, beside the checkpoint as they were then."""
+    if not (checkpoint / NOTED_FILE).exists():
+        return None
+    found, now = _read(checkpoint / NOTED_FILE), os.path.abspath(checkpoint)
+    before = found.get("checkpoint") if isinstance(found.get("places"), dict) else now
+    if not isinstance(before, str) or before == now:
+        return _places(checkpoint)
+    return {
+        name: os.path.normpath(os.path.join(now, os.path.relpath(path, before)))
+        for name, path in _places(checkpoint).items()
+    }
+
+
+def _places(checkpoint: Path) -> dict[str, str]:
+    """As they were noted; once, without the checkpoint."""
+    found = _read(checkpoint / NOTED_FILE)
+    return found["places"] if isinstance(found.get("places"), dict) else found
 
 
 def _read(path: Path) -> dict[str, Any]:

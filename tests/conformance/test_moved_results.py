@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -135,3 +136,30 @@ def test_results_stay_in_a_store_or_outside_of_one(first: str, tmp_path: Path) -
         bind(file_of(tmp_path, other))
     assert refused.value.field == "results"
     bind(file_of(tmp_path, other), anew=True)
+
+
+@pytest.mark.parametrize("first", [FIRST, "parquet: one"])
+def test_a_copy_of_a_job_has_its_own_results_and_leaves_those_of_its_original(first: str, tmp_path: Path) -> None:
+    job, copy = tmp_path / "job", tmp_path / "copy"
+    job.mkdir()
+    for number in range(4):
+        arrive(job, number)
+    with failing_at("batch.after_commit", 2), pytest.raises(FailpointError):
+        run_alone(bind(file_of(job, first)))
+    shutil.copytree(job, copy)
+    run_alone(bind(file_of(job, first)))
+    before = stored(job, first)
+    other = "parquet: two" if "parquet" in first else first.replace("one.db", "two.db")
+    for results in (first, other):  # where it is, and elsewhere
+        again = tmp_path / f"again {results == first}"
+        shutil.copytree(copy, again)
+        run_alone(bind(file_of(again, results)))
+        found = stored(again, first) + (stored(again, results) if results != first else Counter())
+        assert found == wanted(job)
+        assert stored(job, first) == before == wanted(job)
+
+
+def stored(folder: Path, results: str) -> Counter[Any]:
+    if "parquet" in results:
+        return Counter(duck.rows(f"SELECT r, s FROM '{folder}/{results.split(': ')[1]}/*.parquet'"))
+    return Counter(kept(file_of(folder, results)))
