@@ -69,7 +69,9 @@ def test_every_encoding_with_a_mark_gives_the_same_rows(encoding: str, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "begin", [gzip.compress(b"x"), b"PK\x03\x04", codecs.BOM_UTF16_LE, '{"k": 1}\n'.encode("utf-16-be"), b"\0x"]
+    "begin",
+    [gzip.compress(b"x", mtime=0), b"PK\x03\x04", codecs.BOM_UTF16_LE, '{"k": 1}\n'.encode("utf-16-be"), b"\0x"],
+    ids=["gzip", "zip", "UTF-16 with a mark", "UTF-16", "a zero"],
 )
 def test_attack_a_posted_file_is_read_as_utf8_whatever_it_begins_with(begin: bytes, tmp_path: Path) -> None:
     # What the platform calls files of posted rows.
