@@ -254,7 +254,8 @@ def _encoded(rows: pa.RecordBatch, begin: int, end: int, step: int) -> Iterator[
     while low < end:
         high = min(low + step, end)
         while len(content := encode(rows.slice(low, high - low))) > BLOCK_BYTES_MAX and high - low > 1:
-            high = low + max((high - low) * BLOCK_BYTES_MAX // (2 * len(content)), 1)
+            step = max((high - low) * BLOCK_BYTES_MAX // (2 * len(content)), 1)  # the next ones are likely as large
+            high = low + step
         yield low, high, content
         low = high
 

@@ -309,7 +309,8 @@ class JsonLinesSink(_Ready):
         journal, begun = self.staging / JOURNAL, target.stat().st_size
         staging, target = self.staging.resolve(), target.resolve()
         if journal.exists() and (known := json.loads(journal.read_text()))["batch"] == batch:
-            beside = (staging / known["beside"]).resolve() if "beside" in known else target
+            # Journals of earlier versions say where the file is, or were of the only one.
+            beside = (staging / known["beside"]).resolve() if "beside" in known else Path(known.get("file", target))
             is_same = target in (beside, Path(known.get("file", target)))
             if is_same and known["begun"] <= begun:
                 return int(known["begun"])

@@ -84,6 +84,7 @@ class FileLog:
         self.root = str(root_of(folder))
         self.files = self._load()
         self._known: set[str] = set()
+        self._moved: _Moved | None = None
 
     def _load(self) -> list[LoggedFile]:
         """The logged files.
@@ -123,15 +124,17 @@ class FileLog:
         known = {file.path for file in self.files} | self._known
         new = [str(path) for path in list_files(self.folder) if str(path) not in known]
         added: list[LoggedFile] = []
-        moved = _Moved(self.files, self.root) if new and self.files else None
+        if new and self._moved is None:
+            self._moved = _Moved(self.files, self.root)  # what is logged from now on lies in the folder
+        before = self._moved.count if self._moved else 0
         for path in new:
-            if moved is not None and moved.has(path):
+            if self._moved is not None and self._moved.has(path):
                 self._known.add(path)
                 continue
             with contextlib.suppress(FileNotFoundError):  # gone since it was listed
                 added.append(self._seen(len(self.files) + len(added), path))
-        if moved is not None and moved.count:
-            _log.info("%d files of %s were read at another path before, and are not read again", moved.count, self.root)
+        if self._moved is not None and (count := self._moved.count - before):
+            _log.info("%d files of %s were read at another path before, and are not read again", count, self.root)
         if not added:
             return
         is_new = not self.log.exists()
@@ -205,7 +208,7 @@ class _Moved:
         below = os.path.relpath(path, self.root)
         for file in self._by_name.get(os.path.basename(path), ()):
             same = file.below == below if file.below else file.path.endswith("/" + below)
-            if same and file.is_at(path):
+            if same and 0 < file.bytes == os.stat(path).st_size and file.is_at(path):
                 self.count += 1
                 return True
         return False

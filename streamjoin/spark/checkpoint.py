@@ -30,8 +30,11 @@ from streamjoin.engine.state import UnitState
 from streamjoin.errors import InputError, StateError
 from streamjoin.index.keys import WideSpace, key_space
 from streamjoin.lockfile import locked
+from streamjoin.plan.aggregate import AggregatePlan
+from streamjoin.plan.expression import Call, Expression
+from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.sharing import Lasting, key_text
-from streamjoin.plan.stages import Query, is_divided
+from streamjoin.plan.stages import is_divided
 from streamjoin.spark.identity import ANEW, check_same, known_identity, recorded_identity
 from streamjoin.spark.started import lasting_version, settle, version_of, write_json
 from streamjoin.spec.job import IDENTITY_FILE, RELATION_COLUMNS, Job, Recorded, order_of, queries_of, recorded
@@ -44,8 +47,12 @@ from streamjoin.state.restored import checked_local, restore
 from streamjoin.state.root import ObjectRoot, Root
 from streamjoin.state.store import StateStore
 
-KEYS = 2
-"""How values become keys, which is what state is sorted by. Before 2, bounds and wide decimals had keys of floats."""
+KEYS = 3
+"""How values become keys, which is what state is sorted by.
+
+Before 2, bounds and wide decimals had keys of floats; before 3, ranges of whole numbers with a CAST to DOUBLE had keys of
+whole numbers, and as-of joins one cell for NULL and 0.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +267,11 @@ def _check_identity(job: Job) -> Held:
         theirs = recorded_identity(path)
         kinds = mine.get(RELATION_COLUMNS, {})
         check_same(job.checkpoint, theirs, mine)
-        if theirs.get("keys", 1) != KEYS and any(map(_keys_changed, job.plan.queries)):
+        since = theirs.get("keys", 1)
+        if since != KEYS and any(_keys_changed(join, since) for join in _joins(job)):
             raise InputError(
-                f"checkpoint {job.checkpoint} is from an earlier version of StreamJoin, which had other keys for the "
-                "decimals or fractions in this query's condition; use another run.checkpoint and place for results to "
-                "start anew",
+                f"checkpoint {job.checkpoint} is from an earlier version of StreamJoin, which had other keys for this "
+                "query's condition; use another run.checkpoint and place for results to start anew",
                 field="run.checkpoint",
             )
         if kinds and RELATION_COLUMNS not in theirs:  # it is from before they were recorded
@@ -294,14 +301,32 @@ def _recorded_units(found: int | Sequence[int]) -> tuple[int, ...]:
     return (found,) if isinstance(found, int) else tuple(found)
 
 
-def _keys_changed(plan: Query) -> bool:
-    """Whether a query's keys are others than before `KEYS` was 2."""
+def _joins(job: Job) -> Iterator[JoinPlan]:
+    """All joins of a job, stage by stage."""
+    for stage in job.plan.stages:
+        if not isinstance(stage.plan, AggregatePlan):
+            yield from (query for query in stage.plan.queries if isinstance(query, JoinPlan))
+
+
+def _keys_changed(plan: JoinPlan, since: int) -> bool:
+    """Whether a join's keys are others than when `KEYS` was `since`."""
+    if any(all(map(_is_rounded, found.keys)) for found in plan.predicate.ranges):
+        return True
+    if plan.asof is not None and any(equality.joins_null for equality in plan.predicate.equalities):
+        return True
+    if since >= 2:
+        return False
     for found in plan.predicate.ranges:
         kind = found.keys[0].type
         fraction = any(bound is not None and bound.denominator != 1 for bound in (found.low, found.high))
         if pa.types.is_decimal(kind) or (fraction and not pa.types.is_floating(kind)):
             return True
     return any(isinstance(key_space(found.keys[0].type), WideSpace) for found in plan.predicate.equalities)
+
+
+def _is_rounded(key: Expression) -> bool:
+    """Whether a key is a whole number or a decimal as a float."""
+    return isinstance(key, Call) and key.function == "cast" and not pa.types.is_floating(key.args[0].type)
 
 
 def _check_queries(job: Job, held: Held) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -177,3 +178,31 @@ def test_a_batch_that_is_done_again_keeps_the_idle_that_it_had(tmp_path: Path) -
     run_alone(bind(parse(text, base=tmp_path)))
     arrive(tmp_path, 1)
     run_alone(bind(parse(other, base=tmp_path)))
+
+
+KINDS_OF_QUERIES = {
+    "a cast": "SELECT ONLINE r.id AS r, s.id AS s FROM r, s WHERE CAST(r.k AS DOUBLE) <= s.k + 1 WITHIN 5 SECONDS",
+    "as of NULL": "SELECT ONLINE r.id AS r FROM r ASOF JOIN s ON r.k IS NOT DISTINCT FROM s.k AND r.ts >= s.ts",
+    "pairs": "SELECT ONLINE r.id AS r, s.id AS s FROM r, s WHERE r.k <= s.k + 1 WITHIN 5 SECONDS",
+    "as of": "SELECT ONLINE r.id AS r, s.id AS s FROM r ASOF JOIN s ON r.k = s.k AND r.ts >= s.ts",
+    "three": "SELECT ONLINE r.id AS r FROM r JOIN s ON r.k = s.k JOIN r AS t ON s.k = t.k WITHIN 1 SECOND",
+    "groups": "SELECT ONLINE r.k, COUNT(*) AS n FROM r, s WHERE r.k = s.k WITHIN 5 SECONDS GROUP BY r.k, "
+    "TUMBLE(5 SECONDS)",
+    "one stream": "SELECT ONLINE k, COUNT(*) AS n FROM r GROUP BY k, TUMBLE(5 SECONDS)",
+    "distinct": "SELECT ONLINE DISTINCT r.k FROM r, s WHERE r.k = s.k WITHIN 5 SECONDS",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_QUERIES)
+def test_a_checkpoint_of_an_earlier_version_goes_on_unless_its_keys_were_others(kind: str, tmp_path: Path) -> None:
+    text = TEXT.format(query=KINDS_OF_QUERIES[kind], operator="name: auto")
+    arrive(tmp_path, 0)
+    run_alone(bind(parse(text, base=tmp_path)))
+    record = tmp_path / "checkpoint" / "job.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "keys": 2}))
+    arrive(tmp_path, 1)
+    if kind in ("a cast", "as of NULL"):
+        with pytest.raises(InputError, match="is from an earlier version of StreamJoin, which had other keys"):
+            run_alone(bind(parse(text, base=tmp_path)))
+    else:
+        run_alone(bind(parse(text, base=tmp_path)))

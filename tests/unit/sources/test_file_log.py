@@ -216,3 +216,14 @@ def test_of_a_large_file_its_beginning_and_its_end_are_looked_at(tmp_path: Path)
         there = FileLog(tmp_path / "new", log)
         there.refresh()
         assert len(there.files) == 2
+
+
+@pytest.mark.parametrize("content", ["", "ts,id\n", "ts,id\n1,2\n"])
+def test_a_longer_file_that_begins_like_one_that_was_read_is_another(content: str, tmp_path: Path) -> None:
+    for day, more in (("monday", ""), ("tuesday", "3,4\n")):
+        (tmp_path / day).mkdir()
+        (tmp_path / day / "0.csv").write_text(content + more)
+    FileLog(tmp_path / "monday", tmp_path / "log.jsonl").refresh()
+    log = FileLog(tmp_path / "tuesday", tmp_path / "log.jsonl")
+    log.refresh()
+    assert [file.path for file in log.files] == [str(tmp_path / day / "0.csv") for day in ("monday", "tuesday")]
