@@ -50,8 +50,8 @@ from streamjoin.state.store import StateStore
 KEYS = 3
 """How values become keys, which is what state is sorted by.
 
-Before 2, bounds and wide decimals had keys of floats; before 3, ranges of whole numbers with a CAST to DOUBLE had keys of
-whole numbers, and as-of joins one cell for NULL and 0.
+Before 2, bounds and wide decimals had keys of floats; before 3, ranges of whole numbers with a CAST to DOUBLE had keys
+of whole numbers, and as-of joins one cell for NULL and 0.
 """
 
 
