@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { allPages } from './pages';
+import { allPages, everyPages } from './pages';
 
 const items = (count: number) => Array.from({ length: count }, (_, place) => ({ id: String(place) }));
 
@@ -25,4 +25,12 @@ test('a list that never ends is not followed for ever', async () => {
   const { ask, asked } = listed(1_000_000);
   const found = await allPages(ask, ({ id }) => id);
   expect([found.data.length, found.has_more, asked.length]).toEqual([10_000, true, 50]);
+});
+
+test('a list of many pages is asked for as many times less often', () => {
+  const every = everyPages(5_000);
+  const held = (count: number) => ({ state: { data: { data: items(count), has_more: false } } });
+  expect([every({ state: {} }), every(held(0)), every(held(200)), every(held(201)), every(held(2_500))]).toEqual([
+    5_000, 5_000, 5_000, 10_000, 65_000,
+  ]);
 });

@@ -10,6 +10,10 @@ export interface Page<Item> {
   has_more: boolean;
 }
 
+/** How often a list is asked for again, in ms: one of several pages more seldom, as each page is a request. */
+export const everyPages = (ms: number) => (query: { state: { data?: Page<unknown> | undefined } }) =>
+  ms * Math.max(1, Math.ceil((query.state.data?.data.length ?? 0) / PAGE));
+
 /**
  * All pages of a list as one.
  *

@@ -4,7 +4,7 @@ import { answered, api } from './client';
 import { reportOf } from './figures';
 import { joined, minutesToAsk, type History } from './history';
 import { grown, type FollowedLog } from './log';
-import { allPages, PAGE } from './pages';
+import { allPages, everyPages, PAGE } from './pages';
 import { asProblem } from './problem';
 import type { Draft, JobChange, Me } from './types';
 
@@ -64,7 +64,7 @@ export const uploadsQuery = queryOptions({
 export const jobsQuery = queryOptions({
   queryKey: ['jobs'],
   queryFn: () => allPages((query) => answered(api.GET('/api/v1/jobs', { params: { query } })), idOf),
-  refetchInterval: LISTS_MS,
+  refetchInterval: everyPages(LISTS_MS),
 });
 
 export const jobQuery = (id: string) =>
@@ -174,7 +174,7 @@ export const latestReportQuery = (id: string) =>
 export const streamsQuery = queryOptions({
   queryKey: ['streams'],
   queryFn: () => allPages((query) => answered(api.GET('/api/v1/streams', { params: { query } })), idOf),
-  refetchInterval: LISTS_MS,
+  refetchInterval: everyPages(LISTS_MS),
 });
 
 export const streamQuery = (name: string) =>
@@ -194,7 +194,7 @@ export const sampleQuery = (name: string) =>
 export const relationsQuery = queryOptions({
   queryKey: ['relations'],
   queryFn: () => allPages((query) => answered(api.GET('/api/v1/relations', { params: { query } })), idOf),
-  refetchInterval: LISTS_MS,
+  refetchInterval: everyPages(LISTS_MS),
 });
 
 export const relationQuery = (name: string) =>

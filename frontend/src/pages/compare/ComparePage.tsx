@@ -54,10 +54,12 @@ function Chosen({ jobs, slots }: { jobs: Job[]; slots: number }) {
   const asked = useQuery({
     ...jobQuery(id ?? ''),
     enabled: id !== null,
+    refetchInterval: false,
     initialData: () => jobs.find((one) => one.id === id),
   });
   if (asked.isLoading) return <Loading what="the job" lines={6} />;
   const isGone = asProblem(asked.error).status === 404;
+  if (asked.error !== null && asked.data === undefined && !isGone) return <ProblemView error={asked.error} />;
   const job = isGone ? undefined : asked.data;
   return (
     <>
