@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 import shutil
 import sys
 import time
@@ -25,9 +26,17 @@ def progress_line() -> Any:
 
 def write_all_letters() -> None:
     """Where a terminal is not UTF-8, write letters that it does not have as \\u20ac, and do not fail at them."""
+    codecs.register_error("streamjoin.letters", _as_json_does)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="streamjoin.letters")
+
+
+def _as_json_does(error: UnicodeError) -> tuple[str, int]:
+    """Letters as JSON has them in ASCII, so that what is written as JSON stays JSON."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 def clear_line() -> None:

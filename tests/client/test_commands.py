@@ -628,15 +628,17 @@ def test_the_help_of_every_command_starts_without_the_clients_packages() -> None
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(("encoding", "shown"), [("ascii", rb"caf\xe9 \u20ac"), ("latin-1", b"caf\xe9 \\u20ac")])
+@pytest.mark.parametrize(("encoding", "shown"), [("ascii", rb"caf\u00e9 \u20ac"), ("latin-1", b"caf\xe9 \\u20ac")])
 def test_letters_that_a_terminal_has_not_are_written_in_others(
     encoding: str, shown: bytes, results: StandIn, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results.faults = [lambda: JSONResponse({"id": "str_1", "name": "caf\u00e9 \u20ac"})]
+    results.faults = [lambda: JSONResponse({"id": "str_1", "name": "caf\u00e9 \u20ac \U0001f600"})]
     out = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding, write_through=True))
     done = command("streams", "get", "s", "-o", "json")
     assert (done.status, done.err) == (0, "") and shown in out.getvalue()
+    found = json.loads(out.getvalue().decode(encoding))
+    assert found["name"] == "caf\u00e9 \u20ac \U0001f600", "and it is JSON"
 
 
 def test_arrow_goes_out_as_it_came(results: StandIn, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
