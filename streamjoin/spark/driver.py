@@ -234,6 +234,8 @@ class Driver:
         # It is there also where it brings nothing: a later start may have a heartbeat, and Spark wants it all along.
         own = self.job.sources or self.job.relations or logs_own(self.job.offsets)
         frames = [own_sources(self.session, self.job)] if own else []
+        if self.job.heartbeat_us and not own:
+            _log.warning("this checkpoint was begun without a heartbeat by an earlier version, and goes on without one")
         topics = {}
         for number, topic in self.topics.items():
             stream = self.job.plan.streams[number]
