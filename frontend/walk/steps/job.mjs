@@ -140,19 +140,22 @@ export async function changeJob(page, walk) {
   await page.getByRole('tab', { name: 'Change' }).click();
   const preview = region(page, 'What it would do');
   const field = (name) => page.getByRole('textbox', { name, exact: true });
-  await field('r_units').fill('many');
-  await region(page, 'Operator').getByText('"many" is not a whole number').waitFor({ timeout: SLOW_MS });
-  await preview.getByText('It is refused').waitFor({ timeout: SLOW_MS });
   const apply = preview.getByRole('button', { name: 'Apply', exact: true });
-  walk.expect(await apply.isDisabled(), 'a mistake can be applied');
-  await field('r_units').fill('');
-  await field('Window').fill('20 PARSECS');
-  await region(page, 'Query').getByText(/^Line 4, column/).waitFor({ timeout: SLOW_MS });
-  await walk.look(page, 'job-change-wrong');
+  // The API says what is wrong with a change, so a mistake is a request that is refused.
+  await refused(page, walk, 422, async () => {
+    await field('r_units').fill('many');
+    await region(page, 'Operator').getByText('"many" is not a whole number').waitFor({ timeout: SLOW_MS });
+    await preview.getByText('It is refused').waitFor({ timeout: SLOW_MS });
+    walk.expect(await apply.isDisabled(), 'a mistake can be applied');
+    await field('r_units').fill('');
+    await field('Window').fill('20 PARSECS');
+    await region(page, 'Query').getByText(/^Line 4, column/).waitFor({ timeout: SLOW_MS });
+    await walk.look(page, 'job-change-wrong');
 
-  await field('Window').fill('20 SECONDS');
-  await field('Slots').fill('3');
-  await preview.getByText('run.slots').waitFor({ timeout: SLOW_MS });
+    await field('Window').fill('20 SECONDS');
+    await field('Slots').fill('3');
+    await preview.getByText('run.slots').waitFor({ timeout: SLOW_MS });
+  });
   walk.expect((await preview.locator('ins').allTextContents()).join() === '20,3', 'the change is not shown as it is');
   await walk.look(page, 'job-change');
 
