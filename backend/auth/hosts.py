@@ -222,7 +222,7 @@ def _check_pushed(settings: Settings, path: str, pointer: str) -> None:
     place, shown, reason = Path(path), "", None
     try:
         own = spool.folder_of(settings.data, place.name)
-        is_own = place.resolve() == own.parent.resolve() / own.name  # it is no link itself
+        is_own = place.resolve() == own.parent.resolve() / own.name  # the folder itself must not be a link
         if is_own and own.is_dir():
             shown, reason = _closed_inside(own, Folders(settings))
     except (ValueError, OSError, RuntimeError):

@@ -17,8 +17,9 @@ segments in which rows became final.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -115,7 +116,7 @@ class Deciding:
         values = work.before.values.get(_VALUES, {})
         self._reached = {side: _Reached(**values.get(str(side), {})) for side in self.home}
         self._output_mark_us: int | None = values.get("output_mark_us")
-        self._early: dict[int, int] = {side: values.get("early", {}).get(str(side), 0) for side in self.home}
+        self._early = _early(values, self.home)
         self._bits = self._read_bits()
         self._given_elsewhere = self._read_given()
         self._told = self._read_notices()
@@ -145,7 +146,7 @@ class Deciding:
         found: dict[int, list[np.ndarray]] = {side: [] for side in away}
         for unit in self.work.numbers if away else ():
             state = self.work.look(unit)
-            early = {side: state.values.get(_VALUES, {}).get("early", {}).get(str(side), 0) for side in away}
+            early = _early(state.values.get(_VALUES, {}), away)
             infos = state.segments(BITS)
             if not infos or not any(early.values()):
                 continue
@@ -323,6 +324,11 @@ class Deciding:
             if unsettled.any():
                 oldest = min(oldest, int(segment.rows.column(TS).to_numpy()[unsettled].min()))
         return oldest
+
+
+def _early(values: Mapping[str, Any], sides: Iterable[int]) -> dict[int, int]:
+    """By side, below which number rows were given because a stream had ended."""
+    return {side: values.get("early", {}).get(str(side), 0) for side in sides}
 
 
 def all_matched(bits: pa.RecordBatch, sequence: int) -> pa.RecordBatch:

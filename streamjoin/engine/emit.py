@@ -137,7 +137,7 @@ class Emitter:
         self._held, self._rows, self._bytes = [], 0, 0
 
     def _texts_of(self, wanted: frozenset[tuple[str, str]]) -> list[tuple[bool, str]]:
-        """(whether it is of the probing side, name) of those columns whose values differ in length."""
+        """The columns of text or bytes among these: whether each is of the probing side, and its name."""
         found = []
         for stream, name in sorted(wanted):
             side = 1 - self.stored if stream == self.plan.names[1 - self.stored] else self.stored

@@ -157,7 +157,7 @@ class FileLog:
 
     def _now(self, file: LoggedFile) -> LoggedFile:
         """A logged file where it is now."""
-        if os.path.commonpath([file.path, self.root]) == self.root:
+        if _is_below(file.path, self.root):
             return file
         for below in _places(file):
             if file.is_at(path := os.path.join(self.root, below)):
@@ -183,6 +183,10 @@ class FileLog:
         return chosen
 
 
+def _is_below(path: str, root: str) -> bool:
+    return os.path.commonpath([path, root]) == root
+
+
 def _places(file: LoggedFile) -> Iterator[str]:
     """Where a logged file may be below the source's folder."""
     if file.below:
@@ -200,7 +204,7 @@ class _Moved:
         self.count = 0
         self._by_name: dict[str, list[LoggedFile]] = {}
         for file in files:
-            if os.path.commonpath([file.path, root]) != root:
+            if not _is_below(file.path, root):
                 self._by_name.setdefault(os.path.basename(file.path), []).append(file)
 
     def has(self, path: str) -> bool:

@@ -30,6 +30,7 @@ from streamjoin.results.sink import StoreSink
 from streamjoin.results.stores.registry import STORES
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.store import StoreError, StoreMissingError
+from streamjoin.spec.owners import read_note, seen_from
 
 NOTED_FILE = "stores.json"
 """Says, in a checkpoint, in which stores the results of its queries are."""
@@ -57,12 +58,11 @@ class _Kept:
         plain = {name: value for name, value in sink.spec.settings if not _SECRET.search(name)}
         return _Kept(sink.spec.kind, plain, sink.job)
 
-    def seen_from(self, before: Path, now: Path) -> _Kept:
+    def seen_from(self, before: str, now: str) -> _Kept:
         """The same where a checkpoint that was in one folder is in another."""
         if "path" not in self.settings or before == now:
             return self
-        path = os.path.normpath(now / os.path.relpath(self.settings["path"], before))
-        return replace(self, settings={**self.settings, "path": path})
+        return replace(self, settings={**self.settings, "path": seen_from(self.settings["path"], before, now)})
 
     def is_at(self, other: _Kept) -> bool:
         """Whether both are one place."""
@@ -105,7 +105,7 @@ def settle_moved(checkpoint: Path, sinks: Mapping[str, Sink], origin: str) -> No
             kept = replace(kept, since=max(_completed(before, sink, origin, checkpoint), before.since))
         now[name], sink.since = kept, kept.since
     told = {"checkpoint": os.path.abspath(checkpoint), "stores": {name: kept.to_json() for name, kept in now.items()}}
-    if now and told != _read(checkpoint):
+    if now and told != read_note(checkpoint / NOTED_FILE):
         put_durably(checkpoint / NOTED_FILE, json.dumps(told, indent=1).encode())
 
 
@@ -132,16 +132,9 @@ def _completed(before: _Kept, sink: StoreSink, origin: str, checkpoint: Path) ->
 
 
 def _noted(checkpoint: Path) -> dict[str, _Kept]:
-    found = _read(checkpoint)
+    found = read_note(checkpoint / NOTED_FILE)
     try:
-        before, now = Path(found["checkpoint"]), Path(os.path.abspath(checkpoint))
+        before, now = found["checkpoint"], os.path.abspath(checkpoint)
         return {str(name): _Kept(**kept).seen_from(before, now) for name, kept in found["stores"].items()}
     except (KeyError, TypeError, AttributeError):
         return {}
-
-
-def _read(checkpoint: Path) -> Any:
-    try:
-        return json.loads((checkpoint / NOTED_FILE).read_text())
-    except (OSError, ValueError):
-        return None

@@ -121,7 +121,7 @@ def claim(checkpoint: Path, query: RecordedQuery) -> Claim:
     """What a checkpoint says of whose results a query's are."""
     called = [query.name, *([""] if _was_unnamed(checkpoint, query) else [])]
     return Claim(
-        str(_read(checkpoint / IDENTITY_FILE).get("id", "")),
+        str(read_note(checkpoint / IDENTITY_FILE).get("id", "")),
         checkpoint,
         query.name,
         frozenset(called),
@@ -139,7 +139,7 @@ def _was_unnamed(checkpoint: Path, query: RecordedQuery) -> bool:
 
 def _note(checkpoint: Path, places: Mapping[str, str]) -> None:
     now = {"checkpoint": os.path.abspath(checkpoint), "places": {**(_noted(checkpoint) or {}), **places}}
-    if now != _read(checkpoint / NOTED_FILE):
+    if now != read_note(checkpoint / NOTED_FILE):
         put_durably(checkpoint / NOTED_FILE, json.dumps(now, indent=1).encode())
 
 
@@ -147,23 +147,26 @@ def _noted(checkpoint: Path) -> dict[str, str] | None:
     """Where results went; where a job's folder was moved or copied, beside the checkpoint as they were then."""
     if not (checkpoint / NOTED_FILE).exists():
         return None
-    found, now = _read(checkpoint / NOTED_FILE), os.path.abspath(checkpoint)
+    found, now = read_note(checkpoint / NOTED_FILE), os.path.abspath(checkpoint)
     before = found.get("checkpoint") if isinstance(found.get("places"), dict) else now
     if not isinstance(before, str) or before == now:
         return _places(checkpoint)
-    return {
-        name: os.path.normpath(os.path.join(now, os.path.relpath(path, before)))
-        for name, path in _places(checkpoint).items()
-    }
+    return {name: seen_from(path, before, now) for name, path in _places(checkpoint).items()}
+
+
+def seen_from(path: str, before: str, now: str) -> str:
+    """A path beside a checkpoint's folder `before`, where that folder is `now`."""
+    return os.path.normpath(os.path.join(now, os.path.relpath(path, before)))
 
 
 def _places(checkpoint: Path) -> dict[str, str]:
     """As they were noted; once, without the checkpoint."""
-    found = _read(checkpoint / NOTED_FILE)
+    found = read_note(checkpoint / NOTED_FILE)
     return found["places"] if isinstance(found.get("places"), dict) else found
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_note(path: Path) -> dict[str, Any]:
+    """What a small file of a checkpoint says; nothing where it is missing or damaged."""
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):

@@ -123,5 +123,5 @@ def _marked(value: object) -> str:
     if not isinstance(value, Decimal):
         raise InputError(f"a row has a value of type {type(value).__name__}, which JSON has not; push it as a text")
     if not value.is_finite():
-        raise InputError(f"a row has the decimal {value}, which is no number in JSON; push None in its place")
+        raise InputError(f"there is no number in JSON for {value}, a decimal of a row; push None instead")
     return f"{_MARK}{value:f}"

@@ -34,9 +34,11 @@ class LaterRound(RoundStep):
             return Segment.attach(self._work.kept().open_segment(info), info, views[stream].layouts)
 
         for origin in range(len(self.plan.orders)):
+            if not (blocks := self.meeting.arrived(origin)):
+                continue
             met = self.plan.meets[origin]
-            for block in self.meeting.arrived(origin):
-                segments = [attached(met, info) for info in self._answered(self._work.kept().state, origin, met)]
+            segments = [attached(met, info) for info in self._answered(self._work.kept().state, origin, met)]
+            for block in blocks:
                 yield from self.meeting.found(origin, block, segments, views[met])
         totals = self.meeting.finish()
         self.state = UnitState(self._work.before.version + 1, clocks=self.meeting.clocks, totals=totals)

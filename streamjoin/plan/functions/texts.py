@@ -27,7 +27,7 @@ def right(texts: Any, count: int) -> Any:
 
 
 def within(count: int) -> int:
-    """A number of characters that is no longer than any text, for Arrow's slices."""
+    """A count of characters, cut to the most that an Arrow slice takes; no text is longer."""
     return max(-_LONGEST, min(count, _LONGEST))
 
 

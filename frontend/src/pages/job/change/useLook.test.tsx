@@ -75,7 +75,7 @@ test('a change is judged by the streams that the job has, and what is wrong with
   expect(look.current.error).toBe(null);
 });
 
-test('a refusal that is no mistake in what was typed is told as it is', async () => {
+test('a refusal that is not about what was typed is shown as it is', async () => {
   const look = looking();
   await waitFor(() => expect(asked.has('diff')).toBe(true));
   await answer('diff', { ...wrong, status: 409, code: 'conflict', errors: [] }, 409);
