@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from streamjoin.spec.joinfile import parse
 from streamjoin.spec.prepare import bind
 from tests import duck
 from tests.failing import failing_at
+from tests.relocating import WAYS, relocate
 
 from .alone import run_alone
 
@@ -134,7 +134,7 @@ def test_groups_count_all_rows_at_each_end(every: str, tmp_path: Path) -> None:
         assert last_values(tmp_path) == dict(wanted)
 
 
-@pytest.mark.parametrize("how", ["moved", "copied", "linked"])
+@pytest.mark.parametrize("how", WAYS)
 def test_a_job_goes_on_where_its_folder_was_moved(how: str, tmp_path: Path) -> None:
     """Its files are not read again, and a batch that was begun is done with those that it had."""
     job, other = tmp_path / "job", tmp_path / "other"
@@ -147,12 +147,7 @@ def test_a_job_goes_on_where_its_folder_was_moved(how: str, tmp_path: Path) -> N
         arrive(job, number)
     with failing_at("batch.before_commit", 2), pytest.raises(FailpointError):
         run_alone(bind(parse(text, base=job)))
-    if how == "moved":
-        job.rename(other)
-    elif how == "copied":
-        shutil.copytree(job, other)
-    else:
-        other.symlink_to(job)
+    relocate(how, job, other)
     for _ in range(2):
         arrive(other, 3)
         run_alone(bind(parse(text, base=other)))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -32,25 +34,40 @@ def ids_of(found: Found) -> Found:
     return Found({tuple(value for at, value in enumerate(row) if at % 2 == 0): n for row, n in found.items()})
 
 
+def topics_of(broker: KafkaBroker, called: str, names: Iterable[str]) -> dict[str, str]:
+    """A new topic for each stream."""
+    topics = {name: unique(f"{called}-{name}") for name in names}
+    for topic in topics.values():
+        broker.create_topic(topic, 1)
+    return topics
+
+
+def bring(broker: KafkaBroker, topics: Mapping[str, str], given: Mapping[str, pa.RecordBatch], turn: int) -> None:
+    """Bring a turn's rows of each stream."""
+    for name, rows in given.items():
+        part = rows.slice(TURN * turn, TURN).to_pylist()
+        broker.produce(topics[name], [json.dumps(row).encode() for row in part], 0)
+
+
+def stream_line(broker: KafkaBroker, name: str, topic: str, more: str = "") -> str:
+    """A stream in a join file."""
+    return (
+        f"  {name}: {{source: kafka, servers: '{broker.servers}', topic: {topic}, format: json, schema: {SCHEMA}, "
+        f"time: ts, time_unit: us, delay: {DISORDER_US}us{more}}}"
+    )
+
+
 def test_a_topic_that_no_query_reads_any_more_keeps_its_place_among_the_others(
     broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:
     given = dict(zip("abc", streams(95), strict=True))
     write(tmp_path, list(given.values()))
-    topics = {name: unique(f"starts-{name}") for name in given}
-    for topic in topics.values():
-        broker.create_topic(topic, 1)
+    topics = topics_of(broker, "starts", given)
 
     def start(turn: int, names: str, stopped: str = "") -> None:
         """Bring a turn's rows, and join what is there by these queries."""
-        for name, rows in given.items():
-            part = rows.slice(TURN * turn, TURN).to_pylist()
-            broker.produce(topics[name], [json.dumps(row).encode() for row in part], 0)
-        lines = [
-            f"  {name}: {{source: kafka, servers: '{broker.servers}', topic: {topic}, format: json, schema: {SCHEMA}, "
-            f"time: ts, time_unit: us, delay: {DISORDER_US}us}}"
-            for name, topic in topics.items()
-        ]
+        bring(broker, topics, given, turn)
+        lines = [stream_line(broker, name, topic) for name, topic in topics.items()]
         queries = [
             f"  {name}: {{query: {json.dumps(QUERIES[name])}, results: {{parquet: job/{name}}}"
             f"{', stopped: true' if name in stopped.split() else ''}}}"
@@ -81,22 +98,14 @@ def test_topics_keep_their_order_where_a_stream_gets_idle_later(
     """Whoever has to hear of a silent stream does so before the first stage, and Spark knows topics by their order."""
     given = dict(zip("abc", streams(96), strict=True))
     write(tmp_path, list(given.values()))
-    topics = {name: unique(f"idle-{name}") for name in given}
-    for topic in topics.values():
-        broker.create_topic(topic, 1)
+    topics = topics_of(broker, "idle", given)
     query = (
         "SELECT ONLINE a.id AS a, b.id AS b, c.id AS c FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k "
         "WITHIN 20 MICROSECONDS"
     )
     for turn, idle in enumerate(("", ", idle: 3600s", "")):
-        for name, rows in given.items():
-            part = rows.slice(TURN * turn, TURN).to_pylist()
-            broker.produce(topics[name], [json.dumps(row).encode() for row in part], 0)
-        lines = [
-            f"  {name}: {{source: kafka, servers: '{broker.servers}', topic: {topic}, format: json, schema: {SCHEMA}, "
-            f"time: ts, time_unit: us, delay: {DISORDER_US}us{idle if name == 'c' else ''}}}"
-            for name, topic in topics.items()
-        ]
+        bring(broker, topics, given, turn)
+        lines = [stream_line(broker, name, topic, idle if name == "c" else "") for name, topic in topics.items()]
         file = tmp_path / "three.yaml"
         file.write_text(
             "\n".join(

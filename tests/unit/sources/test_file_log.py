@@ -11,6 +11,7 @@ import pytest
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.sources.filelog import FileLog
+from tests.relocating import WAYS, relocate
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ def as_before(log: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["", "logged before"])
-@pytest.mark.parametrize("how", ["moved", "copied", "linked"])
+@pytest.mark.parametrize("how", WAYS)
 def test_files_that_were_read_at_another_path_are_not_read_again(how: str, before: bool, tmp_path: Path) -> None:
     job, other = tmp_path / "job", tmp_path / "other"
     for name in ("a=1/0.csv", "a=2/0.csv", "1.csv"):
@@ -167,12 +168,7 @@ def test_files_that_were_read_at_another_path_are_not_read_again(how: str, befor
     log.refresh()
     if before:
         as_before(job / "log.jsonl")
-    if how == "moved":
-        job.rename(other)
-    elif how == "copied":
-        shutil.copytree(job, other)
-    else:
-        other.symlink_to(job)
+    relocate(how, job, other)
     there = FileLog(other / "data", other / "log.jsonl")
     there.refresh()
     assert len(there.files) == 3
