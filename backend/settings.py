@@ -18,7 +18,7 @@ from streamjoin.loopback import is_loopback
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.text import read_yaml
 from streamjoin.spec.cluster import LOCAL, ClusterFile, check_cluster, parse_host, parse_master
-from streamjoin.state.objects import check_uri
+from streamjoin.state.uris import check_uri
 
 SECRETS: Final = (
     "admin_password", "secret_key", "former_secret_key", "cassandra_password", "catalog_url", "redis_url",

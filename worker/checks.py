@@ -260,7 +260,8 @@ def check_state(settings: Settings) -> Iterator[Check]:
         return
     import pyarrow as pa
 
-    from streamjoin.state.objects import opened, without_secrets
+    from streamjoin.state.objects import opened
+    from streamjoin.state.uris import without_secrets
 
     place = without_secrets(settings.state)
     try:

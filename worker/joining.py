@@ -15,9 +15,10 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
 from backend.catalog.models import Job
-from backend.jobs.inputs import inputs_of, secrets_of
+from backend.jobs.inputs import inputs_of
 from backend.jobs.joinfile import check_places, check_store, join_file
 from backend.jobs.limits import check_limits
+from backend.jobs.secrets import secrets_of
 from backend.problems import Problem
 from backend.results.memory import SharedRecent, recent_for
 from backend.settings import Settings

@@ -7,7 +7,6 @@ import logging
 from typing import Final
 
 from backend.catalog.models import Job, results_name
-from backend.jobs.joinfile import result_spec
 from backend.settings import Settings
 from streamjoin.errors import InputError
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMissingError
@@ -23,6 +22,8 @@ def drop_results(settings: Settings, job: Job) -> None:
     Raises:
         StoreError: the store does not answer, or refuses.
     """
+    from backend.jobs.joinfile import result_spec  # half a second, for what is rare
+
     try:
         spec = result_spec(settings, job)
     except InputError as wrong:
@@ -56,6 +57,7 @@ def drop_state(settings: Settings, job: Job) -> None:
     place = settings.state_place(job.id)
     if place is None or not job.generation:
         return
-    from streamjoin.state.objects import Objects, opened, without_secrets  # file systems that few platforms need here
+    from streamjoin.state.objects import Objects, opened  # file systems that few platforms need here
+    from streamjoin.state.uris import without_secrets
 
     Objects(*opened(place), without_secrets(place), retry_s=REMOVE_S).remove_all()

@@ -14,8 +14,9 @@ from backend.catalog.jobspec import JobSpec
 from backend.columns import Column, columns_of
 from backend.context import InContext
 from backend.jobs import service
-from backend.jobs.inputs import Inputs, Secrets, secrets_of
+from backend.jobs.inputs import Inputs
 from backend.jobs.previews import PreviewOut, previewed
+from backend.jobs.secrets import Secrets, secrets_of
 from backend.problems import Place, Problem
 from backend.settings import Settings
 from streamjoin.errors import StreamJoinError

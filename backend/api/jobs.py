@@ -46,9 +46,10 @@ from backend.context import Context, InContext
 from backend.idempotency import done_once
 from backend.jobs import service
 from backend.jobs.change import Change, diff, queries_anew, starts_anew
-from backend.jobs.inputs import Inputs, check_sent, inputs_of, secrets_of
+from backend.jobs.inputs import Inputs, check_sent, inputs_of
 from backend.jobs.joinfile import check_spec, with_store
 from backend.jobs.limits import check_limits
+from backend.jobs.secrets import secrets_of
 from backend.problems import Place, Problem
 from streamjoin.spec.bundling import QueriesStayError
 

@@ -23,7 +23,8 @@ from backend.entries import NAME_MAX, check_name, check_size, pointing_into_spec
 from backend.idempotency import HEADER, done_once
 from backend.problems import Place, Problem
 from backend.streams import spool
-from backend.streams.entry import PUSH, is_push, one_stream, opened_schema, shown_entry, stored_entry
+from backend.streams.entry import one_stream, opened_schema, shown_entry, stored_entry
+from backend.streams.pushed import PUSH, is_push
 from backend.streams.sample import look_at
 from backend.streams.times import TimeColumn
 from backend.streams.widened import Widened

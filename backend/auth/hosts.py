@@ -20,7 +20,7 @@ from backend.auth.folders import SETTING, Folders
 from backend.problems import Place, Problem
 from backend.settings import Settings
 from backend.streams import spool
-from backend.streams.entry import is_push
+from backend.streams.pushed import is_push
 from backend.uploads.names import is_upload, path_of
 from streamjoin.errors import InputError
 from streamjoin.sources.database import Database

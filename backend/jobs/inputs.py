@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.auth.kafka_secrets import is_same_servers
-from backend.auth.secrets import open_sealed
 from backend.catalog.ids import now_us
 from backend.catalog.machines import folder_id, takes_jobs
-from backend.catalog.models import Job, Machine, Relation, Stream
-from backend.relations.secrets import is_same_server
+from backend.catalog.models import Job, Machine
 from backend.settings import Settings
-from backend.streams.entry import is_push
+from backend.streams.pushed import is_push
 from backend.uploads.names import is_upload
 from streamjoin.errors import InputError
-
-Secrets = Mapping[str, Mapping[str, Any]]
-"""What opens streams and relations and is kept apart from their entries, by name; see `secrets_of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,38 +75,3 @@ def check_sent(session: Session, settings: Settings, inputs: Inputs) -> None:
                 "them: in files at one path, or in Kafka",
                 field=place,
             )
-
-
-def secrets_of(settings: Settings, session: Session, inputs: Inputs) -> dict[str, dict[str, Any]]:
-    """What opens streams and relations and is kept apart from their entries, by name.
-
-    Raises:
-        InputError: a stream or relation was given secrets for another server than that of its entry here.
-        Problem: they cannot be opened.
-    """
-    streams = _with_secrets(session, Stream, inputs.streams)
-    for stream in streams:
-        if not is_same_servers(inputs.streams[stream.name], stream.spec):
-            raise _elsewhere("stream", stream.name)
-    relations = _with_secrets(session, Relation, inputs.relations)
-    for relation in relations:
-        if not is_same_server(inputs.relations[relation.name], relation.spec):
-            raise _elsewhere("relation", relation.name)
-    return {row.name: open_sealed(settings, row.secrets or b"") for row in (*streams, *relations)}
-
-
-def _elsewhere(what: str, name: str) -> InputError:
-    return InputError(
-        f"reads another server than the {what} is registered for now, so its password is not sent there; "
-        "change the job with refresh_streams to read the new one",
-        field=f"{what}s.{name}",
-    )
-
-
-Row = TypeVar("Row", Stream, Relation)
-
-
-def _with_secrets(session: Session, table: type[Row], names: Collection[str]) -> Sequence[Row]:
-    if not names:
-        return ()
-    return session.scalars(select(table).where(table.name.in_(names), table.secrets.is_not(None))).all()

@@ -12,11 +12,12 @@ from backend.auth.hosts import check_client, check_place
 from backend.catalog import models
 from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import results_name
-from backend.jobs.inputs import Inputs, Secrets, inputs_of
+from backend.jobs.inputs import Inputs, inputs_of
 from backend.jobs.runs import run_of
+from backend.jobs.secrets import Secrets
 from backend.relations.secrets import with_secrets
 from backend.settings import Settings
-from backend.streams.entry import PUSH
+from backend.streams.pushed import PUSH
 from backend.uploads.names import resolved
 from streamjoin.errors import InputError
 from streamjoin.results.stores.spec import StoreSpec

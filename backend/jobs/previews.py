@@ -14,7 +14,8 @@ from backend.catalog.jobspec import JobSpec
 from backend.cells import table_cells
 from backend.columns import Column, columns_of
 from backend.context import Context
-from backend.jobs.inputs import Inputs, Secrets
+from backend.jobs.inputs import Inputs
+from backend.jobs.secrets import Secrets
 from backend.jobs.service import bound_draft
 from backend.problems import Place, Problem
 from backend.settings import Settings

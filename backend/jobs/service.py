@@ -14,9 +14,10 @@ from backend.catalog.ids import now_us
 from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job, JobRevision, Registered, Relation, Stream
 from backend.jobs.change import Change, diff
-from backend.jobs.inputs import Inputs, Secrets, inputs_of
+from backend.jobs.inputs import Inputs, inputs_of
 from backend.jobs.joinfile import bound_apart, check_places, check_store, draft_file, join_file
 from backend.jobs.limits import check_limits
+from backend.jobs.secrets import Secrets
 from backend.lookup import by_id_or_name
 from backend.problems import Place, Problem, from_engine
 from backend.settings import Settings

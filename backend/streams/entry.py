@@ -8,6 +8,7 @@ from typing import Any
 from backend.entries import relative_to
 from backend.settings import Settings
 from backend.streams import spool
+from backend.streams.pushed import PUSH, is_push
 from streamjoin.errors import InputError
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.sources.credentials import masked
@@ -15,8 +16,6 @@ from streamjoin.spec.inputs import open_schema
 from streamjoin.spec.joinfile import JoinFile, of_content
 from streamjoin.spec.sections import StreamFile
 
-PUSH = "push"
-"""The connector for rows that are posted to the API: they are kept as files of JSON lines in a spool folder."""
 _STREAM = "stream"
 _PLACE = f"streams.{_STREAM}"
 
@@ -37,11 +36,6 @@ def stored_entry(settings: Settings, stream_id: str, entry: Mapping[str, Any]) -
         if field in entry:
             raise InputError("is not for pushed streams; rows are posted to /streams/{id}/rows", field=field)
     return {**entry, "source": "jsonl", "path": str(spool.folder_of(settings.data, stream_id)), PUSH: True}
-
-
-def is_push(entry: Mapping[str, Any]) -> bool:
-    """Whether rows are posted to it."""
-    return bool(entry.get(PUSH))
 
 
 def shown_entry(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from streamjoin.results.stores.registry import STORES
 from streamjoin.settings.values import cut, shown
 from streamjoin.sources.registry import INPUTS
 from streamjoin.spec.sections import ONE_OF, OperatorFile, RelationFile, ResultsFile, RunFile, SnapshotFile, StreamFile
-from streamjoin.state.objects import without_secrets
+from streamjoin.state.uris import without_secrets
 
 REFRESH_US_MIN = 1_000_000
 NAMED = {"streams": "stream", "relations": "relation"}

@@ -24,8 +24,8 @@ from streamjoin.settings.values import cut, shown
 from streamjoin.spec.checks import CACHE, CHECKPOINT, NAMED, check_path, check_relation, check_results, check_stream
 from streamjoin.spec.cluster import LOCAL, Cluster, check_cluster, slots_of
 from streamjoin.spec.sections import CacheFile, OperatorFile, QueryFile, RelationFile, ResultsFile, RunFile, StreamFile
-from streamjoin.state.objects import check_uri
 from streamjoin.state.root import ObjectRoot, Root, root_of
+from streamjoin.state.uris import check_uri
 
 FILE_BYTES_MAX = 1 << 20
 

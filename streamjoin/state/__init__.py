@@ -1,5 +1,1 @@
 """State that outlives a process: versioned manifests of immutable segments."""
-
-from streamjoin.state.store import StateStore
-
-__all__ = ["StateStore"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import random
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from streamjoin.errors import InputError, StateError
+from streamjoin.state.uris import BEGINS, check_uri, without_secrets
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -50,11 +50,6 @@ _REFUSED = {
     "Permission denied": "the store does not permit it",
 }
 """What is in the text of a failure that does not pass by itself, and what it means."""
-_TORN = ("hdfs", "viewfs")
-"""Schemes of file systems where a file has its name while it is written, and none takes another's place in one step."""
-_STORES = ("s3", "gs", "gcs", "abfs", "abfss")
-"""Schemes of the object stores that PyArrow's file systems open."""
-_BEGINS = "a URI begins with s3://, gs:// or abfss://"
 
 
 class Refused(StateError):
@@ -95,28 +90,6 @@ class Traffic:
         return found
 
 
-def check_uri(uri: str) -> None:
-    """Refuse a URI that names no place in an object store; nothing is asked of the store.
-
-    Raises:
-        InputError: there is no such kind of store, the bucket is missing, or what is put there may be seen in part.
-    """
-    if uri.partition("://")[0] in _TORN:
-        raise InputError(
-            f"{without_secrets(uri)} may keep a part of what is written as a process dies, and a job could not go on "
-            "from there; use an object store, such as s3:// or gs://, or a folder that all machines mount",
-            field="run.state",
-        )
-    scheme, _, rest = uri.partition("://")
-    if scheme not in _STORES:
-        raise InputError(
-            f"{without_secrets(uri)} cannot be opened: there is no store of {scheme}://; {_BEGINS}", field="run.state"
-        )
-    # As it is looked for: keys and slashes in them may stand before the last @.
-    if not re.match(r"[^/?#\[\]:]", rest.partition("?")[0].rpartition("@")[2]):
-        raise InputError(f"names no bucket; write {scheme}://bucket/job", field="run.state")
-
-
 def opened(uri: str) -> tuple[fs.FileSystem, str]:
     """The file system of a URI, and the path in it.
 
@@ -130,19 +103,13 @@ def opened(uri: str) -> tuple[fs.FileSystem, str]:
         filesystem, path = fs.FileSystem.from_uri(uri)
     except (ValueError, OSError, ImportError, TypeError) as wrong:
         raise InputError(
-            f"{without_secrets(uri)} cannot be opened: {_line(wrong)}; {_BEGINS}", field="run.state"
+            f"{without_secrets(uri)} cannot be opened: {_line(wrong)}; {BEGINS}", field="run.state"
         ) from None
     if isinstance(filesystem, fs.S3FileSystem):
         # A small object is one call, and not three.
         rebuild, (options,) = filesystem.__reduce__()
         filesystem = rebuild({**options, "allow_delayed_open": True})
     return filesystem, path
-
-
-def without_secrets(uri: str) -> str:
-    """A URI as people may see it: keys and options belong to nobody else."""
-    scheme, _, rest = uri.partition("://")
-    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}" if rest else uri
 
 
 class Objects:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from streamjoin.errors import InputError
 from streamjoin.state.cache import CACHE_BYTES, Cache, check_private, default_folder
-from streamjoin.state.objects import RETRY_S, Objects, opened, without_secrets
+from streamjoin.state.objects import RETRY_S, Objects, opened
+from streamjoin.state.uris import without_secrets
 
 if TYPE_CHECKING:
     from pyarrow import fs

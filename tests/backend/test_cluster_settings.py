@@ -17,7 +17,7 @@ from backend.jobs.inputs import Inputs
 from backend.jobs.joinfile import draft_file, join_file
 from backend.jobs.runs import run_of
 from backend.settings import Settings, read_settings, without_secrets
-from backend.streams.entry import PUSH
+from backend.streams.pushed import PUSH
 from streamjoin.cli.platform.masked import masked_settings
 from streamjoin.errors import InputError
 from streamjoin.spec.reach import places

@@ -16,8 +16,9 @@ from pydantic import SecretStr
 from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job, Relation
 from backend.jobs import service
-from backend.jobs.inputs import inputs_of, secrets_of
+from backend.jobs.inputs import inputs_of
 from backend.jobs.joinfile import join_file
+from backend.jobs.secrets import secrets_of
 from backend.relations.secrets import with_secrets
 from backend.settings import Settings
 from streamjoin.errors import InputError

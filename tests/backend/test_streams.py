@@ -21,7 +21,8 @@ from backend.auth.kafka_secrets import is_same_servers
 from backend.auth.secrets import seal
 from backend.catalog.models import Stream
 from backend.jobs import service
-from backend.jobs.inputs import inputs_of, secrets_of
+from backend.jobs.inputs import inputs_of
+from backend.jobs.secrets import secrets_of
 from backend.settings import Settings
 from backend.streams import spool
 from backend.streams.times import time_columns

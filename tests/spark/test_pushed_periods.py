@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from backend.settings import Settings
 from backend.streams import spool
-from backend.streams.entry import PUSH, stored_entry
+from backend.streams.entry import stored_entry
+from backend.streams.pushed import PUSH
 from streamjoin.results.question import Question
 
 from .jobs import run_text

@@ -22,7 +22,7 @@ from backend.catalog.models import Lease, Machine
 from backend.jobs.inputs import Inputs, check_sent
 from backend.jobs.joinfile import check_store, join_file
 from backend.settings import Settings
-from backend.streams.entry import PUSH
+from backend.streams.pushed import PUSH
 from streamjoin.errors import InputError
 from worker import launch, leases, machines, processes
 from worker.checks import check_state

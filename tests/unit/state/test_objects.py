@@ -25,10 +25,11 @@ from streamjoin.index.segment import SegmentInfo, build
 from streamjoin.state import objects
 from streamjoin.state.cache import Cache, default_folder
 from streamjoin.state.generation import Generation, Head, owner
-from streamjoin.state.objects import Refused, opened, without_secrets
+from streamjoin.state.objects import Refused, opened
 from streamjoin.state.objectstore import ObjectStates
 from streamjoin.state.restored import restore
 from streamjoin.state.root import ObjectRoot, root_of
+from streamjoin.state.uris import without_secrets
 from tests.failing import failing_at
 from tests.servers.objects import MOODS, Moods, folder_root
 
