@@ -224,12 +224,12 @@ def _start(
     settings = platform.settings
     if own_redis is not None:
         platform.child("redis", own_redis.command, lambda _: own_redis.listens())
-    platform.wait_for_jobs()
     # Makes the catalog's tables on the other core while the API loads; where it fails, the API says why.
     platform.aside(MIGRATION, [sys.executable, "-m", "backend.catalog.migrate"])
     # The others need the catalog; and it has the machine for itself while somebody waits for it.
     platform.child("api", API, lambda _: _answers(settings), claimed, head_start)
     platform.wait(platform.children, stop)
+    platform.wait_for_jobs()
     worker = [sys.executable, "-m", "worker.app"]
     reconciler = [sys.executable, "-m", "worker.reconcile"]
     jobs = [

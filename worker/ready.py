@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -31,11 +31,13 @@ class Warm:
 
     Args:
         token: by which its processes are found.
+        load: imports all that a driver does besides, in a thread of its own.
     """
 
-    def __init__(self, settings: Settings, token: str) -> None:
+    def __init__(self, settings: Settings, token: str, load: Callable[[], None]) -> None:
         self.settings = settings
         self.token = token
+        self._load = load
         self.run = run_of(settings, {})
         self.key = key_of(self.run)
         self.is_given = threading.Event()
@@ -160,9 +162,10 @@ class Warm:
                 os._exit(1)
 
     def _made(self) -> Any:
-        from streamjoin.spark import warmup
         from streamjoin.spark.session import create_session, start_workers
 
+        # Java takes a second to start, and needs none of what a job does besides.
+        threading.Thread(target=self._load, name="load", daemon=True).start()
         slots = self.run["slots"]
         session = create_session(
             slots, driver_memory_mib=self.run["driver_memory"], settings=self.run.get("spark"),
@@ -171,6 +174,8 @@ class Warm:
         if self.is_given.is_set():
             start_workers(session, slots)  # the job's own first batch does the rest
         else:
+            from streamjoin.spark import warmup
+
             with tempfile.TemporaryDirectory(prefix=f"{self.token}.", dir=_folder(self.settings)) as folder:
                 warmup.join(session, slots, Path(folder))
         return session

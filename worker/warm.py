@@ -22,7 +22,7 @@ def main() -> None:
     except InputError as wrong:
         sys.exit(f"streamjoin: {wrong}")
     forget_secrets()  # before Java starts; the job's come with it
-    warm = Warm(settings, own_token())
+    warm = Warm(settings, own_token(), _load)
     job_id, generation = warm.job()
 
     from backend.logs import set_up_logs
@@ -30,6 +30,11 @@ def main() -> None:
 
     set_up_logs("driver", job_id=job_id, generation=generation)
     sys.exit(drive(read_settings(), job_id, generation, warm))
+
+
+def _load() -> None:
+    import worker.driver
+    import worker.joining  # noqa: F401
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ import streamjoin
 from streamjoin.errors import InputError, RunError
 from streamjoin.loopback import is_loopback
 from streamjoin.spark.failures import driver_spark, first_cause, other_spark
-from streamjoin.spark.staying import LOCALITY_SETTINGS
 from streamjoin.spec.cluster import Cluster
 
 CONNECT_S = 5.0
@@ -34,6 +33,15 @@ TELL_S = 1.0
 WATCH_S = 3.0
 PACKAGE = "streamjoin-package"
 """The folder below an executor's own that our package is unpacked to."""
+STAYING_SETTINGS = {
+    # Blocks for a slot come from all machines alike; what has most of them says nothing of where its segments are.
+    "spark.shuffle.reduceLocality.enabled": "false",
+    # It is the machine that has segments, not the executor.
+    "spark.locality.wait.process": "0s",
+    # Anchors alone keep no executor that has had nothing to do for as long as any other may.
+    "spark.dynamicAllocation.cachedExecutorIdleTimeout": "60s",
+}
+"""What `staying.py` asks of Spark; here, because a session is made before that is loaded."""
 _STREAM_REQUEST = 6
 _ASKED = b"/files/streamjoin-asks-whether-you-are-there"
 Show = Callable[[str], None]
@@ -53,7 +61,7 @@ def cluster_settings(cluster: Cluster, slots: int, folder: Path, given: Mapping[
     check_host(host)
     archives = ",".join(filter(None, [given.get("spark.archives"), f"{packed(folder).as_uri()}#{PACKAGE}"]))
     path = os.pathsep.join(filter(None, [f"./{PACKAGE}", given.get("spark.executorEnv.PYTHONPATH")]))
-    found = {"spark.driver.host": host, "spark.driver.bindAddress": bindable(host), **LOCALITY_SETTINGS}
+    found = {"spark.driver.host": host, "spark.driver.bindAddress": bindable(host), **STAYING_SETTINGS}
     if (python := given.get("spark.pyspark.python")) is not None:
         # For executors alone: the driver plans with its own, wherever theirs lies.
         found["spark.sql.execution.pyspark.python"] = python

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -25,7 +25,9 @@ from streamjoin.spark.home import spark_home
 from streamjoin.spark.java import LITTLE_OPTIONS, find_java
 from streamjoin.spark.sockets import socket_settings
 from streamjoin.spec.cluster import Cluster
-from streamjoin.spec.joinfile import JoinFile
+
+if TYPE_CHECKING:
+    from streamjoin.spec.joinfile import JoinFile
 
 ROWS_A_RECORD_BATCH = 65_536
 BYTES_A_RECORD_BATCH = 64 << 20

@@ -23,14 +23,6 @@ from streamjoin.spark.wire import ROUTED_SCHEMA
 FIRST_HOLD_S = 1.0
 NEXT_HOLD_S = 5.0
 """Longer than Spark's `spark.locality.wait` of 3 s and what a start takes, after which idle machines get what waits."""
-LOCALITY_SETTINGS = {
-    # Blocks for a slot come from all machines alike; what has most of them says nothing of where its segments are.
-    "spark.shuffle.reduceLocality.enabled": "false",
-    # It is the machine that has segments, not the executor.
-    "spark.locality.wait.process": "0s",
-    # Anchors alone keep no executor that has had nothing to do for as long as any other may.
-    "spark.dynamicAllocation.cachedExecutorIdleTimeout": "60s",
-}
 KEY = "key"
 """A slot's number among those whose hash leads to its partition."""
 _TRIED = 64

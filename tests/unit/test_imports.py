@@ -10,6 +10,8 @@ import pytest
 HEAVY = ("alembic", "duckdb", "numba", "pandas", "pyspark.sql", "sqlglot")
 PLATFORM = ("pydantic", "numpy", "cyclopts", "psutil")
 """Before the API has begun to load, too much for `up`."""
+ENGINE = ("fastapi", "numpy", "pyarrow", "streamjoin.engine", "streamjoin.operators.registry")
+"""Half a second of each process that only looks after jobs, and of Java's start."""
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,14 @@ def test_an_import_brings_nothing_heavy_that_it_may_not_need(module: str, allowe
 @pytest.mark.parametrize("module", ["worker.up", "streamjoin.__main__"])
 def test_the_api_begins_to_load_before_anything_else_does(module: str) -> None:
     assert not _brought(module, HEAVY + PLATFORM)
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["worker.platform", "worker.app", "worker.reconcile", "backend.catalog.migrate", "streamjoin.spark.session"],
+)
+def test_what_looks_after_jobs_loads_no_engine(module: str) -> None:
+    assert not _brought(module, ENGINE)
 
 
 def _brought(module: str, names: tuple[str, ...]) -> set[str]:

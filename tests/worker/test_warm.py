@@ -175,7 +175,7 @@ def test_jars_are_part_of_what_it_fits(settings: Settings) -> None:
 
     assert key("a.jar") != key("b.jar") != key(None) == key(None)
     # It looks itself, too: the job may have been changed since it was given away.
-    mine = Warm(settings, "token")
+    mine = Warm(settings, "token", lambda: None)
     assert mine.fits(settings, {}) and mine.fits(settings, {"until_end": True})
     assert not mine.fits(settings, {"slots": 3})
     assert not mine.fits(settings.model_copy(update={"spark_master": "spark://there"}), {})

@@ -29,7 +29,7 @@ class WithoutSpark(Warm):
 
 
 if __name__ == "__main__":
-    warm = WithoutSpark(read_settings(), own_token())
+    warm = WithoutSpark(read_settings(), own_token(), lambda: None)
     given = warm.job()
     if os.environ.get("WARM_STAND_IN") == "unfit":
         warm.start_cold(*given)
