@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -92,6 +93,18 @@ def test_dockerfiles_are_pinned_run_as_nobody_special_and_copy_what_is_there(fil
     assert instructions.index("USER") < instructions.index("CMD")
 
 
+def test_the_image_has_the_dashboard_and_compiled_modules() -> None:
+    text = (DOCKER / "Dockerfile").read_text()
+    (folder,) = re.findall(r"STREAMJOIN_FRONTEND=(\S+)", text)
+    assert f"COPY --from=dashboard /build/build {folder}\n" in text, "where react-scripts put it"
+    built = text.split(" AS dashboard")[1].split("\nFROM ")[0]
+    copied = {name for line in re.findall("COPY (.*)", built) for name in line.split()[:-1]}
+    watched = re.findall(r"find (.*) -newer", (ROOT / "scripts/frontend.sh").read_text())[0].split()
+    assert copied == {f"frontend/{name}" for name in [*watched, ".npmrc"]}, "all that a build is made of"
+    # Nobody may write beside them later.
+    assert "UV_COMPILE_BYTECODE=1" in text.split(" AS packages")[1].split("\nFROM ")[0]
+
+
 def test_the_ignored_files_leave_secrets_and_the_environment_out() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     assert lines[1] == "*"
@@ -162,18 +175,24 @@ def test_states_go_to_the_store_of_the_profile_by_the_settings_that_docs_tell(
     for name in ("api", "worker", "reconciler", "spark-worker"):
         assert "data" in SERVICES[name]["networks"]
         assert SERVICES[name]["environment"].items() >= checksums.items(), name
-    assert SERVICES["spark-worker"]["environment"]["TMPDIR"].startswith("/data/"), "/tmp is memory"
+    for name in ("worker", "spark-worker"):
+        assert SERVICES[name]["environment"]["TMPDIR"].startswith("/data/"), "/tmp is memory"
     shutil.copytree(DOCKER, tmp_path / "docker", ignore=shutil.ignore_patterns("*_password", "*_url"))
     subprocess.run(["sh", str(tmp_path / "docker/make-secrets.sh")], check=True, capture_output=True, timeout=30)
     secrets = tmp_path / "docker/secrets"
-    told = re.findall(r"(STREAMJOIN_\w+)=(\S+)", (ROOT / "docs/cluster.md").read_text().split("Docker Compose")[1])
-    environment = {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for name, value in API.items()} | dict(told)
-    assert "STREAMJOIN_STATE_FILE" in dict(told) and all(f"{name}:-" in API[name] for name, _ in told)
+    lines = (ROOT / "docs/cluster.md").read_text().split("Docker Compose")[1].splitlines()
+    words = [word for line in lines if line.startswith("export ") for word in shlex.split(line)[1:]]
+    told = {name: value for name, _, value in (word.partition("=") for word in words)}
+    environment = {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for name, value in API.items()} | told
+    assert "STREAMJOIN_STATE_FILE" in told and all(f"{name}:-" in API[name] for name in told)
     for name in [name for name in os.environ if name.startswith("STREAMJOIN_")]:
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value.replace("/run/secrets", str(secrets)))
     settings = Settings()
+    executors = yaml.safe_load(settings.spark_executors or "")
+    cores = executors["cores"] * executors["max"]
+    assert cores < 2 * SERVICES["spark-worker"]["deploy"]["replicas"], "one job would take the whole cluster"
     assert settings.is_on_cluster and settings.spark_shared and settings.result_store == "cassandra"
     assert settings.state == (secrets / "state_url").read_text()
     filesystem, path = opened(settings.state)
@@ -218,7 +237,7 @@ def test_services_have_health_checks_limits_and_a_restart(name: str) -> None:
     limits = service["deploy"]["resources"]["limits"]
     assert limits.keys() == {"cpus", "memory", "pids"}
     if name in ONCE:
-        assert (service["restart"], service["healthcheck"]) == ("on-failure", {"disable": True})
+        assert (service["restart"], service["healthcheck"]) == ("on-failure:5", {"disable": True})
     else:
         assert service["restart"] == "unless-stopped"
         assert service["healthcheck"]["test"][0] == "CMD"
@@ -283,7 +302,13 @@ def test_the_settings_that_compose_gives_are_right(tmp_path: Path, monkeypatch: 
     assert (settings.host, settings.auth, settings.result_store) == ("0.0.0.0", "on", "sqlite")
     assert settings.catalog == "sqlite:////data/catalog.db"
     assert settings.redis_url == "redis://:secret@redis:6379/0"
-    assert SERVICES["worker"]["environment"] == SERVICES["api"]["environment"] == SERVICES["reconciler"]["environment"]
+    own = {"api": {"STREAMJOIN_ADMIN_PASSWORD_FILE"}, "worker": {"TMPDIR"}, "reconciler": set()}
+    shared = {
+        name: {key: value for key, value in SERVICES[name]["environment"].items() if key not in unlike}
+        for name, unlike in own.items()
+    }
+    assert shared["worker"] == shared["api"] == shared["reconciler"]
+    assert all(SERVICES[name]["environment"].keys() >= unlike for name, unlike in own.items())
 
 
 def test_the_jobs_that_may_run_at_once_fit_into_the_worker() -> None:
