@@ -209,7 +209,7 @@ class Job:
         self.file, self.log = file, file.with_suffix(".log")
         self.batches: dict[int, Batch] = {}
         self._offsets = file.parent / "checkpoint" / "offsets"
-        command = [sys.executable, "-m", "streamjoin.cli.commands", "run", str(file), *arguments]
+        command = [sys.executable, "-m", "streamjoin", "run", str(file), *arguments]
         self._process = start(command, self.log)
 
     def __enter__(self) -> Job:

@@ -44,7 +44,7 @@ def main() -> int:
         for seed, name in enumerate("rs"):
             write(folder / name, options.files, options.format, seed)
         begun = time.monotonic()
-        command = [sys.executable, "-m", "streamjoin.cli.commands", "run", "join.yaml", "--until-end", "--quiet"]
+        command = [sys.executable, "-m", "streamjoin", "run", "join.yaml", "--until-end", "--quiet"]
         (folder / "join.yaml").write_text(json.dumps(join(options.format, options.files_per_batch)))
         done = subprocess.run([*command, "--report", "report.json"], cwd=folder, timeout=LIMIT_S, check=False)
         if done.returncode:

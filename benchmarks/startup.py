@@ -79,7 +79,7 @@ class Job:
     def __init__(self, file: Path, log: Path, code: Path, *, until_end: bool = True) -> None:
         self.begun_s = time.monotonic()
         self.log = log
-        command = [sys.executable, "-m", "streamjoin.cli.commands", "run", str(file), "--quiet"]
+        command = [sys.executable, "-m", "streamjoin", "run", str(file), "--quiet"]
         command += ["--until-end"] if until_end else []
         self.process = start(command, log, code=code)
 
