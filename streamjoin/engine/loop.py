@@ -24,7 +24,7 @@ from streamjoin.flow.periods import Ended, ended_by
 from streamjoin.flow.punctuation import Punctuation, drain_punctuation
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Piece, Routed
-from streamjoin.plan.hearing import elsewhere
+from streamjoin.plan.hearing import elsewhere, entries_elsewhere
 from streamjoin.plan.stages import Flow, Plan, answered_by, entries_of
 
 
@@ -112,8 +112,8 @@ class Loop:
         ]
         for stage, operator in zip(stages, operators, strict=True):
             fed_by = sum(len(operators[number].units) for number in stage.fed_by)
-            others = elsewhere(self.plan, stage.number)
-            job = StageJob(stage.plan, operator, self.slots, begins, fed_by, others, stage.number, stage.keeps)
+            others, entries = elsewhere(self.plan, stage.number), entries_elsewhere(self.plan, stage.number)
+            job = StageJob(stage.plan, operator, self.slots, begins, fed_by, others, stage.number, stage.keeps, entries)
             kept = None if stage.keeps is None else self.open_states(stage.keeps)
             steps.append(
                 [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Protocol
 
@@ -115,6 +115,7 @@ class StageJob:
         begins: see `Job`.
         fed_by: how many units the stage has whose output is an input of this one; 0 where both inputs are streams.
         elsewhere: see `UnitInput`.
+        entries: where these streams enter; see `plan.hearing.entries_elsewhere`.
         keeps: see `plan.stages.Stage`.
     """
 
@@ -126,6 +127,7 @@ class StageJob:
     elsewhere: Mapping[int, StreamSchema] = field(default_factory=dict)
     number: int = 0
     keeps: int | None = None
+    entries: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -245,7 +247,7 @@ class SlotStep:
         work = Work(
             self.job.plan,
             unit,
-            look(unit.number),
+            self._informed(look(unit.number)),
             given,
             open_segment,
             save,
@@ -259,6 +261,20 @@ class SlotStep:
             self.measured,
         )
         return self.job.operator.step(work)
+
+    def _informed(self, before: UnitState) -> UnitState:
+        """A unit's state that has the clock of every stream that it must know.
+
+        A stage that did not have to until now, as none of its streams had `idle`, has it from where the stream enters.
+        """
+        new = sorted(self.job.entries.keys() - before.elsewhere.keys())
+        if not new or not self.version:
+            return before
+        found = {}
+        for stream in new:
+            stage, side = self.job.entries[stream]
+            found[stream] = self._look_in(stage, 0).clock(side)  # every unit of a stage has the same clocks
+        return replace(before, elsewhere={**before.elsewhere, **found})
 
     def _kept(self, unit: int) -> Kept:
         # All units of that stage are done with the batch: this one's input has come from them.

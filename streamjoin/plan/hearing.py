@@ -30,6 +30,12 @@ def elsewhere(plan: Plan, stage: int) -> dict[int, StreamSchema]:
     }
 
 
+def entries_elsewhere(plan: Plan, stage: int) -> dict[int, tuple[int, int]]:
+    """Where those streams enter, by number: the stage, and their side there."""
+    found = {stream: entry_of(plan, stream) for stream in elsewhere(plan, stage)}
+    return {stream: (entered.number, side) for stream, (entered, side) in found.items()}
+
+
 def hearing(plan: Plan, stream: int) -> tuple[int, ...]:
     """The stages beside its own that must know the clock of a stream."""
     return tuple(stage.number for stage in plan.stages if stream in elsewhere(plan, stage.number))

@@ -18,7 +18,7 @@ from streamjoin.index.columns import routed_columns
 from streamjoin.intake.shedding import Shedding
 from streamjoin.plan.ending import EndsByRow
 from streamjoin.plan.expression import columns_of
-from streamjoin.plan.hearing import elsewhere
+from streamjoin.plan.hearing import elsewhere, entries_elsewhere
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import SIMPLE_TYPES
 from streamjoin.plan.sharing import Lasting
@@ -118,8 +118,9 @@ class Job:
         fed_by = sum(len(self.operators[before].units) for before in stage.fed_by)
         others = elsewhere(self.plan, number)
         return StageJob(
-            stage.plan, self.operators[number], self.slots, self.begins, fed_by, others, number, stage.keeps
-        )
+            stage.plan, self.operators[number], self.slots, self.begins, fed_by, others, number, stage.keeps,
+            entries_elsewhere(self.plan, number),
+        )  # fmt: skip
 
     @property
     def idle_us(self) -> int:
