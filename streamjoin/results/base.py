@@ -128,7 +128,7 @@ class Bases:
         for batch in living(rows).combine_chunks().to_batches() if rows is not None else []:
             for ref, content in cut(
                 batch, self.description.code, generation=head.generation, batch=max(head.batch, 0), unit=BASE_UNIT,
-                first_number=self._number, block_bytes=self.store.block_bytes, period_us=self.description.period_us,
+                first_number=self._number, block_bytes=self.store.block_bytes,
             ):  # fmt: skip
                 self._steadily(ref.key, content)
                 refs.append(ref)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import changing_jobs
 import pyarrow as pa
 import pytest
 from changing_jobs import SCHEMA, Change, Changes, Group, asked, filled, history
@@ -53,6 +54,20 @@ def test_what_is_read_does_not_grow_with_the_changes(monkeypatch: pytest.MonkeyP
     assert job.ledger.head.floor < job.ledger.head.newest_base.upto  # type: ignore[union-attr]
     found = [row for batch in ask(Reader(store, "j"), Question(history=True)) for row in batch.to_pylist()]
     assert len(found) == sum(map(len, changes))
+
+
+def test_a_base_is_as_small_where_each_of_its_groups_changed_in_a_period_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bases_after(monkeypatch, blocks=20)
+    monkeypatch.setattr(changing_jobs, "DESCRIBED", replace(changing_jobs.DESCRIBED, period_us=5))
+    store = MemoryStore()
+    filled(store, [[((number, None), number)] for number in range(60)])
+    head = Head.from_bytes(store.head("j") or b"")
+    assert head.newest_base is not None
+    found = base.read_base(store, "j", head.newest_base)
+    assert found is not None and found.rows > 30 and len(found.blocks) == 2, "of two buckets"
+    assert asked(store) == {(number, None): number for number in range(60)}
 
 
 def test_with_default_settings_few_changes_need_no_base_and_many_do() -> None:
