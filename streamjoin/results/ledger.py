@@ -26,7 +26,7 @@ from streamjoin.results.description import DESCRIPTION, Description, differs
 from streamjoin.results.head import Head
 from streamjoin.results.names import LAST_GENERATION, batch_name, snapshot_name
 from streamjoin.results.patience import Patience
-from streamjoin.results.policy import Collected, Outcome, Policy
+from streamjoin.results.policy import BLOCKS_A_SNAPSHOT_MAX, Collected, Outcome, Policy
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId, read_meta, with_meta
 from streamjoin.results.splitting import SPLIT_UNIT, Splitter
 from streamjoin.results.stores.store import BlockKey, Store, StoreDownError, StoreUncertainError
@@ -203,9 +203,7 @@ class Ledger:
         ]
         records = [(snapshot_name(found.id, generation), found.to_bytes()) for found in snapshots]
         # While nothing closes a record has what came new; once something closed, all that is left.
-        if recorded := (out.waiting if out.cuts else fresh):
-            meta = {"batch": batch, "generation": generation}
-            records.append((batch_name(batch, generation), with_meta(refs_to_batch(recorded), meta)))
+        records += _records_of_waiting(batch, generation, out.waiting if out.cuts else fresh)
         failpoint("ledger.before_records")
         if records:
             self.patience.steadily(lambda: self.store.put_records(self.job, records))
@@ -221,7 +219,7 @@ class Ledger:
             marks_us=marks_us,
             clock_us=clock_us,
             split_since=oldest if any(block.key.unit == SPLIT_UNIT for block in out.waiting) else None,
-            replaced=replaced,
+            replaced=replaced[:BLOCKS_A_SNAPSHOT_MAX],
             newest_base=base,
         )
         if self.bases is not None:
@@ -229,7 +227,7 @@ class Ledger:
         self._replace_head(after)
         failpoint("ledger.after_head")
         self._waiting = out.waiting
-        self._remove_replaced()
+        self._remove_replaced(replaced)
         if self._closed is not None:
             self._closed.extend((found.closed_us, found.id, found.rows) for found in snapshots)
         for found in snapshots:
@@ -252,9 +250,12 @@ class Ledger:
         since = () if self._head.split_since is None else (self._head.split_since,)
         return min((batch, *since, *(block.key.batch for block in self._waiting)))
 
-    def _remove_replaced(self) -> None:
-        """Remove the blocks that the last commit split. After a crash it is done again; nobody ever read them."""
-        if keys := self._head.replaced:
+    def _remove_replaced(self, keys: Sequence[BlockKey]) -> None:
+        """Remove the blocks that the last commit split; nobody ever read them.
+
+        After a crash it is done again with those that the head names. Others, of very many, stay and are never read.
+        """
+        if keys:
             self.patience.steadily(lambda: self.store.delete_blocks(self.job, keys))
             if self.forget:
                 self.forget(keys)
@@ -359,7 +360,7 @@ class Ledger:
         if dead:
             self.patience.steadily(lambda: self.store.delete_blocks(self.job, dead))
         self._remove_expired(FIRST)  # of a driver that died half-way
-        self._remove_replaced()
+        self._remove_replaced(head.replaced)
         if self.bases is not None:
             self.bases.sweep(head)
         names = []
@@ -373,3 +374,12 @@ class Ledger:
         if names:
             self.patience.steadily(lambda: self.store.delete_records(self.job, names))
         return len(dead)
+
+
+def _records_of_waiting(batch: int, generation: int, blocks: Sequence[BlockRef]) -> list[tuple[str, bytes]]:
+    """Records of blocks that wait after a batch; none is larger than that of a snapshot."""
+    meta = {"batch": batch, "generation": generation}
+    parts = [blocks[first : first + BLOCKS_A_SNAPSHOT_MAX] for first in range(0, len(blocks), BLOCKS_A_SNAPSHOT_MAX)]
+    return [
+        (batch_name(batch, generation, part), with_meta(refs_to_batch(some), meta)) for part, some in enumerate(parts)
+    ]

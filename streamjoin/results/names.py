@@ -10,9 +10,9 @@ def snapshot_name(id: SnapshotId, generation: int = 0) -> str:
     return f"s/{id.epoch:020d}/{id.part + 1:010d}/{generation:08d}"
 
 
-def batch_name(batch: int, generation: int = 0) -> str:
-    """The name of a batch's record of blocks that wait."""
-    return f"b/{batch:014d}/{generation:08d}"
+def batch_name(batch: int, generation: int = 0, part: int = 0) -> str:
+    """The name of a batch's record of blocks that wait, or of a further part of it."""
+    return f"b/{batch:014d}/{generation:08d}" + (f"/{part:06d}" if part else "")
 
 
 def base_name(id: SnapshotId, generation: int) -> str:

@@ -22,7 +22,7 @@ THRESHOLD_ROWS = 100_000
 DELAYED_PART = 0.5
 DELAYS = 3
 BLOCKS_A_SNAPSHOT_MAX = 1 << 15
-"""A manifest lists every block; a snapshot with so many is closed whatever its policy says."""
+"""A manifest lists every block, and stores take a few MiB at a time: what has more blocks becomes several snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,20 @@ class Outcome:
     waiting: list[BlockRef]
     cuts: list[Cut] = field(default_factory=list)
 
-    def cut(self, epoch: int, blocks: Sequence[BlockRef] | None = None) -> None:
-        """Close a snapshot with `blocks`, or with all that wait. Ids rise even where a clock went back."""
-        last = self.state.last
-        id = SnapshotId(epoch, 0) if epoch > last.epoch else SnapshotId(last.epoch, last.part + 1)
+    def cut(self, epoch: int, blocks: Sequence[BlockRef] | None = None, *, whole: bool = False) -> None:
+        """Close a snapshot with `blocks`, or with all that wait. Ids rise even where a clock went back.
+
+        Args:
+            whole: it is one however many there are; else those with too many become several, which are shown together.
+        """
         if blocks is None:
             blocks, self.waiting = self.waiting, []
-        self.cuts.append(Cut(id, tuple(blocks)))
-        self.state = replace(self.state, last=id, postponed=0)
+        most = max(len(blocks), 1) if whole else BLOCKS_A_SNAPSHOT_MAX
+        for first in range(0, max(len(blocks), 1), most):
+            last = self.state.last
+            id = SnapshotId(epoch, 0) if epoch > last.epoch else SnapshotId(last.epoch, last.part + 1)
+            self.cuts.append(Cut(id, tuple(blocks[first : first + most])))
+            self.state = replace(self.state, last=id, postponed=0)
 
 
 class Policy(Protocol):
@@ -206,7 +212,7 @@ class EpochPolicy:
                 out.cut(running)
                 rows = size = 0
         if self.whole_batches and self._is_full(out, rows, size):
-            out.cut(running)
+            out.cut(running, whole=True)
         return out
 
     def finish(self, state: Open, waiting: Sequence[BlockRef], *, for_good: bool = False) -> Outcome:

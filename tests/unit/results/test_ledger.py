@@ -320,6 +320,46 @@ def test_blocks_across_the_end_of_a_period_are_split_and_nothing_else_is_written
     assert_tidy(store)
 
 
+class Narrow(MemoryStore):
+    """A store that refuses large records and heads, as those do that keep them in cells."""
+
+    def put_records(self, job: str, records: Records) -> None:
+        assert all(len(read_meta(content)[0]) <= 8 for name, content in records if name[0] in "sb"), "too large"
+        super().put_records(job, records)
+
+    def swap_head(self, job: str, expected: bytes | None, new: bytes) -> bool:
+        assert len(Head.from_bytes(new).replaced) <= 8, "too large"
+        return super().swap_head(job, expected, new)
+
+
+@pytest.mark.parametrize("policy", [PunctuationPolicy(2 * S), PairPolicy()], ids=["by time", "by pairs"])
+def test_no_record_is_larger_than_a_store_takes_however_many_blocks_a_period_has(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of a period that close, that go on to wait, that are split, and that a query leaves which ends."""
+    for module in ("policy", "ledger"):
+        monkeypatch.setattr(f"streamjoin.results.{module}.BLOCKS_A_SNAPSHOT_MAX", 8)
+    shown: list[list[str]] = []
+    store = Narrow()
+    job = job_on(store, policy)
+    given = [rows(60, seed=number, last_us=4 * S - 1) for number in range(4)]
+    ended = Ended((2 * S,)), Ended((2 * S,))
+    for number, content in enumerate(given):
+        job.start()  # what waits is read back each time
+        mark_us = 2 * S if number == 2 else None
+        found = job.batch(number, content, marks_us=(mark_us, mark_us), ended=ended if number == 0 else NEVER)
+        shown.append([str(snapshot.id) for snapshot in found])
+    assert [len(ids) > 2 for ids in shown] == [False, False, True, False]
+    assert shown[2] == [f"1.{part}" for part in range(len(shown[2]))], "of one epoch"
+    early = table(*given[:3]).filter(pc.less(table(*given[:3])[RESULT_TIME], 2 * S))
+    assert_once(seen(store), ids(early.to_batches()))
+    assert job.ledger.waiting_rows == 240 - early.num_rows
+    assert len(job.ledger.finish(for_good=True)) > 2
+    assert_once(seen(store), ids(given))
+    assert_tidy(store)
+    assert not list(store.get_records("j", batch_name(0), batch_name(10**9)))
+
+
 def test_a_late_result_of_pairs_goes_into_the_next_period_that_closes(store: Store) -> None:
     job = job_on(store, PairPolicy()).start()
     (found,) = job.batch(0, rows(0), 0, (5 * S, 5 * S), ended=(Ended((S,)),) * 2)
