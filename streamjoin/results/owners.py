@@ -173,22 +173,25 @@ def _whose(place: Place, owner: Mapping[str, str] | None, claim: Claim, content:
     return f"results of another checkpoint, {owner['folder']}{of_query}"
 
 
-def take_back(place: Place, claim: Claim, done: int, *, came_along: bool = False) -> None:
+def take_back(place: Place, claim: Claim, done: int, *, came_along: bool = False) -> bool:
     """Remove the files of batches after `done` from a folder that results went to before: they come elsewhere again.
+
+    Whether the folder is the claim's own.
 
     If the checkpoint is a copy, the folder may be that of its original, and is left as it is.
 
     Args:
-        came_along: it was moved or copied with the checkpoint, so it has a mark from before.
+        came_along: the checkpoint was moved or copied, with it or without, so it has a mark from before.
     """
     owner = _owner(place.mark)
     is_own = owner is not None and (came_along or owner["folder"] == os.path.abspath(claim.checkpoint))
     is_own = is_own and claim.has(owner)
     if place.kind != "parquet" or not is_own:
-        return
+        return is_own
     for name in os.listdir(place.real):
         if (found := _BATCH.fullmatch(name)) and int(found[1]) > done:
             (place.real / name).unlink()
+    return True
 
 
 def _adopts(place: Place, claim: Claim) -> bool:

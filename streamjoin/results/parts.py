@@ -303,22 +303,34 @@ class JsonLinesSink(_Ready):
     def _begin(self, batch: int, target: Path) -> int:
         """Where the batch begins in the file, remembered before anything of it is written.
 
-        If results went to another file when the batch was first done, what it wrote there is removed. Files are noted
-        as seen from the staging folder: where a job is moved or copied, a journal speaks of the file that lies with it.
+        If results went to another file when the batch was first done, what it wrote there is removed.
         """
         journal, begun = self.staging / JOURNAL, target.stat().st_size
         staging, target = self.staging.resolve(), target.resolve()
         if journal.exists() and (known := json.loads(journal.read_text()))["batch"] == batch:
             # Journals of earlier versions say where the file is, or were of the only one.
-            beside = (staging / known["beside"]).resolve() if "beside" in known else Path(known.get("file", target))
+            beside = self._noted(known, staging, target)
             is_same = target in (beside, Path(known.get("file", target)))
             if is_same and known["begun"] <= begun:
                 return int(known["begun"])
             if not is_same and beside.exists() and beside.stat().st_size > known["begun"]:
                 os.truncate(beside, known["begun"])
-        names = {"file": str(target), "beside": os.path.relpath(target, staging)}
+        names = {"file": str(target), "beside": os.path.relpath(target, staging), "staging": str(staging)}
         put_durably(journal, json.dumps({"batch": batch, "begun": begun, **names}).encode())
         return begun
+
+    @staticmethod
+    def _noted(known: dict[str, Any], staging: Path, target: Path) -> Path:
+        """The file that a journal speaks of.
+
+        Where a job was moved or copied it is the one that lies with it. If there is none, it lies where it did, and is
+        the job's own unless that is a copy.
+        """
+        if "beside" not in known:
+            return Path(known.get("file", target))
+        beside = (staging / known["beside"]).resolve()
+        was_moved = not beside.exists() and not Path(known.get("staging", staging)).exists()
+        return Path(known["file"]) if was_moved else beside
 
     @staticmethod
     def _print(path: Path, file: TextIO) -> None:

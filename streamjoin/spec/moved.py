@@ -4,8 +4,8 @@ Rows of the last batches wait in a store for their snapshot. If a query's result
 rows become the last snapshot where they went before, and a batch that was committed there is not committed again if it
 is done again.
 
-Paths are noted as seen from the checkpoint: where a job's folder was moved or copied, they are those beside it, and
-nothing is done to what a copy was made of.
+Where a job's folder was moved or copied, the stores beside it came along, and others are where they were; nothing is
+done to what a copy was made of.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from streamjoin.results.sink import StoreSink
 from streamjoin.results.stores.registry import STORES
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.store import StoreError, StoreMissingError
-from streamjoin.spec.owners import read_note, seen_from
+from streamjoin.spec.owners import places_now, read_note
 
 NOTED_FILE = "stores.json"
 """Says, in a checkpoint, in which stores the results of its queries are."""
@@ -58,11 +58,17 @@ class _Kept:
         plain = {name: value for name, value in sink.spec.settings if not _SECRET.search(name)}
         return _Kept(sink.spec.kind, plain, sink.job)
 
-    def seen_from(self, before: str, now: str) -> _Kept:
-        """The same where a checkpoint that was in one folder is in another."""
-        if "path" not in self.settings or before == now:
-            return self
-        return replace(self, settings={**self.settings, "path": seen_from(self.settings["path"], before, now)})
+    def now(self, before: str, checkpoint: Path) -> tuple[_Kept, ...]:
+        """Where they may be now, most likely first, if the checkpoint was in the folder `before` then."""
+        if "path" not in self.settings:
+            return (self,)
+        paths = places_now(self.settings["path"], before, checkpoint)
+        return tuple(replace(self, settings={**self.settings, "path": path}) for path in paths)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is such a file, where the store is one."""
+        return "path" not in self.settings or os.path.exists(self.settings["path"])
 
     def is_at(self, other: _Kept) -> bool:
         """Whether both are one place."""
@@ -94,15 +100,16 @@ def settle_moved(checkpoint: Path, sinks: Mapping[str, Sink], origin: str) -> No
         RunError: a store that they went to cannot be reached.
     """
     noted = _noted(checkpoint)
-    now = dict(noted)
+    now = {name: next((one for one in places if one.is_there), places[0]) for name, places in noted.items()}
     for name, sink in sinks.items():
         if not isinstance(sink, StoreSink):
             continue
-        before, kept = noted.get(name), _Kept.of(sink)
-        if before is not None and before.is_at(kept):
-            kept = before
-        elif before is not None and before.kind in STORES:
-            kept = replace(kept, since=max(_completed(before, sink, origin, checkpoint), before.since))
+        before, kept = noted.get(name, ()), _Kept.of(sink)
+        if (same := next((one for one in before if one.is_at(kept)), None)) is not None:
+            kept = same
+        elif before and before[0].kind in STORES:
+            done = (_completed(one, sink, origin, checkpoint) for one in before)
+            kept = replace(kept, since=max(next((batch for batch in done if batch >= 0), -1), before[0].since))
         now[name], sink.since = kept, kept.since
     told = {"checkpoint": os.path.abspath(checkpoint), "stores": {name: kept.to_json() for name, kept in now.items()}}
     if now and told != read_note(checkpoint / NOTED_FILE):
@@ -131,10 +138,10 @@ def _completed(before: _Kept, sink: StoreSink, origin: str, checkpoint: Path) ->
     return ledger.head.batch
 
 
-def _noted(checkpoint: Path) -> dict[str, _Kept]:
+def _noted(checkpoint: Path) -> dict[str, tuple[_Kept, ...]]:
+    """Where the results of each query may be that went to the stores that were noted."""
     found = read_note(checkpoint / NOTED_FILE)
     try:
-        before, now = found["checkpoint"], os.path.abspath(checkpoint)
-        return {str(name): _Kept(**kept).seen_from(before, now) for name, kept in found["stores"].items()}
+        return {str(name): _Kept(**kept).now(found["checkpoint"], checkpoint) for name, kept in found["stores"].items()}
     except (KeyError, TypeError, AttributeError):
         return {}

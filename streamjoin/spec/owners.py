@@ -100,14 +100,16 @@ def owned_places(
     for name, sink in sinks.items():
         if (place := place_of(sink, was_unnamed=_was_unnamed(checkpoint, asked[name]))) is not None:
             places[name] = place, replace(claim(checkpoint, asked[name]), is_fenced=is_fenced)
+    noted, came_along = _noted(checkpoint), _noted_in(checkpoint) != os.path.abspath(checkpoint)
     with ExitStack() as stack:
         for name, (place, mine) in places.items():
             stack.enter_context(owned(place, mine))
-            before = (mine.noted or {}).get(name)
-            if before is not None and Path(before) != place.real:
-                done = last_logged(checkpoint / "offsets", "commits")
-                came_along = _places(checkpoint).get(name) != before
-                take_back(Place(Path(before), place.kind, place.field), mine, done, came_along=came_along)
+            before = [Path(os.path.realpath(path)) for path in (noted or {}).get(name, ())]
+            if place.real in before:
+                continue
+            done = last_logged(checkpoint / "offsets", "commits")
+            # Of the places where they may be now, the first one that is the checkpoint's own.
+            any(take_back(Place(one, place.kind, place.field), mine, done, came_along=came_along) for one in before)
         _note(checkpoint, {name: str(place.real) for name, (place, _) in places.items()})
         yield
 
@@ -126,7 +128,7 @@ def claim(checkpoint: Path, query: RecordedQuery) -> Claim:
         query.name,
         frozenset(called),
         last_logged(checkpoint / "offsets", "offsets"),
-        _noted(checkpoint),
+        _likely(checkpoint),
         f"queries.{query.name}." if query.name else "",
     )
 
@@ -138,31 +140,56 @@ def _was_unnamed(checkpoint: Path, query: RecordedQuery) -> bool:
 
 
 def _note(checkpoint: Path, places: Mapping[str, str]) -> None:
-    now = {"checkpoint": os.path.abspath(checkpoint), "places": {**(_noted(checkpoint) or {}), **places}}
+    now = {"checkpoint": os.path.abspath(checkpoint), "places": {**(_likely(checkpoint) or {}), **places}}
     if now != read_note(checkpoint / NOTED_FILE):
         put_durably(checkpoint / NOTED_FILE, json.dumps(now, indent=1).encode())
 
 
-def _noted(checkpoint: Path) -> dict[str, str] | None:
-    """Where results went; where a job's folder was moved or copied, beside the checkpoint as they were then."""
+def _likely(checkpoint: Path) -> dict[str, str] | None:
+    """Where results most likely are: of the places where they may be, the first one that is there."""
+    if (noted := _noted(checkpoint)) is None:
+        return None
+    return {name: next(filter(os.path.exists, paths), paths[0]) for name, paths in noted.items()}
+
+
+def _noted(checkpoint: Path) -> dict[str, tuple[str, ...]] | None:
+    """Where results may be that went to the places that were noted; None where none were."""
     if not (checkpoint / NOTED_FILE).exists():
         return None
+    found, before = read_note(checkpoint / NOTED_FILE), _noted_in(checkpoint)
+    places = found["places"] if isinstance(found.get("places"), dict) else found  # once, without the checkpoint
+    return {name: places_now(path, before, checkpoint) for name, path in places.items()}
+
+
+def _noted_in(checkpoint: Path) -> str:
+    """Where the checkpoint was when the places were noted."""
     found, now = read_note(checkpoint / NOTED_FILE), os.path.abspath(checkpoint)
     before = found.get("checkpoint") if isinstance(found.get("places"), dict) else now
-    if not isinstance(before, str) or before == now:
-        return _places(checkpoint)
-    return {name: seen_from(path, before, now) for name, path in _places(checkpoint).items()}
+    return before if isinstance(before, str) else now
+
+
+def places_now(path: str, before: str, checkpoint: Path) -> tuple[str, ...]:
+    """Where a path may be now that was noted when a checkpoint's folder was `before`, most likely first.
+
+    What lies beside a checkpoint is moved or copied with it; what does not stays where it is, and is its original's
+    where the checkpoint is a copy.
+    """
+    now = os.path.abspath(checkpoint)
+    if before == now:
+        return (path,)
+    beside = seen_from(path, before, now)
+    return (beside,) if _is_copy(checkpoint, before) else (beside, path)
+
+
+def _is_copy(checkpoint: Path, before: str) -> bool:
+    """Whether the same checkpoint is still in the folder `before`."""
+    there, mine = (read_note(Path(folder) / IDENTITY_FILE).get("id") for folder in (before, checkpoint))
+    return there is not None and there == mine and not os.path.samefile(before, checkpoint)
 
 
 def seen_from(path: str, before: str, now: str) -> str:
     """A path beside a checkpoint's folder `before`, where that folder is `now`."""
     return os.path.normpath(os.path.join(now, os.path.relpath(path, before)))
-
-
-def _places(checkpoint: Path) -> dict[str, str]:
-    """As they were noted; once, without the checkpoint."""
-    found = read_note(checkpoint / NOTED_FILE)
-    return found["places"] if isinstance(found.get("places"), dict) else found
 
 
 def read_note(path: Path) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""A checkpoint that was moved while its results stayed where they are, outside of its folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamjoin.failpoints import FailpointError
+from streamjoin.spec.prepare import bind
+from tests import duck
+from tests.failing import failing_at
+from tests.relocating import WAYS, relocate
+
+from .alone import run_alone
+from .test_going_on import arrive
+from .test_moved_results import file_of, kept, wanted
+
+STORES = [f"store: sqlite, path: {{}}/{name}.db, job: pairs, snapshot: {{{{batches: 100}}}}" for name in ("one", "two")]
+FOLDERS = ["parquet: {}/one", "parquet: {}/two"]
+FILES = ["jsonl: {}/one.jsonl", "jsonl: {}/two.jsonl"]
+
+
+def given(folder: Path, results: str, outside: Path) -> Counter[Any]:
+    if "store" in results:
+        return Counter(kept(file_of(folder, results)))
+    place = outside / Path(results).name
+    if not place.exists() or (place.is_file() and not place.stat().st_size):
+        return Counter()
+    return Counter(duck.rows(f"SELECT r, s FROM '{place}{'/*.parquet' if place.is_dir() else ''}'"))
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("where", [STORES, FOLDERS, FILES], ids=["store", "parquet", "jsonl"])
+def test_results_that_stay_outside_are_completed_where_they_are(where: list[str], how: str, tmp_path: Path) -> None:
+    job, other, outside = tmp_path / "job", tmp_path / "far" / "off" / "job", tmp_path / "outside"
+    job.mkdir()
+    outside.mkdir()
+    other.parent.mkdir(parents=True)
+    for number in range(4):
+        arrive(job, number)
+    first, second = (one.format(outside) for one in where)
+    place = "batch.mid_commit" if where is FILES else "batch.after_commit"
+    with failing_at(place, 3), pytest.raises(FailpointError):
+        run_alone(bind(file_of(job, first)))
+    before = given(job, first, outside)
+    relocate(how, job, other)
+    if how == "copied":
+        run_alone(bind(file_of(other, second)))
+        assert given(job, first, outside) == before, "they are those of the original"
+        return
+    run_alone(bind(file_of(other, second)))
+    one, two = given(other, first, outside), given(other, second, outside)
+    assert two and one + two == wanted(other)
+    arrive(other, 4)
+    run_alone(bind(file_of(other, first)))  # and back
+    assert given(other, first, outside) + given(other, second, outside) == wanted(other)
+
+
+def test_a_new_job_where_a_moved_one_was_is_not_its_original(tmp_path: Path) -> None:
+    job, other, outside = tmp_path / "job", tmp_path / "far" / "job", tmp_path / "outside"
+    job.mkdir()
+    outside.mkdir()
+    for number in range(4):
+        arrive(job, number)
+    first, second = (one.format(outside) for one in STORES)
+    run_alone(bind(file_of(job, first)), lambda batch: batch < 2)
+    shutil.copytree(job, other)
+    shutil.rmtree(job / "checkpoint")
+    run_alone(bind(file_of(job, "discard: true")))
+    run_alone(bind(file_of(other, second)))
+    one, two = given(other, first, outside), given(other, second, outside)
+    assert one and two and one + two == wanted(other)
