@@ -6,6 +6,7 @@ Source: SSBJ (DAPD 2019), sections 2.2 and 3: R is on disk, is read in one pass 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -90,13 +91,26 @@ class Relation:
     def origin(self) -> str:
         """What changes when its files do, or how they are read: a hash of names, sizes and times of change.
 
+        Names are those below its root: files that were moved with their folder are the same.
+
         Raises:
             InputError: one is gone.
         """
+        return self._hash(lambda file: os.path.relpath(file, self.root))
+
+    def has_origin(self, origin: str) -> bool:
+        """Whether it is still what it was; origins of earlier versions are of whole paths.
+
+        Raises:
+            InputError: a file is gone.
+        """
+        return origin in (self.origin(), self._hash(str))
+
+    def _hash(self, name_of: Callable[[Path], str]) -> str:
         found = hashlib.sha256(f"{self.format}\0{self.columns}\0{self.csv}\0".encode())
         for file in self.files:
             about = self._of(file, lambda file: file.stat())
-            found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
+            found.update(f"{name_of(file)}\0{about.st_size}\0{about.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
         return found.hexdigest()
 
     def blocks(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:

@@ -66,6 +66,10 @@ class ServedTable(ABC):
         """Which table it is, and how it is read."""
         return f"{self.place}\n{self.columns}"
 
+    def has_origin(self, origin: str) -> bool:
+        """Whether it is still the same table, read as it was."""
+        return origin == self.origin()
+
     def blocks(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
         """All rows; no record is bad, as a table knows its types.
 

@@ -45,7 +45,7 @@ def _check(job: Job, stages: Mapping[int, Sequence[Part]]) -> None:
 
 def is_current(known: Version, relation: AnyRelation, now_us: int) -> bool:
     """Whether a start need not read a relation: nothing of it has changed, or it would not be looked at yet."""
-    if known.origin != relation.origin():
+    if not relation.has_origin(known.origin):
         return False
     return relation.is_listed or (relation.refresh_us is not None and 0 <= now_us - known.read_us < relation.refresh_us)
 
@@ -88,7 +88,7 @@ def refreshed(job: Job, relation: AnyRelation, on_relation: OnRelation | None = 
     """
     versions = Versions(job.tables, relation.name, sync=job.sync)
     known, relation = versions.load(versions.newest()), relation.listed_again()
-    if relation.is_listed and known.origin == relation.origin():
+    if relation.is_listed and relation.has_origin(known.origin):
         return None
     _check_is_there(relation)
     _check_columns(known, relation, _columns(plans_of(job, relation.name), relation))
