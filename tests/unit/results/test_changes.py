@@ -172,6 +172,25 @@ def test_retention_keeps_the_last_value_of_each_group(store: Store) -> None:
     assert base_blocks(store) == named_blocks(store) or head.newest_base != head.floor_base
 
 
+@pytest.mark.parametrize("restarts", [False, True], ids=["one driver", "a driver for each heartbeat"])
+def test_retention_in_silence_keeps_the_last_value_of_each_group(restarts: bool, store: Store) -> None:
+    changes, tables = history(20)
+    job = filled(store, changes, retain=5)
+    for number in range(20, 32):
+        if restarts:
+            job = Changes(store, job.policy, retain_us=5_000_000).start()
+        job.change(number, [])
+        assert asked(store) == tables[-1]
+        assert asked(store, as_of=str(job.ledger.head.floor)) == tables[max(job.ledger.head.floor.epoch - 1, 0)]
+    head = job.ledger.head
+    assert head.floor == head.state.last, "every snapshot has gone"
+    assert base_blocks(store) == named_blocks(store) == recorded_blocks(store) == set(store.list_blocks("j"))
+    for number in range(32, 45):  # and they are not lost when there is input again, and then none
+        job.change(number, [((1, "a"), number)] if number < 34 else [])
+        assert asked(store) == tables[-1] | {(1, "a"): min(number, 33)}
+    assert job.ledger.head.floor == job.ledger.head.state.last > head.floor
+
+
 @pytest.mark.parametrize("place", ["ledger.after_base", "ledger.mid_expire"])
 def test_a_driver_that_dies_while_it_writes_a_base(place: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     changes, tables = history(20)
