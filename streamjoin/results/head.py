@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
+from typing import Any
 
 from streamjoin.errors import StateError
+from streamjoin.flow.periods import Ends
 from streamjoin.results.description import FORMAT
 from streamjoin.results.policy import Open
 from streamjoin.results.snapshot import FIRST, BaseId, Snapshot, SnapshotId
@@ -144,3 +147,39 @@ class Head:
     def owns(self, snapshot: Snapshot) -> bool:
         """Whether a manifest is of the generation that owned its id, committed and not removed."""
         return self.floor < snapshot.id <= self.state.last and self.owner_of_id(snapshot.id) == snapshot.generation
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What of a query's results went to other stores before.
+
+    Args:
+        batch: the last one that was committed there; -1 for none.
+        ends, ended_us: what the policy remembered of periods after it, see `Open`.
+    """
+
+    batch: int = -1
+    ends: tuple[Ends, ...] = ()
+    ended_us: int | None = None
+
+    def after(self, batch: int, state: Open) -> Elsewhere:
+        """With what went to one more store, up to `batch`."""
+        return self if batch <= self.batch else Elsewhere(batch, state.ends, state.ended_us)
+
+    def state(self, batch: int, state: Open) -> Open:
+        """How a policy goes on that was `state` after `batch`: periods have been counted on elsewhere since."""
+        return state if batch >= self.batch else replace(state, ends=self.ends, ended_us=self.ended_us)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; `from_json` reads it back."""
+        ends = {"ends": [one.to_json() for one in self.ends], "ended_us": self.ended_us} if self.ends else {}
+        return {"batch": self.batch, **ends}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Elsewhere:
+        """The inverse of `to_json`."""
+        return Elsewhere(value["batch"], tuple(map(Ends.from_json, value.get("ends", ()))), value.get("ended_us"))
+
+
+NOTHING = Elsewhere()
+"""All results of a query went to one store."""

@@ -23,7 +23,7 @@ from streamjoin.failpoints import failpoint
 from streamjoin.results.base import BASE_UNIT, Bases
 from streamjoin.results.block import BlockRef, refs_from_batch, refs_to_batch
 from streamjoin.results.description import DESCRIPTION, Description, differs
-from streamjoin.results.head import Head
+from streamjoin.results.head import NOTHING, Elsewhere, Head
 from streamjoin.results.names import LAST_GENERATION, batch_name, snapshot_name
 from streamjoin.results.patience import Patience
 from streamjoin.results.policy import BLOCKS_A_SNAPSHOT_MAX, Collected, Outcome, Policy
@@ -44,7 +44,7 @@ class Ledger:
         publish: called with each snapshot, oldest first, after it became visible.
         forget: called with blocks that are in no snapshot and never will be.
         patience: how long the store may be down.
-        since: the last batch whose results went elsewhere; it is not committed here.
+        elsewhere: what went to other stores before; it is not committed here.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Ledger:
         publish: Callable[[Snapshot], None] | None = None,
         forget: Callable[[Sequence[BlockKey]], None] | None = None,
         patience: Patience | None = None,
-        since: int = -1,
+        elsewhere: Elsewhere = NOTHING,
     ) -> None:
         self.store = store
         self.job = job
@@ -68,7 +68,7 @@ class Ledger:
         self.publish = publish
         self.forget = forget
         self.patience = patience or Patience()
-        self.since = since
+        self.elsewhere = elsewhere
         self._head = Head()
         self._stored: bytes | None = None
         self._waiting: list[BlockRef] = []
@@ -161,15 +161,16 @@ class Ledger:
             FencedError: another driver has taken over.
             StoreError: the store failed for too long.
         """
-        if collected.batch <= max(self._head.batch, self.since):
+        if collected.batch <= max(self._head.batch, self.elsewhere.batch):
             return []
-        ends_us = self.policy.ends_us(self._head.state, collected)
+        state = self.elsewhere.state(self._head.batch, self._head.state)
+        ends_us = self.policy.ends_us(state, collected)
         splitter = Splitter(
             self.store, self.job, self.description, self.patience, self._head.generation, collected.batch
         )
         splitter.split([*self._waiting, *collected.blocks], ends_us)
         fresh = splitter.of(collected.blocks)
-        out = self.policy.collect(self._head.state, splitter.of(self._waiting), replace(collected, blocks=fresh))
+        out = self.policy.collect(state, splitter.of(self._waiting), replace(collected, blocks=fresh))
         shed = self._head.shed + collected.shed
         return self._apply(
             out, fresh, collected.batch, collected.marks_us, collected.clock_us, shed, tuple(splitter.parts)

@@ -18,6 +18,7 @@ from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import ENGINE_COLUMNS
 from streamjoin.results.block import BlockRef, KeyCode, cut, encode, refs_from_batch, refs_to_batch
 from streamjoin.results.description import Description
+from streamjoin.results.head import NOTHING, Elsewhere
 from streamjoin.results.ledger import Ledger
 from streamjoin.results.parts import BatchDone, Part, PartWriter
 from streamjoin.results.patience import RETRY_S, Patience
@@ -170,7 +171,7 @@ class StoreSink:
         recent: keeps the newest snapshots in memory, for continuous queries.
         memory: how tasks reach the memory that `recent` uses; without it blocks are read back from the store.
         lease: see `Ledger.take_over`.
-        since: see `Ledger`.
+        elsewhere: see `Ledger`.
     """
 
     spec: StoreSpec
@@ -184,7 +185,7 @@ class StoreSink:
     retry_s: float = RETRY_S
     retries: int = 0
     lease: int = 0
-    since: int = -1
+    elsewhere: Elsewhere = NOTHING
     _ledger: Ledger | None = None
 
     def begin(self, origin: str) -> PartWriter:
@@ -192,7 +193,7 @@ class StoreSink:
         self._ledger = Ledger(
             self.spec.open(), self.job, self.description, self.policy,
             retain_us=self.retain_us, publish=self._publish, forget=self._forget,
-            patience=Patience(self.retry_s), since=self.since,
+            patience=Patience(self.retry_s), elsewhere=self.elsewhere,
         )  # fmt: skip
         generation = self._ledger.take_over(origin, self.lease)
         if self.recent is not None:

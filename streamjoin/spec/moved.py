@@ -21,7 +21,7 @@ from typing import Any
 from streamjoin.durable import put_durably
 from streamjoin.errors import RunError
 from streamjoin.results.description import DESCRIPTION, Description
-from streamjoin.results.head import Head
+from streamjoin.results.head import NOTHING, Elsewhere, Head
 from streamjoin.results.ledger import Ledger
 from streamjoin.results.parts import Sink
 from streamjoin.results.patience import Patience
@@ -44,13 +44,13 @@ class _Kept:
     Args:
         settings: of the store, without secrets.
         job: what they are called there.
-        since: the last batch that was committed elsewhere before; -1 for none.
+        elsewhere: what went to other stores before.
     """
 
     kind: str
     settings: Mapping[str, Any]
     job: str
-    since: int = -1
+    elsewhere: Elsewhere = NOTHING
 
     @staticmethod
     def of(sink: StoreSink) -> _Kept:
@@ -86,7 +86,14 @@ class _Kept:
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping, which makes one again."""
-        return {"kind": self.kind, "settings": dict(self.settings), "job": self.job, "since": self.since}
+        plain = {"kind": self.kind, "settings": dict(self.settings), "job": self.job}
+        return {**plain, "elsewhere": self.elsewhere.to_json()}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> _Kept:
+        """The inverse of `to_json`; earlier versions noted a batch alone."""
+        elsewhere = Elsewhere.from_json(value.get("elsewhere", {"batch": value.get("since", -1)}))
+        return _Kept(value["kind"], value["settings"], value["job"], elsewhere)
 
 
 def settle_moved(checkpoint: Path, sinks: Mapping[str, Sink], origin: str) -> None:
@@ -108,40 +115,44 @@ def settle_moved(checkpoint: Path, sinks: Mapping[str, Sink], origin: str) -> No
         if (same := next((one for one in before if one.is_at(kept)), None)) is not None:
             kept = same
         elif before and before[0].kind in STORES:
-            done = (_completed(one, sink, origin, checkpoint) for one in before)
-            kept = replace(kept, since=max(next((batch for batch in done if batch >= 0), -1), before[0].since))
-        now[name], sink.since = kept, kept.since
+            heads = (_completed(one, sink, origin, checkpoint) for one in before)
+            head, elsewhere = next((one for one in heads if one is not None), None), before[0].elsewhere
+            kept = replace(kept, elsewhere=elsewhere.after(head.batch, head.state) if head else elsewhere)
+        now[name], sink.elsewhere = kept, kept.elsewhere
     told = {"checkpoint": os.path.abspath(checkpoint), "stores": {name: kept.to_json() for name, kept in now.items()}}
     if now and told != read_note(checkpoint / NOTED_FILE):
         put_durably(checkpoint / NOTED_FILE, json.dumps(told, indent=1).encode())
 
 
-def _completed(before: _Kept, sink: StoreSink, origin: str, checkpoint: Path) -> int:
-    """Make a snapshot of what waits in a store; the last batch that was committed there, -1 where there is none."""
+def _completed(before: _Kept, sink: StoreSink, origin: str, checkpoint: Path) -> Head | None:
+    """Make a snapshot of what waits in a store; its head, None where the checkpoint has no results there."""
     patience = Patience(sink.retry_s)
     try:
         store = before.spec(sink.spec).open()
         stored = patience.steadily(lambda: store.head(before.job))
         if stored is None or Head.from_bytes(stored).origin != origin:
-            return -1
+            return None
         (described,) = patience.steadily(lambda: list(store.get_records(before.job, DESCRIPTION, DESCRIPTION)))
         ledger = Ledger(store, before.job, Description.from_bytes(described[1]), EpochPolicy(), patience=patience)
         ledger.take_over(origin, sink.lease)
         ledger.finish(for_good=True)
     except StoreMissingError:
-        return -1
+        return None
     except StoreError as away:
         raise RunError(
             f"results went to {before} until now, and some may wait there for their snapshot: {away}; make it "
             f"reachable for this start, or remove {checkpoint / NOTED_FILE} to go on without these"
         ) from None
-    return ledger.head.batch
+    return ledger.head
 
 
 def _noted(checkpoint: Path) -> dict[str, tuple[_Kept, ...]]:
     """Where the results of each query may be that went to the stores that were noted."""
     found = read_note(checkpoint / NOTED_FILE)
     try:
-        return {str(name): _Kept(**kept).now(found["checkpoint"], checkpoint) for name, kept in found["stores"].items()}
+        return {
+            str(name): _Kept.from_json(kept).now(found["checkpoint"], checkpoint)
+            for name, kept in found["stores"].items()
+        }
     except (KeyError, TypeError, AttributeError):
         return {}

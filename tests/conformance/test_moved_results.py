@@ -107,7 +107,8 @@ def test_no_password_is_noted(tmp_path: Path) -> None:
     noted = _Kept.of(Sink())  # type: ignore[arg-type]
     assert "s3cret" not in str(noted.to_json()) + repr(noted)
     assert ("password", "s3cret") in noted.spec(Sink.spec).settings
-    assert _Kept(**noted.to_json()).is_at(noted)
+    assert _Kept.from_json(noted.to_json()).is_at(noted)
+    assert _Kept.from_json({"kind": "cassandra", "settings": {}, "job": "j", "since": 5}).elsewhere.batch == 5, "once"
 
 
 @pytest.mark.parametrize("end", ["it stops", "it dies once a batch is there"])
