@@ -11,6 +11,7 @@ done to what a copy was made of.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.store import StoreError, StoreMissingError
 from streamjoin.spec.owners import places_now, read_note
 
+_log = logging.getLogger("streamjoin")
 NOTED_FILE = "stores.json"
 """Says, in a checkpoint, in which stores the results of its queries are."""
 _SECRET = re.compile("password|secret|token")
@@ -118,10 +120,20 @@ def settle_moved(checkpoint: Path, sinks: Mapping[str, Sink], origin: str) -> No
             heads = (_completed(one, sink, origin, checkpoint) for one in before)
             head, elsewhere = next((one for one in heads if one is not None), None), before[0].elsewhere
             kept = replace(kept, elsewhere=elsewhere.after(head.batch, head.state) if head else elsewhere)
+            if head is not None and sink.description.identity:
+                _log.warning("%s", _groups_text(name, before[0], kept))
         now[name], sink.elsewhere = kept, kept.elsewhere
     told = {"checkpoint": os.path.abspath(checkpoint), "stores": {name: kept.to_json() for name, kept in now.items()}}
     if now and told != read_note(checkpoint / NOTED_FILE):
         put_durably(checkpoint / NOTED_FILE, json.dumps(told, indent=1).encode())
+
+
+def _groups_text(query: str, before: _Kept, kept: _Kept) -> str:
+    """What is not where the results of a query go from now on whose groups change."""
+    return (
+        f"results{f' of {query}' if query else ''} go to {kept} from now on: it is told of groups that change from now "
+        f"on, and the last values of all others are in {before}"
+    )
 
 
 def _completed(before: _Kept, sink: StoreSink, origin: str, checkpoint: Path) -> Head | None:

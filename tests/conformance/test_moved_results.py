@@ -81,6 +81,45 @@ def test_what_waits_where_results_went_before_is_completed_there(to: str, end: s
     assert Counter(kept(first) + kept(other)) == wanted(tmp_path)
 
 
+PAIRS = "SELECT ONLINE r.id AS r, s.id AS s FROM r, s WHERE r.k = s.k WITHIN 20 SECONDS"
+GROUPS = "SELECT ONLINE r.k, COUNT(*) AS n FROM r, s WHERE r.k = s.k WITHIN 20 SECONDS GROUP BY r.k CUMULATIVE"
+
+
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_groups_that_have_not_changed_since_are_where_results_went_before_unless_that_was_copied(
+    is_copied: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two = (
+        parse(TEXT.format(results=f"store: sqlite, path: {name}.db").replace(PAIRS, GROUPS), base=tmp_path)
+        for name in ("one", "two")
+    )
+
+    def groups(file: JoinFile) -> dict[int, int]:
+        found = ask(Reader(store_spec(file).open(), store_job(file)), Question())
+        return {row["k"]: row["n"] for part in found for row in part.to_pylist()}
+
+    arrive(tmp_path, 0)
+    arrive(tmp_path, 1)
+    run_alone(bind(one))
+    before = groups(one)
+    if is_copied:
+        for path in tmp_path.glob("one.db*"):
+            shutil.copy(path, tmp_path / path.name.replace("one", "two"))
+    arrive(tmp_path, 2)
+    run_alone(bind(two))
+    said = f"go to sqlite {tmp_path}/two.db as join from now on: it is told of groups that change from now on, and"
+    assert [said in record.message for record in caplog.records] == [True]
+    r, s = (f"'{tmp_path}/{stream}/*.parquet'" for stream in "rs")
+    wanted = duck.rows(
+        f"SELECT r.k, count(*) FROM {r} r, {s} s WHERE r.k = s.k AND abs(epoch_us(r.ts) - epoch_us(s.ts)) <= 20e6 "
+        "GROUP BY 1"
+    )
+    assert before | groups(two) == dict(wanted)
+    assert (groups(two) == dict(wanted)) is is_copied
+    run_alone(bind(two))
+    assert len(caplog.records) == 1, "it is said once"
+
+
 def test_a_store_that_was_removed_holds_nobody_back_and_one_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for number in range(3):
         arrive(tmp_path, number)
