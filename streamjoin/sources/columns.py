@@ -183,8 +183,8 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return from_text(values, kind)
     if pa.types.is_integer(given) and pa.types.is_decimal(kind):
         values = values.cast(pa.decimal128(20, 0))  # of an integer Arrow asks whether any of its type would fit
-    if pa.types.is_decimal(kind) and (is_text(given) or pa.types.is_string_view(given)):
-        values = _decimals(values.cast(pa.string()), kind)
+    if is_text(given) or pa.types.is_string_view(given):
+        values = readable(values, kind)
     if pa.types.is_decimal(given) and pa.types.is_floating(kind):
         # The nearest, which Arrow's own cast misses for every seventh cent.
         wide = values.cast(pa.decimal128(given.precision, given.scale)) if given.bit_width < 128 else values
@@ -197,6 +197,21 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if (wrong := pc.index(same, False).as_py()) >= 0:
             raise ValueError(f"{values[wrong]} does not fit {type_name(kind)} exactly")
     return found
+
+
+def readable(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts in a form that Arrow's cast reads as the numbers that stand there, where `kind` is one of numbers.
+
+    Raises:
+        ValueError: one is a hexadecimal number where integers are, or see `_decimals`.
+    """
+    if pa.types.is_decimal(kind):
+        return _decimals(texts.cast(pa.string()), kind)
+    if pa.types.is_integer(kind):
+        texts = texts.cast(pa.string())
+        if (wrong := pc.index(pc.match_substring_regex(texts, "^[+-]?0[xX]"), True).as_py()) >= 0:
+            raise ValueError(f"'{texts[wrong].as_py()[:50]}' is no {type_name(kind)}")
+    return texts
 
 
 _FAR = r"[0-9]{39}|[eE][+-]?0*([1-9][0-9]{2,}|39|[4-9][0-9])"

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, RunError
 from streamjoin.plan.schema import SIMPLE_TYPES, left_out, type_name, without
-from streamjoin.plan.types import DIGITS_MAX
+from streamjoin.plan.types import DIGITS_MAX, is_text
+from streamjoin.sources.columns import readable
 from streamjoin.sources.database import Database
 from streamjoin.sources.served import ServedTable, quoted
 
@@ -108,8 +109,9 @@ def _conformed(values: pa.Array, field: pa.Field, table: str) -> pa.Array:
     if values.null_count == len(values):  # of SQLite, which has no type for them
         return pa.nulls(len(values), field.type)
     try:
+        values = readable(values, field.type) if is_text(values.type) or pa.types.is_binary(values.type) else values
         return pc.cast(values, field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
+    except (pa.ArrowNotImplementedError, ValueError) as cause:
         raise RunError(
             f'column "{field.name}" of table {table} cannot be read as {type_name(field.type)}: {str(cause)[:200]}; '
             "give it values of that type, or start the job anew with another type in its schema"

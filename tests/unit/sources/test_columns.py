@@ -286,3 +286,11 @@ def test_texts_are_decimals_with_all_their_digits(text: pa.DataType) -> None:
 def test_texts_that_are_no_such_decimals_are_refused(text: str, kind: pa.DataType) -> None:
     with pytest.raises(RunError, match=r'1\.parquet, column "c": '):
         converted(pa.array(["1", text]).slice(1), kind)
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+@pytest.mark.parametrize("given", ["0x10", "0XfF", "0xFFFFFFFFFFFFFFFF"])
+def test_a_hexadecimal_text_is_no_integer(given: str, text: pa.DataType) -> None:
+    with pytest.raises(RunError, match=rf"1\.parquet, column \"c\": '{given}' is no int64"):
+        converted(pa.array(["1", given], text), pa.int64())
+    assert converted(pa.array(["-16", None], text), pa.int64()).to_pylist() == [-16, None]

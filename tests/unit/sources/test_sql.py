@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -102,6 +103,23 @@ def test_a_value_that_has_no_place_in_its_type_is_named(database: sqlite3.Connec
     database.commit()
     relation = open_relation(join(tmp_path, schema={"name": "int64"}), "rates")
     with pytest.raises(RunError, match='column "name" of table rates cannot be read as int64'):
+        list(relation.blocks(["name"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ("0x10", "int64", "'0x10' is no int64"),
+        ("1e-9999999", "decimal(10, 2)", "'1e-9999999' does not fit decimal(10,2)"),
+    ],
+)
+def test_a_text_that_is_no_such_number_is_refused(
+    text: str, kind: str, said: str, database: sqlite3.Connection, tmp_path: Path
+) -> None:
+    database.execute("UPDATE rates SET name = ?", [text])
+    database.commit()
+    relation = open_relation(join(tmp_path, schema={"name": kind}), "rates")
+    with pytest.raises(RunError, match=re.escape(said)):
         list(relation.blocks(["name"]))
 
 
