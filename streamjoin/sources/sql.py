@@ -90,10 +90,29 @@ def _rows(database: Database, table: str, schema: pa.Schema, limit: int | None =
             there = ask(f"SELECT {names} FROM {_qualified(table)} LIMIT 0").schema
             names = ", ".join(map(_as_sent, there))
         end = "" if limit is None else f" LIMIT {limit}"
-        for rows in ask(f"SELECT {names} FROM {_qualified(table)}{end}"):
+        reader = ask(f"SELECT {names} FROM {_qualified(table)}{end}")
+        if database.file is not None and any(map(_is_of_texts, reader.schema.types)):
+            # The driver writes a real among texts with seven digits, and only it tells which columns have texts.
+            names = ", ".join(_with_all_digits(name) if _is_of_texts(field.type) else quoted(name)
+                              for name, field in zip(schema.names, reader.schema, strict=True))  # fmt: skip
+            reader = ask(f"SELECT {names} FROM {_qualified(table)}{end}")
+        for rows in reader:
             yield pa.RecordBatch.from_arrays(
                 [_conformed(rows.column(place), field, table) for place, field in enumerate(schema)], schema=schema
             )
+
+
+def _is_of_texts(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _with_all_digits(column: str) -> str:
+    """A column of SQLite, whose reals are texts: as SQLite writes them, or with 17 digits where these say less."""
+    name = quoted(column)
+    return (
+        f"CASE WHEN typeof({name}) <> 'real' THEN {name} WHEN CAST(CAST({name} AS TEXT) AS REAL) = {name} "
+        f"THEN CAST({name} AS TEXT) ELSE printf('%!.17g', {name}) END"
+    )
 
 
 def _as_sent(field: pa.Field) -> str:

@@ -123,6 +123,33 @@ def test_a_text_that_is_no_such_number_is_refused(
         list(relation.blocks(["name"]))
 
 
+REALS = {0.1 + 0.2: "0.30000000000000004", 1e15 + 0.3: "1000000000000000.2", 0.1: "0.1", 2.0: "2.0", 1e300: "1.0e+300"}
+"""Some, and how they are written among texts."""
+
+
+@pytest.mark.parametrize("other", ["a text", b"bytes"], ids=["texts", "bytes"])
+def test_reals_of_sqlite_among_texts_keep_their_digits(
+    other: str | bytes, database: sqlite3.Connection, tmp_path: Path
+) -> None:
+    database.execute("CREATE TABLE mixed (k, v)")
+    values = [*REALS, 2**53 + 1, None, other]
+    database.executemany("INSERT INTO mixed VALUES (?, ?)", enumerate(values))
+    database.commit()
+    relation = open_relation(join(tmp_path, table="mixed"), "rates")
+    ((rows, _),) = relation.blocks(["k", "v"])
+    assert rows["k"].to_pylist() == list(range(len(values)))
+    *reals, whole, nothing, last = (one.decode() if isinstance(one, bytes) else one for one in rows["v"].to_pylist())
+    assert [float(one) for one in reals] == list(REALS)
+    # Where 15 digits do not do, the 17th may be another one that means the same real.
+    assert reals[2:] == list(REALS.values())[2:] and reals[0] == REALS[0.1 + 0.2]
+    assert (whole, nothing, last) == (str(2**53 + 1), None, other.decode() if isinstance(other, bytes) else other)
+    database.execute("UPDATE mixed SET v = '5' WHERE typeof(v) IN ('text', 'blob')")
+    database.commit()
+    numbers = open_relation(join(tmp_path, table="mixed", schema={"v": "float64"}), "rates")
+    ((rows, _),) = numbers.blocks(["v"])
+    assert rows["v"].to_pylist() == [*REALS, 2.0**53, None, 5.0]
+
+
 EVERY = QUERY.replace("rates.name", 'rates.name, rates.data, rates."odd ""name"')
 TYPES = {"k": "int64", "name": "string", "data": "binary", 'odd "name': "decimal(12, 4)"}
 
