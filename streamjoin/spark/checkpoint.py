@@ -35,9 +35,18 @@ from streamjoin.plan.expression import Call, Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.sharing import Lasting, key_text
 from streamjoin.plan.stages import is_divided
-from streamjoin.spark.identity import ANEW, check_same, known_identity, recorded_identity
+from streamjoin.spark.identity import ANEW, check_same, known_identity, parts_differ, recorded_identity
 from streamjoin.spark.started import lasting_version, settle, version_of, write_json
-from streamjoin.spec.job import IDENTITY_FILE, RELATION_COLUMNS, Job, Recorded, order_of, queries_of, recorded
+from streamjoin.spec.job import (
+    IDENTITY_FILE,
+    RELATION_COLUMNS,
+    Job,
+    Recorded,
+    RecordedQuery,
+    order_of,
+    queries_of,
+    recorded,
+)
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.state import rewrite
 from streamjoin.state.generation import Generation
@@ -334,7 +343,7 @@ def _check_queries(job: Job, held: Held) -> None:
     if not held.requeries_for(job):
         return
     if job.plan.shared is None and not is_divided(job.plan):
-        raise _another_query(job)
+        raise _another_query(job, held.queries.queries)
     if job.earlier is None or held.queries.called(job.earlier.names_of_queries[0]).queries != queries_of(job.earlier):
         raise InputError(
             f"the queries of checkpoint {job.checkpoint} have changed since the join file was read; start again",
@@ -342,9 +351,11 @@ def _check_queries(job: Job, held: Held) -> None:
         )
 
 
-def _another_query(job: Job) -> InputError:
+def _another_query(job: Job, theirs: Sequence[RecordedQuery]) -> InputError:
+    was, now = ({"query": "; ".join(query.text for query in queries)} for queries in (theirs, queries_of(job.plan)))
+    how = f" ({parts_differ(('query',), was, now)})" if was != now else ""
     return InputError(
-        f"checkpoint {job.checkpoint} belongs to another join, with other query; {ANEW}",
+        f"checkpoint {job.checkpoint} belongs to another join, with other query{how}; {ANEW}",
         field="run.checkpoint",
     )
 
@@ -354,7 +365,7 @@ def _recorded_before(job: Job, theirs: Mapping[str, Any]) -> Recorded:
     mine = recorded_of(job)
     (only, *more) = mine.queries
     if more or only.name or (theirs["query"], theirs.get("keyed results")) != (only.text, only.keyed):
-        raise _another_query(job)
+        raise _another_query(job, (RecordedQuery("", theirs["query"], only.keyed),))
     return mine
 
 

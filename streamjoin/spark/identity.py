@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -14,7 +14,7 @@ from streamjoin.errors import InputError, StateError
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.stages import Plan, is_divided
-from streamjoin.plan.window import S
+from streamjoin.plan.window import S, format_us
 from streamjoin.spec.job import IDENTITY_FILE, RELATION_COLUMNS, Job
 from streamjoin.spec.relations import columns_read
 from streamjoin.state.manifest import FORMAT, WAY_OUT
@@ -138,13 +138,73 @@ def check_same(checkpoint: Path, theirs: Mapping[str, Any], mine: Mapping[str, A
             field="run.checkpoint",
         )
     if changed := [name for name in mine if name != RELATION_COLUMNS and theirs.get(name) != mine[name]]:
-        was = ""
-        if "operator" in changed:
-            was = f" ({operators_differ(str(theirs.get('operator')), mine['operator'])})"
         raise InputError(
-            f"checkpoint {checkpoint} belongs to another join, with other {' and '.join(changed)}{was}; {ANEW}",
+            f"checkpoint {checkpoint} belongs to another join, with other {' and '.join(changed)} "
+            f"({parts_differ(changed, theirs, mine)}); {ANEW}",
             field="run.checkpoint",
         )
+
+
+def parts_differ(changed: Sequence[str], theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+    """How the parts of two identities that have changed differ, in words: the first few, with both values."""
+    said: list[str] = []
+    for name in changed:
+        if name == "operator":
+            said.append(operators_differ(str(theirs.get(name)), mine[name]))
+        else:
+            said += _values_differ(_NAMES.get(name, name), theirs.get(name), mine[name])
+    more = [f"and {len(said) - _SAID_MAX} more"] if len(said) > _SAID_MAX else []
+    return "; ".join([*said[:_SAID_MAX], *more])
+
+
+_SAID_MAX = 3
+_SHOWN_MAX = 60
+_NAMES = {"streams": "stream", "relations": "relation", "delay_us": "delay", "archive_period_us": "archive period"}
+"""What parts of an identity are called in a join file, or one of them."""
+
+
+def _values_differ(name: str, was: Any, now: Any) -> Iterator[str]:
+    if name in ("stream", "relation"):  # by names of the query
+        for one in dict.fromkeys([*(was or {}), *now]):
+            before, after = (found.get(one) for found in (was or {}, now))
+            if isinstance(before, Mapping) and isinstance(after, Mapping):
+                for part in (part for part in dict.fromkeys([*before, *after]) if before.get(part) != after.get(part)):
+                    words = f"{_NAMES.get(part, part)} of {name} {one}"
+                    yield from _values_differ(words, before.get(part), after.get(part))
+            elif before != after:
+                yield _was_and_is(f"{name} {one}", before, after)
+    elif name.startswith("columns of "):
+        before, after = (_column_types(text or "") for text in (was, now))
+        names = [column for column in dict.fromkeys([*before, *after]) if before.get(column) != after.get(column)]
+        whose = name.removeprefix("columns")
+        yield from (_was_and_is(f'column "{column}"{whose}', before.get(column), after.get(column)) for column in names)
+        if not names:
+            yield f"{name} come in another order now"
+    elif name.startswith(("delay", "archive period")):
+        yield _was_and_is(name, *(format_us(us) if us else None for us in (was, now)))
+    else:
+        yield _was_and_is(name, was, now)
+
+
+def _column_types(schema: str) -> dict[str, str]:
+    """By name, from a schema as Arrow writes it; names may have colons, and types have none."""
+    return {name: kind for name, _, kind in (line.rpartition(": ") for line in schema.splitlines())}
+
+
+def _was_and_is(name: str, was: Any, now: Any) -> str:
+    first, then = (value if isinstance(value, str) else json.dumps(value) for value in (was, now))
+    if max(len(first), len(then)) > _SHOWN_MAX:  # what differs may be far behind
+        differing = (at for at, (one, other) in enumerate(zip(first, then, strict=False)) if one != other)
+        same = next(differing, min(len(first), len(then)))
+        at = max(same - _SHOWN_MAX // 2, 0)
+        first, then = (_part(text, at) for text in (first, then))
+    first, then = ("not there" if value in (None, {}) else said for value, said in ((was, first), (now, then)))
+    return f"{name} was {first} and is {then} now"
+
+
+def _part(text: str, at: int) -> str:
+    end = at + _SHOWN_MAX
+    return f"{'...' if at else ''}{text[at:end]}{'...' if end < len(text) else ''}"
 
 
 def operators_differ(was: str, now: str) -> str:

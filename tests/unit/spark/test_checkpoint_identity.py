@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,48 @@ def test_a_job_not_all_of_which_is_beside_its_states_stays_in_its_folder(
 )  # fmt: skip
 def test_how_operators_differ_is_said_in_words(was: str, now: str, words: str) -> None:
     assert operators_differ(was, now) == words
+
+
+DIFFERENT = """
+streams:
+  a: {source: csv, path: a, time: ts, schema: {ts: int64, k: int64, "a: b": string}}
+  b: {source: csv, path: b, time: ts, schema: {ts: int64, k: int64}}
+query: "SELECT ONLINE a.k FROM a, b WHERE a.k = b.k AND a.ts > b.k WITHIN 1 SECOND"
+operator: {name: biclique}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("a, time: ts, schema", "a, time: ts, delay: 2s, schema",
+         "with other streams (delay of stream a was not there and is 2 s now)"),
+        ("b, time: ts", "b, time: k", "with other streams (time of stream b was ts and is k now)"),
+        ("k: int64, \"a: b\": string", "k: int32, \"a: b\": int8, c: date",
+         "with other streams (column \"k\" of stream a was int64 and is int32 now; "
+         "column \"a: b\" of stream a was string and is int8 now; "
+         "column \"c\" of stream a was not there and is date32[day] now)"),
+        ("k: int64, \"a: b\": string", "\"a: b\": string, k: int64",
+         "with other streams (columns of stream a come in another order now)"),
+        ("k: int64}", "k: int32, d: int8}", "column \"d\" of stream b was not there"),
+        ("k: int64, \"a: b\": string", "k: int32, c: int8, d: int8, e: int8", "; and 2 more)"),
+        ("name: biclique", "name: biclique, index: tree", "with other index (index was "),
+        ("a.ts > b.k", "a.ts > b.k + 1",
+         "with other query (query was ...HERE a.k = b.k AND a.ts > b.k WITHIN 1 SECOND "
+         "and is ...HERE a.k = b.k AND a.ts > b.k + 1 WITHIN 1 SECOND now)"),
+    ],
+)  # fmt: skip
+def test_what_differs_from_the_join_of_a_checkpoint_is_named(old: str, new: str, words: str, tmp_path: Path) -> None:
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+
+    def job(text: str) -> Job:
+        return bind(parse(text, base=tmp_path)).job()
+
+    with opened(job(DIFFERENT)):
+        pass
+    with pytest.raises(InputError, match=re.escape(words)), opened(job(DIFFERENT.replace(old, new))):
+        pass
 
 
 RING = """
