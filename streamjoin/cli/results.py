@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from streamjoin.results.reader import Reader
 
 Output = Literal["table", "json", "ndjson", "csv", "arrow", "parquet"]
+_LOOKS_EVERY_S = 0.2
+"""How often `tail` looks whether there is a store."""
 Of = Annotated[Output, cyclopts.Parameter(name=["-o", "--output"], help="Format of the rows.")]
 
 
@@ -164,6 +167,8 @@ def tail(
 ) -> None:
     """Follow the results that a join file keeps in its store: each snapshot as it is committed, until Ctrl-C.
 
+    Where there is no store yet, it waits for `streamjoin run` to make it, and shows all results from the first on.
+
     Parameters
     ----------
     file
@@ -187,7 +192,7 @@ def tail(
     from streamjoin.results.formats import FORMATS
     from streamjoin.results.question import Question
     from streamjoin.results.rows import Rows
-    from streamjoin.results.snapshot import SnapshotId
+    from streamjoin.results.snapshot import FIRST, SnapshotId
 
     reader = _reader(load_join(file, set), of)
     stop = threading.Event()
@@ -195,6 +200,10 @@ def tail(
         signal.signal(number, lambda *_: stop.set())
     question = Question(key=key, select=_names(select), where=where)
     begin = SnapshotId.parse(after) if after else None
+    if _awaited(reader, stop, quiet):
+        begin = begin or FIRST  # what was committed between two looks is new, too
+    if stop.is_set():
+        return
     schema = Rows(question, reader.description.schema).schema
 
     def batches() -> Iterator[RecordBatch]:
@@ -218,6 +227,32 @@ def _reader(join: JoinFile, of: str | None) -> Reader:
     if of is not None:
         join = join.of(of)
     return Reader(store_spec(join).open(), store_job(join))
+
+
+def _awaited(reader: Reader, stop: threading.Event, quiet: bool) -> bool:
+    """Wait until the store is there and has results, or `stop`; whether there was anything to wait for.
+
+    Raises:
+        InputError: the store has results, and none of this job.
+    """
+    from streamjoin.results.stores.store import StoreMissingError
+
+    waited = False
+    while not stop.is_set():
+        try:
+            reader.description  # noqa: B018  # says that there is none
+            break
+        except StoreMissingError as cause:
+            missing = str(cause)
+        except InputError:
+            if reader.store.jobs():  # a job's name may be wrong
+                raise
+            missing = "the store has no results yet; `streamjoin run` brings some"
+        if not waited and not quiet:
+            print(f"waiting: {missing}", file=sys.stderr, flush=True)
+        waited = True
+        time.sleep(_LOOKS_EVERY_S)
+    return waited
 
 
 def _names(text: str | None, option: str = "--select") -> tuple[str, ...] | None:

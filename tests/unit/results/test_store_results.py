@@ -481,3 +481,29 @@ def test_tail_shows_what_comes_and_ends_on_ctrl_c_promptly(filled: Job, tmp_path
         process.kill()
         process.wait()
     assert_once(seen(filled.store, "join"), ids([*WHOLE, more]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", [True, False], ids=["which comes", "which never comes"])
+def test_tail_waits_for_the_store(made: bool, filled: Job, tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "streamjoin", "tail", "empty.yaml"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None and process.stderr is not None
+        said = process.stderr.readline().decode()
+        assert said.startswith("waiting: there is no result store ") and "`streamjoin run` makes it" in said
+        if made:
+            later = Job(SqliteStore(tmp_path / "not-there.db"), EpochPolicy(span_us=None), name="empty").start()
+            given = rows(30, 1, 20)
+            later.batch(0, given)
+            later.ledger.finish()
+            assert_once([json.loads(process.stdout.readline())["id"] for _ in range(30)], ids([given]))
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=20) == (b"", b"snapshot 1.0: 30 rows\n" if made else b"")
+        assert process.returncode == 0 and (tmp_path / "not-there.db").exists() == made
+    finally:
+        process.kill()
+        process.wait()
