@@ -18,7 +18,7 @@ from streamjoin.intake.intake import BLOCK_ROWS
 from streamjoin.intake.records import text_decoder
 from streamjoin.plan.nested import paths_of
 from streamjoin.sources.columns import conform
-from streamjoin.sources.lines import lines_of, read_header, records_of
+from streamjoin.sources.lines import lines_of, other_delimiter, read_header, records_of
 from streamjoin.sources.mapped import mapped, parquet_footer
 from streamjoin.sources.partitions import partitions_of, with_partitions
 from streamjoin.sources.source import Read
@@ -152,9 +152,11 @@ class FileRead:
         """
         own = [name for name in self.schema.names if name not in partitions_of(self.path, self.root)]
         if own and not set(carried) & set(own):
+            is_csv, is_first = self.format == "csv", self.number == 0
+            hint = other_delimiter([*carried], self.csv, is_first=is_first) if is_csv else None
             raise RunError(
                 f"{self.path} has none of the columns {', '.join(own[:20])}; it has "
-                f"{', '.join(list(carried)[:20]) or 'none'}"
+                f"{', '.join(list(carried)[:20]) or 'none'}{f'; {hint}' if hint else ''}"
             )
 
     def _header(self) -> list[str]:

@@ -11,6 +11,7 @@ from streamjoin.errors import InputError, RunError
 from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.sources.columns import stream_schema, widened
 from streamjoin.sources.filelog import list_files, root_of
+from streamjoin.sources.lines import other_delimiter
 from streamjoin.sources.mapped import mapped, parquet_footer
 from streamjoin.sources.partitions import partition_columns
 from streamjoin.sources.text_guess import infer_schema
@@ -31,7 +32,7 @@ def first_schema(format: str, path: Path, csv: Dialect | None = None) -> pa.Sche
     float64 where some have integers and some floats; other types are those of the first file that has a value.
 
     Raises:
-        InputError: there is no file yet, or one of those looked at cannot be read.
+        InputError: there is no file yet, one of those looked at cannot be read, or the first has another delimiter.
     """
     files = list_files(path)
     if not files:
@@ -41,6 +42,8 @@ def first_schema(format: str, path: Path, csv: Dialect | None = None) -> pa.Sche
     # An empty text file has no columns, and does no harm where another has.
     first = next((number for number, file in enumerate(files) if not _is_empty(format, file)), 0)
     carried = _carried(format, files[first], csv or PLAIN)
+    if format == "csv" and (way_out := other_delimiter(carried.names, csv or PLAIN)):
+        raise InputError(f"{files[first]}: {way_out}", field="csv.delimiter")
     for number in chosen:
         if number > first and not _is_empty(format, files[number]):
             other = _carried(format, files[number], csv or PLAIN)

@@ -206,6 +206,30 @@ def read_header(path: str | Path, dialect: Dialect) -> list[str]:
         raise RunError(f"{path} cannot be read: its line of column names: {cause}") from None
 
 
+_DELIMITERS = {";": ("semicolon", ";"), "\t": ("tab", r"\t"), "|": ("vertical bar", "|"), ",": ("comma", ",")}
+"""Those that files have, with their names, and as they are written in quotes."""
+
+
+def other_delimiter(names: Sequence[str], dialect: Dialect, *, is_first: bool = True) -> str | None:
+    """What to do where a file's line of column names was taken for one name and has another delimiter in it.
+
+    Args:
+        is_first: no file was read before, as `dialect` says or not.
+    """
+    if len(names) != 1 or not dialect.header or dialect.names is not None:
+        return None
+    (name,) = names
+    found = max((one for one in _DELIMITERS if one != dialect.delimiter), key=name.count)
+    if not (count := name.count(found)):
+        return None
+    called, written = _DELIMITERS[found]
+    said = f"its first line is one column with {count} {called}{'s' * (count > 1)} in it; "
+    if not is_first:
+        return said + "write it with the delimiter of the files before"
+    way_out = f'set csv: {{delimiter: "{written}"}}, else give the name of the one column in csv: {{names: [...]}}'
+    return f"{said}where these are between columns {way_out}"
+
+
 def _first_record(head: bytes, dialect: Dialect) -> bytes:
     if not head:
         return b""

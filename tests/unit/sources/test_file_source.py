@@ -356,6 +356,7 @@ def test_columns_come_by_name_and_in_any_order(tmp_path: Path) -> None:
         ("1,a\n2,b\n", r"2\.csv has none of the columns ts, k, s; it has 1, a"),
         ("k,s,k\n1,a,2\n", r'2\.csv has the column "k" twice'),
         ("PAR1\0\1\2", r"2\.csv has none of the columns"),
+        ("k;s\n1;a\n", r"one column with 1 semicolon in it; write it with the delimiter of the files before"),
     ],
 )
 def test_csv_file_with_another_header_stops_the_job_by_name(content: str, message: str, tmp_path: Path) -> None:
@@ -364,6 +365,15 @@ def test_csv_file_with_another_header_stops_the_job_by_name(content: str, messag
     (data / "1.csv").write_text("k,s\n1,a\n")
     (data / "2.csv").write_text(content)
     with pytest.raises(RunError, match=message):
+        read("csv", data)
+
+
+def test_csv_file_with_another_delimiter_than_the_first_says_what_to_set(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "1.csv").write_text("k\ts\n1\ta\n")
+    said = r"one column with 1 tab in it; where these are between columns set csv: \{delimiter: \"\\t\"\}"
+    with pytest.raises(RunError, match=said):
         read("csv", data)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin.errors import InputError, QueryError
+from streamjoin.intake.dialect import Dialect
 from streamjoin.plan.schema import StreamSchema, check_schema
 from streamjoin.query import plan_query
 from streamjoin.sources.guess import first_schema
@@ -32,6 +34,33 @@ def test_empty_files_alone_ask_for_a_schema(format: str, tmp_path: Path) -> None
         (tmp_path / f"part-{number}").write_bytes(b"")
     with pytest.raises(InputError, match="part-0 is empty, so its columns are unknown; give a schema"):
         first_schema(format, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter", "what", "other"),
+    [
+        ("ts;k;v", ",", "2 semicolons", ";"),
+        ('"ts";"k"', ",", "1 semicolon", ";"),
+        ("ts\tk\tv\tw", ",", "3 tabs", r"\t"),
+        ("ts|k", ",", "1 vertical bar", "|"),
+        ("ts,k,v", ";", "2 commas", ","),
+    ],
+)
+def test_files_with_another_delimiter_are_refused_with_it(
+    header: str, delimiter: str, what: str, other: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text(f"{header}\n{header}\n")
+    said = f'{what} in it; where these are between columns set csv: {{delimiter: "{other}"}}, else give the name'
+    with pytest.raises(InputError, match=re.escape(f"a.csv: its first line is one column with {said}")) as refused:
+        first_schema("csv", tmp_path, Dialect(delimiter))
+    assert refused.value.field == "csv.delimiter"
+    assert first_schema("csv", tmp_path, Dialect(delimiter, names=("all",))).names == ["all"]
+
+
+@pytest.mark.parametrize("content", ["message\na;b\n", '"a, b"\nx\n', "a;b,c\n1,2\n"])
+def test_a_delimiter_that_is_no_other_is_part_of_a_name_or_value(content: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    assert first_schema("csv", tmp_path).names in (["message"], ["a, b"], ["a;b", "c"])
 
 
 def test_reserved_names_are_left_out_and_a_query_that_names_one_hears_why(tmp_path: Path) -> None:
