@@ -12,8 +12,8 @@ when it is only stepped over:
     REPEAT a       one item done: go on at row a for the next, or at row a - 1, the BLOCK, for the next count
     END            the record must be used up
 
-Columns are top-level fields of simple types, or unions of one with null. Fields that are no columns may have any
-type except one that contains itself.
+Columns are fields of simple types, or unions of one with null: those at the top, and as `a.b` a field `b` of a record
+`a`, which may be in a union. Fields that are no columns may have any type except one that contains itself.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Program:
 
     Args:
         rows: int64 of shape (k, 4).
-        fields: name of the top-level field each row belongs to, "" for END.
+        fields: name of the field each row belongs to, with those of the records around it; "" for END.
         leaves: column name -> how it is written; columns the writer schema lacks are not in it.
         stack_size: how many blocks can be open at once.
     """
@@ -113,23 +113,40 @@ class _Compiler:
     fields: list[str] = field(default_factory=list)
     field_name: str = ""
     types: dict[str, tuple[Mapping[str, Any], str]] = field(default_factory=dict)  # full name -> type, its namespace
+    leaves: dict[str, Leaf] = field(default_factory=dict)
     depth: int = 0
     block_depth: int = 0
     block_depth_max: int = 0
 
     def compile(self, record: Mapping[str, Any]) -> Program:
         namespace = self.define(record, "")
-        leaves = {}
         for each in self.fields_of(record):
-            self.field_name = str(each["name"])
-            slot = self.schema.get_field_index(self.field_name)
-            if slot >= 0:
-                leaves[self.field_name] = self.column(each["type"], namespace, slot)
-            else:
-                self.value(each["type"], namespace)
-        self.field_name = ""
+            self.read_field(str(each["name"]), each["type"], namespace)
         self.emit(END)
-        return Program(np.array(self.rows, np.int64), tuple(self.fields), leaves, self.block_depth_max)
+        return Program(np.array(self.rows, np.int64), tuple(self.fields), self.leaves, self.block_depth_max)
+
+    def read_field(self, name: str, avro_type: Any, namespace: str) -> None:
+        """Emit the rows that read a field, or step over it, outside of arrays and maps."""
+        outside, self.field_name = self.field_name, name
+        slot = self.schema.get_field_index(name)
+        if slot >= 0:
+            leaf = self.column(avro_type, namespace, slot)
+            known = self.leaves.get(name, leaf)  # of another record of a union
+            if leaf != known and "null" not in (leaf.type, known.type):
+                raise self.refuse(f"a column is one type; it is {known} in one record of a union and {leaf} in another")
+            self.leaves[name] = leaf if known.type == "null" else known
+        else:
+            inside = next((column for column in self.schema.names if column.startswith(f"{name}.")), None)
+            if inside is not None and not self.has_record(avro_type, namespace):
+                raise self.refuse(f'column "{inside}" is a field of a record, and this is none')
+            self.value(avro_type, namespace, None if inside is None else name)
+        self.field_name = outside
+
+    def has_record(self, avro_type: Any, namespace: str) -> bool:
+        """Whether it is a record, or a union with one."""
+        found, namespace = self.resolve(avro_type, namespace)
+        branches = found if isinstance(found, list) else [found]
+        return any(_kind(self.resolve(branch, namespace)[0]) in ("record", "error") for branch in branches)
 
     def refuse(self, problem: str) -> InputError:
         return InputError(
@@ -245,22 +262,26 @@ class _Compiler:
         self.emit(UNION, -1, branches)
         return [self.emit(JUMP) for _ in range(branches)]
 
-    def value(self, avro_type: Any, namespace: str) -> bool:
-        """Emit the rows that step over a value; whether it takes at least one byte."""
+    def value(self, avro_type: Any, namespace: str, name: str | None = None) -> bool:
+        """Emit the rows that step over a value; whether it takes at least one byte.
+
+        Args:
+            name: of the field, where fields of its records are columns.
+        """
         self.depth += 1
         if self.depth > _NESTING_MAX:
             raise self.refuse("a type that contains itself cannot be read; leave the field out of the Avro schema")
         try:
-            return self.value_inside(*self.resolve(avro_type, namespace))
+            return self.value_inside(*self.resolve(avro_type, namespace), name)
         finally:
             self.depth -= 1
 
-    def value_inside(self, avro_type: Any, namespace: str) -> bool:
+    def value_inside(self, avro_type: Any, namespace: str, name: str | None) -> bool:
         if isinstance(avro_type, list):
             ends = []
             for jump, branch in zip(self.union_head(len(avro_type)), avro_type, strict=True):
                 self.patch(jump, len(self.rows))
-                self.value(branch, namespace)
+                self.value(branch, namespace, name)
                 ends.append(self.emit(JUMP))
             for end in ends:
                 self.patch(end, len(self.rows))
@@ -269,6 +290,10 @@ class _Compiler:
         if kind == "null":
             return False
         if kind in ("record", "error"):
+            if name is not None:
+                for each in self.fields_of(avro_type):
+                    self.read_field(f"{name}.{each['name']}", each["type"], namespace)
+                return True  # it is in no array, which alone asks
             # Every field is emitted before any is asked.
             takes_bytes = [self.value(each["type"], namespace) for each in self.fields_of(avro_type)]
             return any(takes_bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import re
 import struct
 import time
 from collections.abc import Sequence
@@ -132,6 +133,41 @@ def test_extra_fields_of_any_type_are_stepped_over() -> None:
     decoded = decode(avro, [encode(avro, row) for row in rows], a="int64")
     assert decoded.bad == []
     assert decoded.rows.column("a").to_pylist() == [7] * len(rows)
+
+
+def test_fields_of_records_are_columns_called_by_their_path() -> None:
+    inner = {"type": "record", "name": "Inner", "fields": [
+        {"name": "c", "type": ["null", "string"]}, {"name": "d", "type": "double"},
+        {"name": "list", "type": {"type": "array", "items": "int"}},
+    ]}  # fmt: skip
+    other = {
+        "type": "record",
+        "name": "Other",
+        "fields": [{"name": "c", "type": "string"}, {"name": "e", "type": "int"}],
+    }
+    outer = {"type": "record", "name": "Outer", "fields": [
+        {"name": "b", "type": "long"}, {"name": "in", "type": inner}, {"name": "after", "type": "string"},
+        {"name": "others", "type": {"type": "array", "items": "Inner"}},
+    ]}  # fmt: skip
+    avro = record_of(a=outer, u=["null", "int", "Inner", other], last="long")
+    one = {"c": "x", "d": 0.5, "list": [1, 2]}
+    rows = [
+        {"a": {"b": 1, "in": one, "after": "y", "others": [one]}, "u": one, "last": 7},
+        {"a": {"b": 2, "in": {**one, "c": None}, "after": "", "others": []}, "u": {"c": "z", "e": 5}, "last": 8},
+        *({"a": {"b": 3, "in": one, "after": "y", "others": [one] * 2}, "u": u, "last": 9} for u in (None, 4)),
+    ]
+    kinds = {"a.in.c": "string", "u.c": "string", "a.b": "int64", "last": "int64", "u.d": "float64", "u.e": "int64",
+             "a.nothing": "date"}  # fmt: skip
+    decoded = decode(avro, [encode(avro, row) for row in rows], **kinds)
+    assert decoded.bad == []
+    read = [tuple(row.values()) for row in decoded.rows.to_pylist()]
+    assert read == [
+        ("x", "x", 1, 7, 0.5, None, None),
+        (None, "z", 2, 8, None, 5, None),
+        ("x", None, 3, 9, None, None, None),
+        ("x", None, 3, 9, None, None, None),
+    ]
+    check_bad(avro, b"\x02\x02\x04y", 'not Avro of this schema: field "a.in.c": the record ends inside it', **kinds)
 
 
 def test_block_with_a_size_is_stepped_over() -> None:
@@ -272,6 +308,25 @@ LIST = {"type": "record", "name": "List", "fields": [{"name": "next", "type": ["
 def test_schema_that_cannot_be_read_is_refused(avro: Any, kind: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         decoder("avro", parse_schema({"a": kind}), avro_schema=avro)
+
+
+INNER = {"type": "record", "name": "I", "fields": [{"name": "b", "type": "int"}]}
+OTHER = {"type": "record", "name": "O", "fields": [{"name": "b", "type": "string"}]}
+
+
+@pytest.mark.parametrize(
+    ("avro_type", "message"),
+    [
+        ("long", 'field "a": column "a.b" is a field of a record, and this is none'),
+        ({"type": "array", "items": INNER}, 'field "a": column "a.b" is a field of a record, and this is none'),
+        ([INNER, OTHER], 'field "a.b": a column is one type; it is int in one record of a union and string in another'),
+        (OTHER, 'column "a.b": Avro string cannot be read as int64'),
+        ({**INNER, "fields": [{"name": "b", "type": INNER}]}, 'field "a.b": a column is a simple type, not record'),
+    ],
+)
+def test_a_path_that_leads_to_no_such_field_is_refused(avro_type: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        decoder("avro", parse_schema({"a.b": "int64"}), avro_schema=record_of(a=avro_type))
 
 
 def test_what_other_types_call_scale_or_symbols_is_not_looked_at() -> None:
