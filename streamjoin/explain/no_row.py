@@ -37,7 +37,8 @@ def reason_for(bound: Bound, sampled: tuple[Sample, ...], now_us: int, cut_off: 
         (query,) = stage.plan.queries
         name, rows = query.names[side], query.streams[side].versioned_rows(sample.rows, SAMPLE_VERSION)
         if not rows.num_rows:
-            return f"{name} has no rows to look at yet"
+            bad = sample.bad
+            return f"{name} has no {'row that can be read' if bad else 'rows to look at yet'}"
         picked = select(query, side, rows)
         if not picked.selected.any():
             return f"no row of {name} that was looked at meets {query.predicate.selections[side]}"

@@ -110,6 +110,16 @@ def left_out(schema: pa.Schema) -> dict[str, str]:
     return found
 
 
+def no_time(column: str, kind: pa.DataType, example: str | None = None) -> str:
+    """That a column cannot be the event time, and what can; `example` is a value of it."""
+    said = f'column "{column}" is {type_name(kind)}{"" if example is None else f", such as {example}"}'
+    texts = (
+        f"; texts such as 2026-01-31T12:00:00Z or 2026-01-31 are times with {column}: timestamp in a schema, and no "
+        "others are"
+    )
+    return f"{said}; an event time is a timestamp, a date or an integer with time_unit{texts * (kind == pa.string())}"
+
+
 def is_reserved(name: str) -> bool:
     """Whether columns of that name are the engine's."""
     return name.startswith("__")
@@ -189,15 +199,8 @@ class StreamSchema:
                 field=f"streams.{self.name}.time",
             )
         kind = self.columns.field(self.time).type
-        hint = (
-            f"; where it holds times as text, give a schema with {self.time}: timestamp" if kind == pa.string() else ""
-        )
         if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)):
-            raise InputError(
-                f'column "{self.time}" is {type_name(kind)}; an event time is a timestamp, a date or an integer '
-                f"with time_unit{hint}",
-                field=f"streams.{self.name}.time",
-            )
+            raise InputError(no_time(self.time, kind), field=f"streams.{self.name}.time")
 
     def _check_key(self) -> None:
         place = f"streams.{self.name}.key"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from streamjoin.errors import InputError, QueryError
+from streamjoin.errors import InputError, QueryError, RunError
 from streamjoin.plan.ending import Ending, EndsByFile, EndsByRow, as_typed
-from streamjoin.plan.schema import StreamSchema, check_schema, listed, type_name
+from streamjoin.plan.schema import ARRIVAL, StreamSchema, check_schema, listed, no_time, type_name
 from streamjoin.plan.stages import Plan, running
 from streamjoin.settings.values import shown
 from streamjoin.sources.file_kinds import FileSettings
@@ -19,6 +22,7 @@ from streamjoin.sources.guess import first_schema, holds_rows
 from streamjoin.sources.kind import Columns, Limits
 from streamjoin.sources.registry import INPUTS, SOURCES
 from streamjoin.sources.relation import AnyRelation, Relation
+from streamjoin.sources.source import first_rows
 from streamjoin.sources.spec import SourceSpec
 from streamjoin.spec.job import as_recorded, ended_columns, recorded_columns
 from streamjoin.spec.joinfile import JoinFile
@@ -66,6 +70,8 @@ def open_schema(file: JoinFile, name: str, stream: StreamFile) -> StreamSchema:
                 f"{{{stream.time}: timestamp}} with all columns, or start once there is a row",
                 field=wrong.field,
             ) from None
+        if wrong.field == f"streams.{name}.time" and (example := _text_in(file, stream, columns)) is not None:
+            raise InputError(no_time(stream.time, pa.string(), example), field=wrong.field) from None
         raise
     return replace(schema, ending=_ending(name, columns, stream.punctuate), key=tuple(stream.key or ()))
 
@@ -74,6 +80,26 @@ def _has_headers_only(file: JoinFile, stream: StreamFile) -> bool:
     if stream.source != "csv" or not isinstance(stream, FileSettings) or stream.arrow_schema() is not None:
         return False
     return not holds_rows(file.resolve(stream.path), stream.dialect)
+
+
+def _text_in(file: JoinFile, stream: StreamFile, columns: pa.Schema) -> str | None:
+    """A text of a stream's time column, one that is no date or time if there is one; None where it has no texts."""
+    if not isinstance(stream, FileSettings) or stream.time not in columns.names:
+        return None
+    column = columns.field(stream.time)
+    if not pa.types.is_string(column.type):
+        return None
+    with tempfile.TemporaryDirectory() as folder, suppress(RunError):
+        schema = StreamSchema("any", columns, ARRIVAL)
+        source = source_spec(file, stream, schema).open("any", Path(folder) / "log.jsonl")
+        texts = first_rows(source, pa.schema([column]), _TEXTS)[0].column(0).drop_null()
+        others = texts.filter(pc.invert(pc.match_substring_regex(texts, r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?$")))
+        return next((shown(text) for text in (*others.to_pylist(), *texts.to_pylist())), None)
+    return None
+
+
+_TEXTS = 1_000
+"""So many values of a column are looked at."""
 
 
 def _ending(name: str, columns: pa.Schema, punctuate: PunctuateFile | None) -> Ending | None:

@@ -296,6 +296,19 @@ def test_a_stream_without_rows_a_key_that_is_never_there_and_times_that_are_none
     assert found.looked[1].bad == 50 and found.looked[1].first_us is None
 
 
+def test_a_stream_no_record_of_which_can_be_read_is_not_said_to_be_empty(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("t,k\n01.02.2026,1\n")
+    (tmp_path / "s.csv").write_text("t,k\n2026-02-01,1\n")
+    text = """
+streams:
+  r: {source: csv, path: r.csv, time: t, schema: {t: timestamp, k: int64}}
+  s: {source: csv, path: s.csv, time: t}
+query: SELECT ONLINE r.k FROM r, s WHERE r.k = s.k WITHIN 3 SECONDS
+"""
+    found = preview.preview(bound(tmp_path, text))
+    assert found.looked[0].bad == 1 and found.queries[0].reason == "r has no row that can be read"
+
+
 def test_bad_records_are_counted_and_good_ones_joined(tmp_path: Path) -> None:
     good = [json.dumps({"t": place, "k": place % 5}) for place in range(50)]
     (tmp_path / "r.jsonl").write_text("\n".join([*good[:20], '{"t": "no time"', '{"t": 3, "k": "x"}', *good[20:]]))

@@ -76,6 +76,10 @@ def explain(fault: int, kind: int, data_type: pa.DataType) -> str:
     name = type_name(data_type)
     if fault == MALFORMED and kind == NUMBER:
         return f"a number with fraction or exponent where {name} is expected"
+    if fault == MALFORMED and pa.types.is_temporal(data_type):
+        return (
+            f"the text is no {name}, such as {'2026-01-31' if pa.types.is_date(data_type) else '2026-01-31T12:00:00Z'}"
+        )
     return _FAULTS[fault].format(what=KIND_NAMES[kind], name=name)
 
 

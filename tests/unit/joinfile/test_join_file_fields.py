@@ -287,7 +287,7 @@ SCHEMAS: list[tuple[Changes, str, str]] = [
     ({f"{ORDERS}/schema": {5: "int64"}}, "streams.orders.time", 'there is no column "ts"; columns are 5'),
     ({f"{ORDERS}/schema": ["ts"]}, "streams.orders.schema", "needs a mapping such as {ts: timestamp, k: int64}"),
     (schema(k="int64", id="int64"), "streams.orders.time", 'there is no column "ts"; columns are k, id'),
-    (schema(ts="string", id="int64"), "streams.orders.time", 'column "ts" is string; an event time is a timestamp'),
+    (schema(ts="string", id="int64"), "streams.orders.time", 'column "ts" is string, such as "2026-01-01T'),
     ({f"{ORDERS}/time": "price"}, "streams.orders.time", 'column "price" is float64; an event time is a timestamp'),
     ({f"{ORDERS}/time": "TS"}, "streams.orders.time", 'there is no column "TS"'),
 ]  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -110,8 +112,34 @@ def test_a_file_of_a_header_alone_is_said_to_have_no_rows(tmp_path: Path, valida
     typed = {"ts": "timestamp", "id": "int64", "k": "int64", "price": "float64"}
     validate({"streams/orders": {**stream, "schema": typed}})
     (tmp_path / "a.csv").write_text("ts,id,k,price\nnoon,1,1,2\n")
-    with pytest.raises(InputError, match='column "ts" is string; an event time is'):
+    with pytest.raises(InputError, match='column "ts" is string, such as "noon"; an event time is'):
         validate({"streams/orders": stream})
+
+
+@pytest.mark.parametrize("text", ["01.02.2026", "02/01/2026 10:00", "2026-1-31 12:00"])
+@pytest.mark.parametrize("source", ["csv", "jsonl", "parquet"])
+def test_a_time_that_is_written_otherwise_is_named_with_the_form_that_is_read(
+    source: str, text: str, tmp_path: Path, validate: Try
+) -> None:
+    table = pa.table(
+        {"ts": [None, "2026-01-31T12:00:00Z", text], "id": [1, 2, 3], "k": [1, 2, 3], "price": [1.5, 2, 3]}
+    )
+    path = tmp_path / f"a.{source}"
+    match source:
+        case "csv":
+            pyarrow.csv.write_csv(table, path)
+        case "jsonl":
+            path.write_text("\n".join(map(json.dumps, table.to_pylist())))
+        case _:
+            pq.write_table(table, path)
+    with pytest.raises(InputError) as refused:
+        validate({"streams/orders": {"source": source, "path": str(path), "time": "ts"}})
+    assert refused.value.field == "streams.orders.time"
+    assert refused.value.message == (
+        f'column "ts" is string, such as "{text}"; an event time is a timestamp, a date or an integer with '
+        "time_unit; texts such as 2026-01-31T12:00:00Z or 2026-01-31 are times with ts: timestamp in a schema, and no "
+        "others are"
+    )
 
 
 @pytest.mark.parametrize("source", ["parquet", "arrow"])

@@ -123,7 +123,7 @@ def test_timestamp_is_read_as_utc(text: str, value: datetime) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_timestamp_is_bad(text: str) -> None:
-    check_bad(f'{{"a":"{text}"}}', 'field "a": the text is no timestamp', "timestamp")
+    check_bad(f'{{"a":"{text}"}}', 'field "a": the text is no timestamp, such as 2026-01-31T12:00:00Z', "timestamp")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_what_is_no_timestamp_is_bad(text: str) -> None:
         ('{"a":-1e400}', "out of range for float64", "float64"),
         ('{"a":1e39}', "out of range for float32", "float32"),
         ('{"a":1717159845}', "a number where timestamp is expected", "timestamp"),
-        ('{"a":"2024-05-31T00:00:00"}', "the text is no date", "date"),
+        ('{"a":"2024-05-31T00:00:00"}', "the text is no date, such as 2026-01-31", "date"),
         ('{"a":19000}', "a number where date is expected", "date"),
         ('{"a":1.234}', "more digits than decimal(6,2) keeps", "decimal(6,2)"),
         ('{"a":10000}', "out of range for decimal(6,2)", "decimal(6,2)"),
