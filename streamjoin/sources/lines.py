@@ -202,7 +202,12 @@ def read_header(path: str | Path, dialect: Dialect) -> list[str]:
         quoting: dict[str, Any] = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
         reader = csv.reader([record.decode()], delimiter=dialect.delimiter, strict=True, **quoting)
         return next(reader, [])
-    except (UnicodeDecodeError, csv.Error) as cause:
+    except UnicodeDecodeError:
+        raise RunError(
+            f"{path} cannot be read: its line of column names is not UTF-8; write the file anew as UTF-8 in its place, "
+            "as iconv -f LATIN1 -t UTF-8 does, and start again"
+        ) from None
+    except csv.Error as cause:
         raise RunError(f"{path} cannot be read: its line of column names: {cause}") from None
 
 

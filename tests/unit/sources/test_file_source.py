@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -366,6 +367,21 @@ def test_csv_file_with_another_header_stops_the_job_by_name(content: str, messag
     (data / "2.csv").write_text(content)
     with pytest.raises(RunError, match=message):
         read("csv", data)
+
+
+def test_a_file_whose_column_names_are_not_utf8_is_read_once_it_was_written_anew(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "1.csv").write_text("k,s\n1,a\n")
+    (data / "2.csv").write_bytes("k,s,Gr\u00f6\u00dfe\n2,\u00fc,5\n".encode("latin-1"))
+    with pytest.raises(RunError, match=r"2\.csv cannot be read: its line of column names is not UTF-8; write the file"):
+        read("csv", data)
+    assert (tmp_path / "log.jsonl").exists(), "the batch is logged, and will be repeated"
+    mended = subprocess.run(
+        ["iconv", "-f", "LATIN1", "-t", "UTF-8", data / "2.csv"], capture_output=True, check=True
+    ).stdout
+    (data / "2.csv").write_bytes(mended)
+    assert read("csv", data) == ([{"k": 1, "s": "a"}, {"k": 2, "s": "\u00fc"}], [])
 
 
 def test_csv_file_with_another_delimiter_than_the_first_says_what_to_set(tmp_path: Path) -> None:
