@@ -165,6 +165,8 @@ def _summary(figures: dict[str, Any]) -> str:
         if found:
             words = ", ".join(f"{name} {count:,}" for name, count in found.items())
             parts.append(f"{what.replace('_', ' ')}: {words}")
+        if what == "late":
+            parts += figures.get("late_files", {}).values()
     parts += [*_decided_text(figures), *_adaptive_text(figures)]
     if figures.get("approximate"):
         shed = ", ".join(f"{name} {count:,}" for name, count in figures["shed"].items() if count)

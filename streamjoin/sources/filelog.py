@@ -16,9 +16,11 @@ import hashlib
 import json
 import logging
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise, zip_longest
 from pathlib import Path
 
 from streamjoin.durable import make_folder, sync_folder
@@ -181,6 +183,34 @@ class FileLog:
             if size < file.bytes:
                 raise RunError(f"{file.path} is shorter than when it was first seen; files of a stream must not change")
         return chosen
+
+
+def name_order_hint(stream: str, files: Sequence[LoggedFile]) -> str | None:
+    """Where rows of a stream were late: that its files were read in another order than the numbers in their names have.
+
+    None where they were not. Names of other letters are not compared: they have their numbers for something else.
+    """
+    for before, after in pairwise(files):
+        first, then = (_NUMBERS.split(_shown(file)) for file in (before, after))
+        if first[::2] != then[::2]:
+            continue
+        wide = [max(len(one), len(other)) for one, other in zip(first[1::2], then[1::2], strict=True)]
+        padded = [[text.zfill(width) for text, width in zip(one[1::2], wide, strict=True)] for one in (first, then)]
+        if first[1::2] < then[1::2] and padded[0] > padded[1]:
+            named = "".join(chain.from_iterable(zip_longest(then[::2], padded[1], fillvalue="")))
+            return (
+                f"files of {stream} are read in the order of their names, {_shown(before)} before {_shown(after)}, "
+                f"which makes rows late: give numbers in the names equally many digits, such as {named}, and begin "
+                "anew with another checkpoint"
+            )
+    return None
+
+
+_NUMBERS = re.compile(r"([0-9]+)")
+
+
+def _shown(file: LoggedFile) -> str:
+    return file.below or file.path
 
 
 def _is_below(path: str, root: str) -> bool:

@@ -20,6 +20,8 @@ from streamjoin.operators.reading import measured
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.stages import decided_stages
 from streamjoin.results.parts import Sink
+from streamjoin.sources import FileSource
+from streamjoin.sources.filelog import name_order_hint
 from streamjoin.sources.kafka_kind import KafkaSettings, avro_schema_of
 from streamjoin.spark import checkpoint
 from streamjoin.spark.batchreport import BatchReport
@@ -200,6 +202,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "batches": progress.batches,
         "tuples_in": by_name(progress.tuples_in),
         "late": by_name(progress.late),
+        **_late_files(bound, job, progress),
         "null_keys": counted("null_keys"),
         "dropped_by_selection": counted("dropped_by_selection"),
         "dead_letters": counted("dead_letters"),
@@ -239,6 +242,18 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         **_order(bound, progress),
         "units": [progress.units[number] for number in sorted(progress.units)],
     }
+
+
+def _late_files(bound: Bound, job: Job, progress: Progress) -> dict[str, Any]:
+    """Of streams with late rows whose files were read in another order than that of their numbers, that they were."""
+    late = [number for number, count in enumerate(progress.late) if count and number in job.sources]
+    opened = {bound.plan.names[number]: job.open_source(number) for number in late}
+    found = {
+        name: said
+        for name, source in opened.items()
+        if isinstance(source, FileSource) and (said := name_order_hint(name, source.log.files))
+    }
+    return {"late_files": found} if found else {}
 
 
 def _imbalance(bound: Bound, job: Job, progress: Progress) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from streamjoin.errors import InputError, RunError
-from streamjoin.sources.filelog import FileLog
+from streamjoin.sources.filelog import FileLog, name_order_hint
 from tests.relocating import WAYS, relocate
 
 
@@ -45,6 +46,43 @@ def test_new_files_follow_also_where_their_names_are_smaller(folder: Path) -> No
     (folder / "1b.csv").write_text("y")
     log.refresh()
     assert names(log) == ["1.csv", "2.csv", "0.csv", "1b.csv"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            ["day-1.csv", "day-2.csv", "day-10.csv"],
+            "day-10.csv before day-2.csv, which makes rows late: .* day-02.csv,",
+        ),
+        (["h=9/a.csv", "h=10/a.csv"], "h=10/a.csv before h=9/a.csv, .* such as h=09/a.csv,"),
+        (["2026-1-31.csv", "2026-10-1.csv", "2026-2-1.csv"], "2026-10-1.csv before 2026-2-1.csv, .* 2026-02-1.csv,"),
+        (["2026-01-31.csv", "2026-02-01.csv", "2026-10-01.csv"], None),
+        (["day-01.csv", "day-02.csv", "day-10.csv"], None),
+        (["10ab.csv", "2cd.csv", "9ef.csv"], None),
+        (["a.csv", "b.csv"], None),
+    ],
+)
+def test_files_in_another_order_than_that_of_their_numbers_are_named(
+    given: list[str], said: str | None, tmp_path: Path
+) -> None:
+    for name in given:
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text("x")
+    log = opened(tmp_path / "data")
+    log.refresh()
+    hint = name_order_hint("orders", log.files)
+    assert hint == said is None or re.match(f"files of orders are read in the order of their names, {said}", hint or "")
+
+
+def test_files_that_came_later_are_read_later_for_that(folder: Path) -> None:
+    log = opened(folder)
+    for name in ("10.csv", "3.csv"):
+        (folder / name).write_text("x")
+        log.refresh()
+    assert names(log) == ["1.csv", "10.csv", "2.csv", "3.csv"]
+    assert "10.csv before 2.csv" in (name_order_hint("a", log.files) or "")
+    assert name_order_hint("a", log.files[2:]) is None
 
 
 def test_nothing_new_leaves_the_log_alone(folder: Path) -> None:
