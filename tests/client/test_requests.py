@@ -61,10 +61,18 @@ def test_the_same_request_that_is_still_worked_on_is_waited_for(patient: Client,
     assert len(stand_in.seen) == 3
 
 
-def seen_as(phase: str, wanted: str, generation: int, reason: str | None = None) -> Callable[[], JSONResponse]:
+def seen_as(
+    phase: str, wanted: str, generation: int, reason: str | None = None, *, batches: int = 1, version: int = 1
+) -> Callable[[], JSONResponse]:
+    """A job as the platform shows it.
+
+    Args:
+        batches: the last generation that has committed one.
+    """
     observed = "stopped" if (phase, generation) == ("starting", 1) else phase
     body = {"id": "job_1", "name": "j", "wanted": wanted, "observed": observed, "phase": phase, "reason": reason}
-    return lambda: JSONResponse({**body, "generation": generation})
+    start = {"generation": batches} if batches else None
+    return lambda: JSONResponse({**body, "generation": generation, "last_start": start, "version": version})
 
 
 def test_a_job_that_was_done_before_anybody_looked_has_started(patient: Client, stand_in: StandIn) -> None:
@@ -81,9 +89,49 @@ def test_a_job_that_is_not_to_run_any_more_is_not_waited_for(patient: Client, st
     for reason in (None, "reached the end"):  # of the generation before
         stand_in.faults = [seen_as("starting", "running", 1, reason), seen_as("stopped", "stopped", 1, reason)]
         begun_s = time.monotonic()
-        with pytest.raises(WaitedTooLong, match="job j is stopped and not running: it was stopped or removed"):
+        with pytest.raises(WaitedTooLong, match="job j is stopped and not running: it ended, or was stopped"):
             patient.jobs.start("j", wait_s=30)
         assert time.monotonic() - begun_s < 10
+
+
+def test_a_start_has_been_waited_for_once_its_first_batch_is_committed(patient: Client, stand_in: StandIn) -> None:
+    begins, runs = seen_as("starting", "running", 1, batches=0), seen_as("running", "running", 2, batches=0)
+    stand_in.faults = [begins, runs, runs, seen_as("running", "running", 2, batches=2)]
+    assert patient.jobs.start("j", wait_s=10)["last_start"] == {"generation": 2}
+    assert stand_in.faults == []
+    stand_in.faults = [begins, runs, seen_as("failed", "running", 2, "a value does not fit", batches=0)]
+    with pytest.raises(WaitedTooLong, match="job j failed: a value does not fit"):
+        patient.jobs.start("j", wait_s=10)
+    before = seen_as("running", "running", 2, batches=1)  # what another driver committed is no batch of this one
+    stand_in.faults = [seen_as("running", "running", 1), before, before, before]
+    with pytest.raises(WaitedTooLong, match="is running and not past its first batch after"):
+        patient.jobs.restart("j", wait_s=0.2)
+    stand_in.faults = [runs]
+    assert patient.jobs.wait("j", ["running"], wait_s=3)["generation"] == 2, "unless nobody asks for a batch"
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        (seen_as("stopped", "stopped", 1, "reached the end"), "ended, or was stopped or removed, meanwhile: reached"),
+        (seen_as("failed", "running", 1, "no such file"), "job j failed: no such file"),
+        (seen_as("failed", "running", 2, "no such file"), "job j failed: no such file"),
+    ],
+    ids=["ended", "failed", "failed with its new slots"],
+)
+def test_a_job_that_ends_or_fails_while_it_is_rescaled_is_not_waited_for(
+    ends: Callable[[], JSONResponse], said: str, patient: Client, stand_in: StandIn
+) -> None:
+    stand_in.faults = [seen_as("running", "running", 1), seen_as("running", "running", 1, version=2), ends]
+    begun_s = time.monotonic()
+    with pytest.raises(WaitedTooLong, match=said):
+        patient.jobs.rescale("j", 2, wait_s=30)
+    assert time.monotonic() - begun_s < 10
+
+
+def test_a_job_at_rest_is_rescaled_at_once(patient: Client, stand_in: StandIn) -> None:
+    stand_in.faults = [seen_as(*["stopped"] * 2, 1), *[seen_as(*["stopped"] * 2, 1, version=2)] * 2]
+    assert patient.jobs.rescale("j", 2, wait_s=30)["version"] == 2
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])

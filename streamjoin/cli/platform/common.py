@@ -31,7 +31,12 @@ REACH_S = 3.0
 """People look on: a platform that is not there is said to be so soon."""
 Format = Literal["table", "json", "yaml", "csv"]
 Output = Annotated[Format, cyclopts.Parameter(name=["-o", "--output"], help="Format of what is shown.")]
-Wait = Annotated[bool, cyclopts.Parameter(negative=(), help="Return once it has happened, or failed.")]
+Wait = Annotated[
+    bool,
+    cyclopts.Parameter(
+        negative=(), help="Return once it has happened; a start, once a batch is committed. Status 1 if it fails."
+    ),
+]
 WaitS = Annotated[float, cyclopts.Parameter(name="--timeout", help="Seconds to wait at most, with --wait.")]
 Version = Annotated[
     int | None, cyclopts.Parameter(help="Which version is changed; refused if it is not the newest. Any unless given.")

@@ -143,7 +143,7 @@ def create(
         with registered(client, entries_of(document, file, client.host)):
             job = client.jobs.create(str(called), start=start, **draft)
         if start and wait:
-            job = client.jobs.wait(job["id"], ("running",), wait_s=timeout, or_done=True)
+            job = client.jobs.wait(job["id"], ("running",), wait_s=timeout, or_done=True, first_batch=True)
         note(f"job {job['name']} is {job['phase']} as {job['id']}")
         show(job, output, COLUMNS)
 

@@ -29,7 +29,8 @@ def start_job(
 
     Args:
         version: the one that is meant; refused if it is not the newest. Whatever is there, if not given.
-        wait_s: return once it runs or is done, or raise when it does not within so many seconds, or is to stop.
+        wait_s: return once its first batch is committed or it is done, or raise when it is not within so many seconds,
+            or is to stop.
     """
     found = yield from _act(patience, job, "start", version)
     if wait_s is None:
@@ -61,10 +62,11 @@ def rescale_job(
     """Give a job another number of slots; for `version` and `wait_s` see `start`."""
     before: Job = yield from get_job(patience, job)
     found = yield from _act(patience, _id_of(before), "rescale", version, {"slots": slots})
+    if wait_s is None or found["wanted"] != "running":
+        return (yield from _settled(patience, found, ("stopped", "failed"), wait_s))
     # A running job takes it over by its next generation, unless nothing changed.
-    restarts = found["wanted"] == "running" and found["version"] != before["version"]
-    generation = found["generation"] + restarts
-    return (yield from _settled(patience, found, ("running", "stopped", "failed"), wait_s, generation))
+    generation = found["generation"] + (found["version"] != before["version"])
+    return (yield from _running(patience, found, wait_s, generation))
 
 
 def delete_job(
@@ -99,30 +101,34 @@ def wait_for_job(
     wait_s: float = 120.0,
     generation_min: int = 0,
     or_done: bool = False,
+    first_batch: bool = False,
 ) -> Exchange[Job]:
     """Wait until a job is in one of `phases`.
 
     Args:
         generation_min: and until it was launched so often.
         or_done: of a job that is to run: also until it has reached its end, and no longer than it is to run.
+        first_batch: and until it has committed a batch since it was launched last.
     Raises:
         WaitedTooLong: it was not within `wait_s`, or it failed; the message has the reason.
     """
     wanted = tuple(phases)
+    goal = " or ".join(wanted)
     ends_s = time.monotonic() + wait_s
     while True:
         found = yield from get_job(patience, job)
-        if found["phase"] in wanted and found["generation"] >= generation_min:
+        is_there = found["phase"] in wanted and found["generation"] >= generation_min
+        if is_there and not (first_batch and _is_before_first_batch(found)):
             return found
         if or_done and found["wanted"] != "running":
             if found["reason"] == AT_END and found["generation"] >= generation_min:
                 return found
             raise WaitedTooLong(
-                f"job {found['name']} is {found['phase']} and not {' or '.join(wanted)}: it was stopped or removed "
-                "meanwhile; start it again if it is to run",
+                f"job {found['name']} is {found['phase']} and not {goal}: it ended, or was stopped or removed, "
+                f"meanwhile{_why(found)}; start it again if it is to run",
                 code="job_not_wanted",
             )
-        yield from _sleep(found, ends_s, " or ".join(wanted), wait_s)
+        yield from _sleep(found, ends_s, "past its first batch" if is_there else goal, wait_s)
 
 
 def _act(patience: Patience, job: str, action: str, version: int | None, body: Any = None) -> Exchange[Job]:
@@ -130,20 +136,24 @@ def _act(patience: Patience, job: str, action: str, version: int | None, body: A
     return (yield from ask(patience, keyed(request)))
 
 
-def _settled(
-    patience: Patience, job: Job, phases: tuple[str, ...], wait_s: float | None, generation_min: int = 0
-) -> Exchange[Job]:
+def _settled(patience: Patience, job: Job, phases: tuple[str, ...], wait_s: float | None) -> Exchange[Job]:
     if wait_s is None:
         return job
-    found = wait_for_job(patience, _id_of(job), phases, wait_s=wait_s, generation_min=generation_min)
-    return (yield from found)
+    return (yield from wait_for_job(patience, _id_of(job), phases, wait_s=wait_s))
 
 
 def _running(patience: Patience, job: Job, wait_s: float, generation_min: int) -> Exchange[Job]:
     found = wait_for_job(
-        patience, _id_of(job), ("running",), wait_s=wait_s, generation_min=generation_min, or_done=True
-    )
+        patience, _id_of(job), ("running",), wait_s=wait_s, generation_min=generation_min, or_done=True,
+        first_batch=True,
+    )  # fmt: skip
     return (yield from found)
+
+
+def _is_before_first_batch(job: Job) -> bool:
+    """Whether the driver that runs it has committed nothing yet, and may still fail at what it reads."""
+    start = job["last_start"]
+    return start is None or start["generation"] < job["generation"]
 
 
 def _id_of(job: Job) -> str:
@@ -158,12 +168,15 @@ def _id_of(job: Job) -> str:
     return id
 
 
+def _why(job: Job) -> str:
+    return f": {job['reason']}" if job.get("reason") else ""
+
+
 def _sleep(job: Job, ends_s: float, goal: str, wait_s: float) -> Exchange[None]:
-    why = f": {job['reason']}" if job.get("reason") else ""
     if job["phase"] == "failed":
-        raise WaitedTooLong(f"job {job['name']} failed{why}", code="job_failed")
+        raise WaitedTooLong(f"job {job['name']} failed{_why(job)}", code="job_failed")
     if time.monotonic() >= ends_s:
         raise WaitedTooLong(
-            f"job {job['name']} is {job['phase']} and not {goal} after {wait_s:g} s{why}", code="waited_too_long"
+            f"job {job['name']} is {job['phase']} and not {goal} after {wait_s:g} s{_why(job)}", code="waited_too_long"
         )
     yield Pause(LOOK_S)
