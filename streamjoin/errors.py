@@ -67,6 +67,10 @@ class UnsupportedError(InputError):
     """The query is right, but this operator or version cannot run it; the message says why and what can."""
 
 
+class QueriesStayError(UnsupportedError):
+    """A checkpoint is of other queries, and what is stored is not all that a new one asks for."""
+
+
 class StateError(StreamJoinError):
     """The saved state cannot be used: a segment is missing or damaged, or it belongs to another job."""
 

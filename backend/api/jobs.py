@@ -51,7 +51,7 @@ from backend.jobs.joinfile import check_spec, with_store
 from backend.jobs.limits import check_limits
 from backend.jobs.secrets import secrets_of
 from backend.problems import Place, Problem
-from streamjoin.spec.bundling import QueriesStayError
+from streamjoin.errors import QueriesStayError
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.starting import start_of
-from streamjoin.errors import UnsupportedError
+from streamjoin.errors import QueriesStayError
 from streamjoin.flow.punctuation import StreamClock
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.sharing import SharedJoin, key_text, named
@@ -46,11 +46,11 @@ def check_starts(
         earlier: those so far, with what lasts of the job.
         all_stored: see the function of this name.
     Raises:
-        UnsupportedError: one cannot; `field` is that query.
+        QueriesStayError: one cannot; `field` is that query.
     """
     for name, query in zip(plan.names_of_queries, plan.queries, strict=True):
         if name not in earlier.names_of_queries and (reason := _refusal(query, earlier, operator, all_stored)):
-            raise UnsupportedError(f"{reason}; {_WAY_OUT}", field=f"queries.{name}.query")
+            raise QueriesStayError(f"{reason}; {_WAY_OUT}", field=f"queries.{name}.query")
 
 
 def _refusal(

@@ -10,7 +10,7 @@ from typing import Any
 
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.rebuilding import new_parts, refusal
-from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.errors import InputError, QueriesStayError, UnsupportedError
 from streamjoin.operators import registry
 from streamjoin.plan.kinds import JoinKind
 from streamjoin.plan.ordering import Ordering
@@ -19,10 +19,6 @@ from streamjoin.plan.stages import Bundle, Plan, together
 from streamjoin.plan.window import CountWindow
 from streamjoin.spec.job import Recorded, RecordedQuery, is_of_parts, recorded, recorded_query
 from streamjoin.spec.joinfile import JoinFile
-
-
-class QueriesStayError(UnsupportedError):
-    """A checkpoint is of other queries, and what is stored is not all that a new one asks for."""
 
 
 @dataclass(frozen=True, slots=True)

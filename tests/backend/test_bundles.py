@@ -29,7 +29,7 @@ def streams(api: TestClient) -> None:
 
 
 def created(api: TestClient, **more: Any) -> dict[str, Any]:
-    answer = api.post("/api/v1/jobs", json={"name": "wins", "query": PAIRS, **more})
+    answer = api.post("/api/v1/jobs", json={"name": "wins", "query": PAIRS} | more)
     assert answer.status_code == 201, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -95,6 +95,21 @@ def test_a_job_of_pairs_that_has_run_begins_anew_with_one_of_another_kind(api: T
     assert "only others of these start" in seen["changes"][0]["reason"]
     refused = api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'})
     assert (refused.status_code, "start_anew" in refused.text) == (409, True), refused.text
+    agreed = api.patch("/api/v1/jobs/wins", json={**change, "start_anew": True}, headers={"If-Match": '"1"'})
+    assert agreed.status_code == 200, agreed.text
+    with context_of(app).catalog.read() as session:
+        assert session.get_one(Job, job["id"]).incarnation == 1
+
+
+def test_a_job_begins_anew_with_a_query_that_its_tuples_are_not_routed_for(api: TestClient, app: FastAPI) -> None:
+    both = PAIRS.replace("WHERE", "WHERE auctions.seller = bids.bidder AND")
+    job = created(api, query=both, operator={"name": "biclique", "routing": "hash"})
+    used(api, app, job["id"])
+    change = {"queries": {"late": {"query": PAIRS}}}
+    seen = api.post("/api/v1/jobs/wins/diff", json=change).json()
+    assert seen["starts_anew"] and "routes its tuples by auctions.seller = bids" in seen["changes"][0]["reason"], seen
+    refused = api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'})
+    assert (refused.status_code, refused.json()["subcode"]) == (409, "starts_anew"), refused.text
     agreed = api.patch("/api/v1/jobs/wins", json={**change, "start_anew": True}, headers={"If-Match": '"1"'})
     assert agreed.status_code == 200, agreed.text
     with context_of(app).catalog.read() as session:
