@@ -201,8 +201,7 @@ def continued(checkpoint: Path, found: Recorded, queries: Sequence[Named], stopp
     """
     if not is_of_parts(checkpoint):
         names = " and ".join(query.name or "one query without a name" for query in found.queries)
-        known_names = {query.name for query in found.queries}
-        new_one = next(query.name for query in queries if query.name not in known_names)
+        new_one = next((query.name for query in queries if _is_new(query, found)), queries[-1].name)
         raise QueriesStayError(
             f"the checkpoint is of {names}, and beside queries of pairs over the same two streams alone only others of "
             f"these start; run this one as a job of its own, {ANEW}",
@@ -239,6 +238,12 @@ def continued(checkpoint: Path, found: Recorded, queries: Sequence[Named], stopp
         ended_before | {name for name in known if name in stopped},
         {**since, **{query.name: start for query in new}},
     )
+
+
+def _is_new(query: Named, found: Recorded) -> bool:
+    """Whether a checkpoint has not had a query, also under no name."""
+    asks = recorded_query(query.name, query.plan.queries[0])
+    return not any(one.name == query.name or (not one.name and one.is_same(asks)) for one in found.queries)
 
 
 def _order(found: Recorded, by_name: Mapping[str, Named]) -> list[str]:

@@ -14,6 +14,7 @@ from test_three_streams import QUERY as THREE
 
 from backend.catalog.models import Job
 from backend.jobs.joinfile import join_file
+from streamjoin.errors import QueriesStayError
 from streamjoin.plan.stages import Bundle
 from streamjoin.spark.checkpoint import opened
 from streamjoin.spec.prepare import bind
@@ -93,6 +94,12 @@ def test_a_job_of_pairs_that_has_run_begins_anew_with_one_of_another_kind(api: T
     seen = api.post("/api/v1/jobs/wins/diff", json=change).json()
     assert seen["starts_anew"] and {one["effect"] for one in seen["changes"]} == {"starts_anew"}
     assert "only others of these start" in seen["changes"][0]["reason"]
+    with context_of(app).catalog.read() as session:
+        seen_job = session.get_one(Job, job["id"])
+        wanted = Job(id=job["id"], spec=seen_job.spec.changed(change), streams=seen_job.streams, relations={},
+                     incarnation=0)  # fmt: skip
+    with pytest.raises(QueriesStayError, match=r"^queries\.late\.query: the checkpoint is of one query"):
+        bind(join_file(context_of(app).settings, wanted, {}))
     refused = api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'})
     assert (refused.status_code, "start_anew" in refused.text) == (409, True), refused.text
     agreed = api.patch("/api/v1/jobs/wins", json={**change, "start_anew": True}, headers={"If-Match": '"1"'})
