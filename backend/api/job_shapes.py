@@ -88,8 +88,10 @@ class JobChange(Body):
     Args:
         queries: each is added, or changed; others stay. A new one begins with the pairs whose later tuple comes then.
         refresh_streams: take over the streams and relations as they are registered now.
-        start_anew: agree that the job begins again without its state, where the change needs that. Results kept so
-            far stay in the store, under the job's earlier name, until the job is deleted.
+        start_anew: agree that the job begins again without its state, where the change needs that, and where it may
+            need it: changed queries of a job whose state is in a data folder that this API does not see, and a job
+            that is `failed` and stays as it is. Results kept so far stay in the store, under the job's earlier name,
+            until the job is deleted.
     """
 
     query: str | None = Field(default=None, max_length=65_536)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Request, Response
 from sqlalchemy import func, select
@@ -46,6 +47,7 @@ from backend.context import Context, InContext
 from backend.idempotency import done_once
 from backend.jobs import service
 from backend.jobs.change import Change, diff, queries_anew, starts_anew
+from backend.jobs.elsewhere import host_elsewhere
 from backend.jobs.inputs import Inputs, check_sent, inputs_of
 from backend.jobs.joinfile import check_spec, with_store
 from backend.jobs.limits import check_limits
@@ -144,8 +146,8 @@ def get_job(context: InContext, actor: Viewer, id: str, response: Response) -> J
 @router.post("/{id}/diff")
 def diff_job(context: InContext, actor: Viewer, id: str, body: JobChange) -> Diff:
     """Show what a change would do, without doing it; one that would be refused is refused here too."""
-    _, _, _, changes = _changed(context, actor, id, body)
-    return Diff(changes=[change_shape(item) for item in changes], starts_anew=starts_anew(changes))
+    found = _changed(context, actor, id, body)
+    return Diff(changes=[change_shape(item) for item in found.changes], starts_anew=found.anew)
 
 
 @router.patch("/{id}")
@@ -155,35 +157,52 @@ def change_job(
 ) -> JobOut:
     """Change a job. A running one restarts with the change at a batch boundary.
 
-    A change that does not fit the state joined so far needs `start_anew`.
+    A change that does not fit the state joined so far needs `start_anew`. Where that state is in a data folder that
+    this API does not see, the job's driver compares it, and the job fails where it does not fit.
     """
     for _ in range(_TRIES):
         # Outside of a transaction that writes: it opens files.
-        seen, spec, inputs, changes = _changed(context, actor, id, body)
-        shown = _change_seen(context, actor, seen, spec, inputs, changes, body, if_match)
+        found = _changed(context, actor, id, body)
+        shown = _change_seen(context, actor, found, body, if_match)
         if shown is not None:
             response.headers["ETag"] = etag(shown)
             return shown
+    seen = found.job
     detail = f"job {seen.name} is changed again and again meanwhile; read it, and change it once others are done"
     raise Problem("changed_meanwhile.version_differs", detail, params={"version": seen.version})
 
 
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """A job as it was seen, what it is to be, and what differs.
+
+    Args:
+        anew: whether it begins without its state then, if it has any.
+    """
+
+    job: Job
+    spec: JobSpec
+    inputs: Inputs
+    changes: list[Change]
+    anew: bool
+
+
 def _change_seen(
-    context: Context, actor: Actor, seen: Job, spec: JobSpec, inputs: Inputs, changes: list[Change],
-    body: JobChange, if_match: str | None,
-) -> JobOut | None:  # fmt: skip
+    context: Context, actor: Actor, found: _Changed, body: JobChange, if_match: str | None
+) -> JobOut | None:
     """Change a job as it was seen; None where it, or what it is to read, was changed since: then all is made anew."""
     with context.catalog.begin() as session:
-        job = service.find_job(session, seen.id, held=True)
+        job = service.find_job(session, found.job.id, held=True)
         may_change(actor, job.owner_id)
         check_version(if_match, job, f"job {job.name}")
-        if job.version != seen.version or _definition(session, job, body, held=True) != (spec, inputs):
+        spec, inputs = found.spec, found.inputs
+        if job.version != found.job.version or _definition(session, job, body, held=True) != (spec, inputs):
             return None
         has_begun = job.generation > 0
-        anew = has_begun and starts_anew(changes)
+        anew = has_begun and found.anew
         if anew and not body.start_anew:
-            fields = ", ".join(item.field for item in changes if item.effect == "starts_anew")
-            why = next((f": {item.reason}" for item in changes if item.reason), "")
+            fields = ", ".join(item.field for item in found.changes if item.effect == "starts_anew")
+            why = next((f": {item.reason}" for item in found.changes if item.reason), "")
             raise Problem("conflict.starts_anew", f"the state joined so far does not fit a change of {fields}{why}",
                           hint='send "start_anew": true to begin again without it, or create another job')  # fmt: skip
         service.change(session, job, spec, inputs, anew=anew, actor_id=actor.id)
@@ -251,8 +270,8 @@ def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale, if_
     return _act(context, actor, id, if_match, rescale)
 
 
-def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> tuple[Job, JobSpec, Inputs, list[Change]]:
-    """A job, and what it is to be, which could be started; and what differs."""
+def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Changed:
+    """What a job is to be; it could be started, as far as that can be told here."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
         service.check_stays(job)
@@ -260,23 +279,28 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> tuple[
         if inputs != inputs_of(job):
             check_sent(session, context.settings, inputs)
         secrets = secrets_of(context.settings, session, inputs)
-    # What starts anew has nothing to fit.
+        host = host_elsewhere(session, context.settings, job)
     changes = diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs))
+    if host is not None and body.start_anew:
+        changes = queries_anew(changes, f"what the job has stored is on {host}, and cannot be looked at from here")
 
-    def bound() -> None:
+    def bound() -> _Changed:
+        # A job that its driver refused as it is has no other change to agree to.
+        anew = starts_anew(changes) or (body.start_anew and not changes and job.phase == lifecycle.FAILED)
+        # What starts anew has nothing to fit.
         draft = Job(
             id=job.id, spec=spec, streams=inputs.streams, relations=inputs.relations,
-            incarnation=job.incarnation + starts_anew(changes),
+            incarnation=job.incarnation + anew,
         )  # fmt: skip
         with looks_of(actor.id):
-            service.bound_job(context.settings, draft, secrets)
+            service.bound_job(context.settings, draft, secrets, elsewhere=host is not None and not anew)
+        return _Changed(job, spec, inputs, changes, anew)
 
     try:
-        bound()
+        return bound()
     except QueriesStayError as stays:
         changes = queries_anew(changes, stays.message)
-        bound()
-    return job, spec, inputs, changes
+        return bound()
 
 
 def _definition(session: Session, job: Job, body: JobChange, *, held: bool = False) -> tuple[JobSpec, Inputs]:

@@ -100,16 +100,18 @@ def check_store(settings: Settings, spec: JobSpec) -> None:
     )
 
 
-def bound_apart(file: JoinFile) -> Bound:
+def bound_apart(file: JoinFile, *, elsewhere: bool = False) -> Bound:
     """Bind a join file; databases are asked in processes of their own, as a view may take all time and memory there is.
 
+    Args:
+        elsewhere: its checkpoint is on another machine.
     Raises:
         InputError: it is wrong; the message names the place.
     """
     if is_apart():
-        return bind(file)
+        return bind(file, elsewhere=elsewhere)
     with asked_by(_asked_apart):
-        return bind(file)
+        return bind(file, elsewhere=elsewhere)
 
 
 def _asked_apart(look: Callable[..., pa.Schema], *given: Any) -> pa.Schema:

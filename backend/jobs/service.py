@@ -116,11 +116,12 @@ def bound_draft(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Secr
     return bound_apart(file)
 
 
-def bound_job(settings: Settings, job: Job, secrets: Secrets) -> Bound:
+def bound_job(settings: Settings, job: Job, secrets: Secrets, *, elsewhere: bool = False) -> Bound:
     """Bind a job as a driver will, its results included.
 
     Args:
         secrets: see `inputs.secrets_of`.
+        elsewhere: what it has joined so far is in another data folder, and a driver there compares it with that.
     Raises:
         InputError: it is wrong; the message names the place.
         Problem: a stream or relation is where none may be read.
@@ -129,7 +130,7 @@ def bound_job(settings: Settings, job: Job, secrets: Secrets) -> Bound:
     check_store(settings, job.spec)
     file = join_file(settings, job, secrets)
     check_limits(settings, file.slots, file.run.driver_memory)
-    bound = bound_apart(file)
+    bound = bound_apart(file, elsewhere=elsewhere)
     if registry.is_sparks(bound.operator):
         raise UnsupportedError(
             "Spark's own join keeps no results in a store; take another operator, or compare it on the command line",
@@ -200,7 +201,7 @@ def change(
     job.failures = 0
     if anew:
         job.incarnation += 1
-    fields = ", ".join(item.field for item in changes[:10]) or "nothing"
+    fields = ", ".join(item.field for item in changes[:10]) or ("it begins anew" if anew else "nothing")
     record(session, "job.changed", f"job {job.name} was changed: {fields}", job_id=job.id, actor_id=actor_id,
            data={"version": job.version, "starts_anew": anew})  # fmt: skip
     return changes

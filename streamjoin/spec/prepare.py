@@ -165,21 +165,29 @@ def _first_slots(file: JoinFile, checkpoint: Path | None) -> int:
     return (recorded_slots(checkpoint) if checkpoint else None) or file.slots
 
 
-def bind(file: JoinFile, predicates: Mapping[str, RegisteredPredicate] | None = None, *, anew: bool = False) -> Bound:
+def bind(
+    file: JoinFile,
+    predicates: Mapping[str, RegisteredPredicate] | None = None,
+    *,
+    anew: bool = False,
+    elsewhere: bool = False,
+) -> Bound:
     """Look at the streams, and bind the query, or queries, to them.
 
     Args:
         anew: whatever the join file's checkpoint has been used for.
+        elsewhere: the job goes on with a checkpoint of another machine, so nothing is compared with that.
     Raises:
         InputError: a stream or a query is wrong, or queries cannot share one job.
     """
     check_reach(file)
+    anew = anew or elsewhere
     schemas = open_inputs(file, anew=anew)
     if file.queries is None:
-        one = _bind_one(file, schemas, predicates, anew=anew)
+        one = _bind_one(file, schemas, predicates, anew=anew, elsewhere=elsewhere)
         check_only_place(None if anew else recorded(file.checkpoint), one.plan)
         return one
-    every = tuple(_bind_named(file, name, schemas, predicates, anew=anew) for name in file.queries)
+    every = tuple(_bind_named(file, name, schemas, predicates, anew=anew, elsewhere=elsewhere) for name in file.queries)
     single = tuple(one for one in every if not file.queries[one.name].stopped)
     if needs_parts(file, [one.as_named for one in every], anew=anew):
         return _bundled(file, every, anew=anew)
@@ -206,7 +214,7 @@ def _bundled(file: JoinFile, every: tuple[Bound, ...], *, anew: bool) -> Bound:
     """Queries of which some share no stored tuples: each part of them has stages of its own."""
     stopped = {name for name, query in (file.queries or {}).items() if query.stopped}
     found = None if anew else recorded(file.checkpoint)
-    slots = _first_slots(file, file.checkpoint)
+    slots = _first_slots(file, None if anew else file.checkpoint)
     plan, operators, earlier = laid_out(file, [one.as_named for one in every], stopped, found, slots)
     by_name = {one.name: one for one in every}
     # It is called by what joins streams, if any does.
@@ -263,11 +271,13 @@ def _bind_named(
     predicates: Mapping[str, RegisteredPredicate] | None,
     *,
     anew: bool,
+    elsewhere: bool,
 ) -> Bound:
     """One of several queries; what is wrong with it is said with its name."""
     place = f"queries.{name}"
     try:
-        return replace(_bind_one(file.of(name), schemas, predicates, anew=anew), name=name)
+        one = _bind_one(file.of(name), schemas, predicates, anew=anew, elsewhere=elsewhere)
+        return replace(one, name=name)
     except QueryError as wrong:
         wrong.place = f"{place}.query"
         raise
@@ -285,6 +295,7 @@ def _bind_one(
     predicates: Mapping[str, RegisteredPredicate] | None,
     *,
     anew: bool,
+    elsewhere: bool,
 ) -> Bound:
     check_places(file)
     assert file.query is not None
@@ -307,15 +318,15 @@ def _bind_one(
         check_joins_nothing(file.operator)
         return Bound(file, plan, Aggregate.name)
     order = recorded_order(file.checkpoint, file.query) if is_left_open(file) and fits(plan) and not anew else None
-    return ready(file, plan, order, anew=anew)
+    return ready(file, plan, order, anew=anew, elsewhere=elsewhere)
 
 
-def ready(file: JoinFile, plan: Plan, order: Order | None, *, anew: bool) -> Bound:
+def ready(file: JoinFile, plan: Plan, order: Order | None, *, anew: bool, elsewhere: bool = False) -> Bound:
     """A plan as the operator runs it that the join file names, or `auto` stands for.
 
     Args:
         order: in which streams are joined, if `auto` chose that.
-        anew: see `bind`.
+        anew, elsewhere: see `bind`.
     Raises:
         InputError: a knob is wrong.
         UnsupportedError: the operator cannot run the query.
@@ -336,7 +347,7 @@ def ready(file: JoinFile, plan: Plan, order: Order | None, *, anew: bool) -> Bou
         operators = registry.build_all(name, file.operator.knobs, runs, slots)
         check_sheds(file, runs, operators)
         # Where the state is in a store, the job may have begun elsewhere.
-        if anew or not (is_used(file.checkpoint) or isinstance(file.states, ObjectRoot)):
+        if not elsewhere and (anew or not (is_used(file.checkpoint) or isinstance(file.states, ObjectRoot))):
             for operator in operators:
                 operator.check_first()
     else:

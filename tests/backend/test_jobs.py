@@ -225,8 +225,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], times:
     """Somebody acts after a job was checked, and before it is written down."""
     bound, done = service.bound_job, list[int]()
 
-    def slowly(*given: Any) -> Any:
-        found = bound(*given)
+    def slowly(*given: Any, **more: Any) -> Any:
+        found = bound(*given, **more)
         if len(done) < times:
             done.append(1)
             act()
@@ -284,14 +284,14 @@ def test_a_change_of_whatever_version_there_is_keeps_what_others_changed_meanwhi
     created(api)
     bound, done, anything = service.bound_job, list[int](), {"If-Match": "*"}
 
-    def bound_while_somebody_changes(*given: Any) -> Any:
+    def bound_while_somebody_changes(*given: Any, **more: Any) -> Any:
         if len(done) < times:
             done.append(len(done))
             monkeypatch.setattr(service, "bound_job", bound)
             other = api.patch("/api/v1/jobs/wins", json={"run": {"slots": 2 + len(done)}}, headers=anything)
             assert other.status_code == 200
             monkeypatch.setattr(service, "bound_job", bound_while_somebody_changes)
-        return bound(*given)
+        return bound(*given, **more)
 
     monkeypatch.setattr(service, "bound_job", bound_while_somebody_changes)
     answer = api.patch("/api/v1/jobs/wins", json={"results": {"retain": "1h"}}, headers=anything)

@@ -365,7 +365,7 @@ def test_a_change_of_a_job_takes_relations_over_when_it_is_asked_to(
     assert asked.status_code == 200 and "relations.customers.path" in [
         item["field"] for item in asked.json()["changes"]
     ]
-    monkeypatch.setattr(service, "bound_job", lambda settings, job, secrets: None)
+    monkeypatch.setattr(service, "bound_job", lambda settings, job, secrets, elsewhere: None)
     old = {**spec, "schema": {"id": "int64"}}
     with app.state.context.catalog.begin() as session:
         job = service.find_job(session, "j")

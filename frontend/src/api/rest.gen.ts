@@ -171,7 +171,8 @@ export interface paths {
          * Change Job
          * @description Change a job. A running one restarts with the change at a batch boundary.
          *
-         *     A change that does not fit the state joined so far needs `start_anew`.
+         *     A change that does not fit the state joined so far needs `start_anew`. Where that state is in a data folder that
+         *     this API does not see, the job's driver compares it, and the job fails where it does not fit.
          */
         patch: operations["change_job"];
         trace?: never;
@@ -1657,8 +1658,10 @@ export interface components {
          *     Args:
          *         queries: each is added, or changed; others stay. A new one begins with the pairs whose later tuple comes then.
          *         refresh_streams: take over the streams and relations as they are registered now.
-         *         start_anew: agree that the job begins again without its state, where the change needs that. Results kept so
-         *             far stay in the store, under the job's earlier name, until the job is deleted.
+         *         start_anew: agree that the job begins again without its state, where the change needs that, and where it may
+         *             need it: changed queries of a job whose state is in a data folder that this API does not see, and a job
+         *             that is `failed` and stays as it is. Results kept so far stay in the store, under the job's earlier name,
+         *             until the job is deleted.
          * @example {
          *       "run": {
          *         "slots": 2
