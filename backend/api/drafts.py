@@ -45,7 +45,10 @@ class Explanation(BaseModel):
 
 @router.post("/validate")
 def validate_job(context: InContext, actor: Viewer, body: Draft) -> Diagnostics:
-    """Check a query against what is registered. Mistakes are the answer, so the status is 200."""
+    """Check a query against what is registered. Mistakes are the answer, so the status is 200.
+
+    A draft is of no job yet: whether a job that has begun may become it, `POST /jobs/{id}/diff` tells.
+    """
     try:
         with context.catalog.read() as session:
             spec = spec_of(body)

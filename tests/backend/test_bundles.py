@@ -94,6 +94,8 @@ def test_a_job_of_pairs_that_has_run_begins_anew_with_one_of_another_kind(api: T
     seen = api.post("/api/v1/jobs/wins/diff", json=change).json()
     assert seen["starts_anew"] and {one["effect"] for one in seen["changes"]} == {"starts_anew"}
     assert "only others of these start" in seen["changes"][0]["reason"]
+    draft = api.post("/api/v1/jobs/validate", json={"query": PAIRS, **change}).json()
+    assert draft["valid"], "a draft is of no job, and of nothing that one has stored"
     with context_of(app).catalog.read() as session:
         seen_job = session.get_one(Job, job["id"])
         wanted = Job(id=job["id"], spec=seen_job.spec.changed(change), streams=seen_job.streams, relations={},

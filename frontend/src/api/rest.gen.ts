@@ -72,6 +72,8 @@ export interface paths {
         /**
          * Validate Job
          * @description Check a query against what is registered. Mistakes are the answer, so the status is 200.
+         *
+         *     A draft is of no job yet: whether a job that has begun may become it, `POST /jobs/{id}/diff` tells.
          */
         post: operations["validate_job"];
         delete?: never;

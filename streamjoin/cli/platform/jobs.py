@@ -80,7 +80,10 @@ def get(job: str, *, output: Output = "yaml", where: Where = HERE) -> None:
 
 @app.command
 def validate(*, file: File, own: Own = None, output: Output = "table", where: Where = HERE) -> None:
-    """Check a job's file against the registered streams; exit status 2 where it is wrong."""
+    """Check a job's file against the registered streams; exit status 2 where it is wrong.
+
+    Whether a job that has begun may become this, `streamjoin jobs update JOB -f FILE --dry-run` tells.
+    """
     with where.client() as client:
         found = client.jobs.validate(**_looked_at(client, file, own))
         if output in ("json", "yaml"):
