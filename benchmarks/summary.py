@@ -12,6 +12,8 @@ from benchmarks.plots import draw
 from benchmarks.provenance import DIRTY
 
 FIGURES = "benchmarks.json"
+DESCRIBED = {"part", "quick", "begun", "busy_before", "quiet", "machine", "seconds", "error"}
+"""What a part's result says of its run; all else is figures."""
 Results = dict[str, dict[str, Any]]
 
 
@@ -33,19 +35,26 @@ def publishable(result: dict[str, Any]) -> bool:
     return bool(commit) and not commit.endswith(DIRTY) and result["quiet"] and not result["quick"]
 
 
+def _has_figures(result: dict[str, Any]) -> bool:
+    return not result.keys() <= DESCRIBED
+
+
 def write_summary(out: Path, docs: Path, published: bool = False) -> None:
     """`docs`/benchmarks.json, benchmarks.md and the plots in benchmarks/, from what is in `out`.
 
     Args:
         published: parts that are not `publishable` are left out; those that `docs` has already stay unless there is a
-            newer one.
+            newer one. One that failed before it had any figures takes the place of none that has some.
     """
     results = load_results(out)
     if published:
         before = _read(docs)
         new = {name: part for name, part in results.items() if publishable(part)}
         results = {
-            name: max((each[name] for each in (before, new) if name in each), key=lambda part: part["begun"])
+            name: max(
+                (each[name] for each in (before, new) if name in each),
+                key=lambda part: (_has_figures(part), part["begun"]),
+            )
             for name in PARTS
             if name in before or name in new
         }

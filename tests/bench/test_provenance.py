@@ -133,6 +133,25 @@ def test_figures_in_docs_stay_until_there_are_newer_ones_of_a_commit(tmp_path: P
     assert after(begun="2026-01-03T00:00:00+00:00", commit="new") == "new"
 
 
+def test_a_part_that_failed_takes_no_figures_out_of_docs(tmp_path: Path) -> None:
+    out, docs = tmp_path / "out", tmp_path / "docs"
+    out.mkdir()
+    docs.mkdir()
+
+    def after(kept: dict[str, Any], **found: Any) -> Any:
+        (docs / "benchmarks.json").write_text(json.dumps({"index": kept}))
+        (out / "index.json").write_text(json.dumps(part("2026-01-03T00:00:00+00:00", "new", **found)))
+        summary.write_summary(out, docs, published=True)
+        return json.loads((docs / "benchmarks.json").read_text())["index"]["machine"]["commit"]
+
+    measured, failed = (
+        part("2026-01-02T00:00:00+00:00", "old", **found) for found in ({"probes": {}}, {"error": "it broke"})
+    )
+    assert after(measured, error="no java") == "old"
+    assert after(measured, error="one of them broke", probes={}) == "new"
+    assert after(failed, error="no java") == "new"
+
+
 # -- the tree -----------------------------------------------------------------------------------------------------
 
 
