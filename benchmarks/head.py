@@ -10,6 +10,8 @@ from benchmarks.provenance import said
 Results = Mapping[str, Mapping[str, Any]]
 Part = Mapping[str, Any]
 
+NO_FIGURES = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
+"""What sections and plots raise for a part that failed half-way."""
 VERSIONS = {
     "pyspark": "Spark", "flink": "Flink", "java": "Java", "python": "Python", "pyarrow": "PyArrow", "numba": "Numba",
     "duckdb": "DuckDB",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.cells import mib, number, right, table, times
 from benchmarks.cluster_sections import cluster, elastic, scaling
-from benchmarks.head import Part, Results, machine, measured, one_line, warnings
+from benchmarks.head import NO_FIGURES, Part, Results, machine, measured, one_line, warnings
 from benchmarks.sections import aggregate, asof, group_questions, outer, refresh, three_streams
 
 INTRODUCTION = """\
@@ -52,7 +52,7 @@ def page(results: Results, plots: Mapping[str, str]) -> str:
         part = results[name]
         try:
             text = section(part)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, StopIteration):
+        except NO_FIGURES:
             text = f"## {name}\n\nNo figures."
         title, _, rest = text.partition("\n")
         picture = f"\n![{title.lstrip('# ')}](benchmarks/{plots[name]})\n" if name in plots else ""

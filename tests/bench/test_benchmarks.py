@@ -21,6 +21,7 @@ from benchmarks.footprint import tree_sums
 from benchmarks.limited import Cgroup, limited
 from benchmarks.page import page
 from benchmarks.parts import PARTS
+from benchmarks.plots import draw
 from benchmarks.processes import run
 from benchmarks.rates import rate_after
 from benchmarks.scale import OutOfTimeError, Scale
@@ -93,6 +94,13 @@ def test_a_page_is_written_whatever_is_missing(tmp_path: Path) -> None:
     assert text.count("Incomplete: it | broke") == len(PARTS) - 1
     assert "## The index alone" in text
     assert (tmp_path / "docs" / "benchmarks" / "index.png").stat().st_size < 50_000
+
+
+@pytest.mark.parametrize("rows", [[], [0, 4]])
+def test_a_part_that_failed_half_way_has_no_picture_and_ends_nothing(rows: list[int], tmp_path: Path) -> None:
+    found = {"units_at_first": 4, "routings": {"hash": {"batch_rows": rows, "storing": []}}, "error": "it broke"}
+    assert draw({"elastic": result("elastic", **found)}, tmp_path) == {}
+    assert "Incomplete: it broke" in page({"elastic": result("elastic", **found)}, {})
 
 
 @pytest.mark.slow
