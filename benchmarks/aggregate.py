@@ -24,10 +24,10 @@ import duckdb
 from benchmarks import systems
 from benchmarks.baselines.duckdb_join import AT_LATER, AT_R, Group, count_and_hash, groups, same_groups
 from benchmarks.data import make_equi
-from benchmarks.rates import rate_after, ratio
+from benchmarks.rates import median, rate_after, ratio
 from benchmarks.scale import OutOfTimeError, Scale
 from benchmarks.systems import Report
-from benchmarks.turns import Turns, complain, median, take_turns
+from benchmarks.turns import Turns, complain, take_turns
 
 EXPECTED_S = 420
 TIMES_TARGET = 1.2

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.cells import mib, number, right, table
 from benchmarks.head import Part, one_line
+from benchmarks.rates import median
 from benchmarks.sections import reached, spread, yes
 
 
@@ -37,7 +38,7 @@ def cluster(part: Part) -> str:
         [name, number(one["cpu_share"], ".1%"), mib(one["pss_bytes"]), number(one["file_ms_median"]), yes(one["right"])]
         for name, one in part["idle"].items()
     ]
-    middle = _median(far["ratios"])
+    middle = median(far["ratios"])
     served = measured.get(CLUSTER_STORE, {}).get("served")
     far_served = _share(far["turns"][-1]["traffic"]) if far["turns"] else None
     return f"""## A cluster, and state in an object store
@@ -200,10 +201,6 @@ def _per(traffic: Mapping[str, int] | None, what: str, batches: int) -> str:
 def _share(traffic: Mapping[str, int]) -> float | None:
     openings = traffic["served"] + traffic["fetched"]
     return traffic["served"] / openings if openings else None
-
-
-def _median(values: Sequence[float]) -> float | None:
-    return sorted(values)[len(values) // 2] if values else None
 
 
 def _is_fitted(one: Mapping[str, Any], workload: Mapping[str, Any]) -> bool:

@@ -15,10 +15,10 @@ from typing import Any
 from benchmarks import systems
 from benchmarks.baselines.duckdb_join import count_and_hash, last_us, lone
 from benchmarks.data import make_equi
-from benchmarks.rates import rate_after, ratio
+from benchmarks.rates import median, rate_after, ratio
 from benchmarks.scale import OutOfTimeError, Scale
 from benchmarks.systems import Report
-from benchmarks.turns import complain, median, take_turns
+from benchmarks.turns import complain, take_turns
 
 EXPECTED_S = 480
 OF_INNER_TARGET = 0.6

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -29,4 +30,9 @@ def median_ms_after(report: Mapping[str, Any], rows: int) -> float | None:
         if read >= rows:
             chosen.append(ms)
         read += count
-    return sorted(chosen)[len(chosen) // 2] if chosen else None
+    return median(chosen)
+
+
+def median(values: Sequence[float]) -> float | None:
+    """None where there is none."""
+    return statistics.median(values) if values else None

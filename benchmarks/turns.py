@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks import systems
-from benchmarks.rates import rate_after, ratio
+from benchmarks.rates import median, rate_after, ratio
 from benchmarks.scale import Scale
 from benchmarks.systems import Report
 
@@ -69,11 +68,6 @@ def take_turns(
         report["rate_all"] = report.get("rows_per_second")
     by_name = {one: reports[number :: len(joins)] for number, one in enumerate(joins)}
     return Turns({one: each[0] for one, each in by_name.items()}, {one: each[1:] for one, each in by_name.items()})
-
-
-def median(values: list[float]) -> float | None:
-    """None where there is none."""
-    return statistics.median(values) if values else None
 
 
 def _median(rates: list[float | None]) -> float | None:

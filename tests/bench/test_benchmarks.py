@@ -23,7 +23,7 @@ from benchmarks.page import page
 from benchmarks.parts import PARTS
 from benchmarks.plots import draw
 from benchmarks.processes import run
-from benchmarks.rates import rate_after
+from benchmarks.rates import median_ms_after, rate_after
 from benchmarks.scale import OutOfTimeError, Scale
 from benchmarks.summary import write_summary
 from benchmarks.turns import Turns, complain, take_turns
@@ -47,6 +47,13 @@ def test_rate_leaves_out_the_batches_that_begin_within_the_warm_up() -> None:
     assert rate_after(report, 100) == pytest.approx(200 / 1.5)
     assert rate_after(report, 101) == pytest.approx(100 / 0.5)
     assert rate_after(report, 300) is None
+
+
+def test_the_median_of_two_is_between_them() -> None:
+    report = {"batch_rows": [100, 100, 100], "batch_ms": [9000, 1000, 500]}
+    assert median_ms_after(report, 100) == 750
+    assert median_ms_after(report, 0) == 1000
+    assert median_ms_after(report, 300) is None
 
 
 @pytest.mark.slow
