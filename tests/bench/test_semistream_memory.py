@@ -5,7 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import re
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from benchmarks import semistream_memory
@@ -25,6 +29,30 @@ def test_no_operator_counts_more_than_it_may_have(
         assert line, said
         allowed, counted, _, _, rate, outside = (float(figure.replace(",", "")) for figure in line[1].split())
         assert 0.5 * allowed < counted <= allowed and rate > 0 and outside > 0
+
+
+@pytest.mark.slow
+def test_a_rate_leaves_out_the_time_in_which_its_input_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, tuples = 0.0, []
+
+    def clock() -> float:
+        """A look at it takes a millisecond, to make a batch a hundred seconds, and nothing else any time."""
+        nonlocal now_s
+        now_s += 0.001
+        return now_s
+
+    def slowly(keys: np.ndarray, number: int) -> pa.RecordBatch:
+        nonlocal now_s
+        now_s += 100
+        tuples.append(len(keys))
+        return made(keys, number)
+
+    made = semistream_memory._made
+    monkeypatch.setattr(semistream_memory, "_made", slowly)
+    monkeypatch.setattr(semistream_memory, "time", SimpleNamespace(perf_counter=clock))
+    version = semistream_memory.relation(tmp_path, 20_000)
+    found = semistream_memory._joined(tmp_path, "meshjoin", version, 1 << 20, 1)
+    assert found.tuples_per_s == pytest.approx((sum(tuples) - found.outside) / (0.001 * len(tuples)))
 
 
 def test_too_much_is_a_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
