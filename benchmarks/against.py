@@ -5,7 +5,11 @@ A turn gives a rate for each of the part's rows; the part's ratio in a pair is t
 over the other's, and the part's ratio is the median of its pairs'.
 
 Joins and commands run by the code of each commit, from a worktree of its own. What makes the input, the join files and
-the servers, and what times commands, is this commit's.
+the servers, and what times commands, is this commit's. Not so `stores`: it works on the library's inside, so each
+commit times that by its own benchmarks.
+
+A join whose number of results is not DuckDB's fails its part, and so does a band join with another number than the
+first run. A DataFrame's results are not counted; `startup` kills its jobs and compares no results.
 """
 
 from __future__ import annotations

@@ -55,6 +55,11 @@ class Workload:
     slow_ones: bool = True
     seed: int = 1
 
+    @property
+    def rows_in(self) -> int:
+        """Of both streams."""
+        return 2 * self.rows_per_file * (self.files - 1 + self.first_file)
+
     def make(self, data: Path) -> Path:
         """Write the files, unless they are there."""
         folder = data / f"equi-{self.rows_per_file}x{self.files}-first{self.first_file}"
@@ -85,7 +90,7 @@ def run_workload(scale: Scale, part: str, workload: Workload) -> dict[str, Any]:
             skipped.append(f"{name}: {spent}")
     scale.show("  counting by DuckDB")
     count, _ = count_and_hash(data, workload.window_s * 1_000_000)
-    rows_in = 2 * workload.rows_per_file * (workload.files - 1 + workload.first_file)
+    rows_in = workload.rows_in
     for report in runs.values():
         _rate(report, workload)
         whole = report["rows_in"] == rows_in and report.get("results") is not None
@@ -103,14 +108,16 @@ def run_workload(scale: Scale, part: str, workload: Workload) -> dict[str, Any]:
 
 @contextmanager
 def own_rows(scale: Scale, part: str, workload: Workload) -> Iterator[Callable[[Scale], Rates]]:
-    """StreamJoin alone, as often as wanted: tuples of both streams a second after the warm-up."""
+    """StreamJoin alone, as often as wanted: tuples of both streams a second after the warm-up; counts are checked."""
     data = workload.make(scale.data)
+    count, _ = count_and_hash(data, workload.window_s * 1_000_000)
 
     def turn(scale: Scale) -> Rates:
         work = systems.folder(scale, part)
         reports = {name: _own(scale, work, data, workload, name) for name in OURS}
         for report in reports.values():
             _rate(report, workload)
+        systems.check_results(reports, workload.rows_in, count)
         return systems.rates(reports, "rate_measured")
 
     yield turn

@@ -61,12 +61,17 @@ def run(scale: Scale) -> dict[str, Any]:
 @contextmanager
 def own(scale: Scale) -> Iterator[Callable[[Scale], Rates]]:
     """StreamJoin alone over the same topics, as often as wanted: tuples a second after the first batch."""
-    with _topics(scale, _data(scale)) as (servers, jars):
+    rows_per_file, files, _, window_s = _size(scale)
+    data = _data(scale)
+    count, _ = count_and_hash(data, window_s * 1_000_000)
+    with _topics(scale, data) as (servers, jars):
 
         def turn(scale: Scale) -> Rates:
             work = systems.folder(scale, "kafka_json")
             name = "streamjoin-driver"
-            return systems.rates({name: _join(scale, work, name, servers, jars)}, "rate_measured")
+            reports = {name: _join(scale, work, name, servers, jars)}
+            systems.check_results(reports, 2 * rows_per_file * files, count)
+            return systems.rates(reports, "rate_measured")
 
         yield turn
 

@@ -148,6 +148,25 @@ def rates(reports: Mapping[str, Report], key: str) -> Rates:
     return {name: report[key] for name, report in reports.items()}
 
 
+def check_results(reports: Mapping[str, Report], rows_in: int, results: int) -> None:
+    """Make sure that runs read all there is and found as many results as there are.
+
+    Runs that failed are for `rates`; those that count nothing, such as a DataFrame's, cannot be checked.
+
+    Raises:
+        FailedRowError: one did not.
+    """
+    for name, report in reports.items():
+        if report.get("error") or report.get("results") is None:
+            continue
+        if report["rows_in"] != rows_in:
+            raise FailedRowError(
+                f"{name}: it read {report['rows_in']:,} of {rows_in:,} tuples, so its results cannot be checked"
+            )
+        if report["results"] != results:
+            raise FailedRowError(f"{name}: {report['results']:,} results, and {results:,} are right")
+
+
 def join_file(
     work: Path, name: str, streams: Mapping[str, Any], query: str, operator: Mapping[str, Any], **run_options: Any
 ) -> dict[str, Any]:

@@ -19,7 +19,19 @@ import psutil
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import against, processes, provenance, startup, stores, systems
+from benchmarks import (
+    against,
+    band,
+    equi,
+    equi_large,
+    equi_small,
+    kafka_json,
+    processes,
+    provenance,
+    startup,
+    stores,
+    systems,
+)
 from benchmarks.against import Turn, compare, run_against, take_turns
 from benchmarks.checkouts import NoCommitError, checkout
 from benchmarks.processes import run
@@ -289,16 +301,36 @@ def _places(tree: Path) -> list[str]:
 # -- the parts, with other programs in place of Spark ---------------------------------------------------------------
 
 
+RIGHT = 7
+TOY_ROWS = {
+    "equi_large": equi_large.QUICK.rows_in, "equi_small": equi_small.QUICK.rows_in, "band": 2 * 5 * (1 << 13),
+    "kafka_json": 2 * 3 * 4096,
+}  # fmt: skip
+
+
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str, Any]]:
-    """What `systems.own` was asked for: code, row, the join file. 16 M rows warm up; then one takes a millisecond."""
+def wrong() -> set[str]:
+    """Rows that lose a result."""
+    return set()
+
+
+@pytest.fixture
+def ran(wrong: set[str], monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str, Any]]:
+    """What `systems.own` was asked for: code, row, the join file. 16 M rows warm up; then one takes a millisecond.
+
+    A run reads and finds as much as `toy` says of its part, and the DataFrame counts nothing.
+    """
     asked: list[tuple[Path, str, Any]] = []
 
     def own(given: Scale, work: Path, name: str, joins: list[Any], **_: Any) -> list[dict[str, Any]]:
         asked.append((given.code, name, joins[0]))
-        return [{"error": None, "batch_rows": [1 << 24, 1], "batch_ms": [1.0, 1.0], "results": 1, "rows_in": 1}]
+        results = None if name.endswith("dataframe") else RIGHT - (name in wrong)
+        report = {"error": None, "batch_rows": [1 << 24, 1], "batch_ms": [1.0, 1.0], "results": results}
+        return [{**report, "rows_in": TOY_ROWS[work.name]}]
 
     monkeypatch.setattr(systems, "own", own)
+    for module in (equi, kafka_json):
+        monkeypatch.setattr(module, "count_and_hash", lambda data, window_us: (RIGHT, 0))
     return asked
 
 
@@ -343,6 +375,40 @@ def test_our_rows_alone_run_by_the_code_of_the_checkout(
     assert [(code.name, name) for code, name, _ in ran] == [(code, row) for code in ("ours", "theirs") for row in rows]
     assert all(join["operator"]["name"] != "spark" for _, _, join in ran)
     assert Broker.told == (["r", "s", "closed"] if part == "kafka_json" else [])
+
+
+@pytest.mark.parametrize(
+    ("part", "row"),
+    [("equi_large", "streamjoin-driver"), ("equi_small", "streamjoin-driver"), ("band", "matrix"),
+     ("kafka_json", "streamjoin-driver")],
+)  # fmt: skip
+def test_a_commit_that_loses_rows_is_not_fast_enough(
+    part: str, row: str, wrong: set[str], ran: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Broker, "told", [], raising=False)
+    monkeypatch.setattr(kafka, "KafkaBroker", Broker)
+    monkeypatch.setattr(kafka, "spark_connector_jars", lambda: "some.jar")
+    toy = scale(tmp_path)
+    with against.OWN[part](toy) as turn:
+        turn(toy)
+        wrong.add(row)
+        with pytest.raises(FailedRowError, match=f"{row}: 6 results, and 7 are right"):
+            turn(toy)
+        wrong.clear()
+        monkeypatch.setitem(TOY_ROWS, part, 5)
+        with pytest.raises(FailedRowError, match=r"it read 5 of .* cannot be checked"):
+            turn(toy)
+
+
+def test_band_joins_that_all_lose_rows_are_other_than_the_first_run(
+    wrong: set[str], ran: list[Any], tmp_path: Path
+) -> None:
+    toy = scale(tmp_path)
+    with against.OWN["band"](toy) as turn:
+        turn(toy)
+        wrong.update(band.OPERATORS)
+        with pytest.raises(FailedRowError, match="biclique: 6 results, and 7 are right"):
+            turn(toy)
 
 
 COMMITS = """
