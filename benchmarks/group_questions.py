@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from benchmarks import systems
 from benchmarks.scale import Scale
-from benchmarks.stores import server
+from benchmarks.stores import WrongAnswerError, server
 from streamjoin.plan.changing import EMIT_TIME, OPERATION, UPSERT
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.results.answer import ask
@@ -150,10 +150,31 @@ def questions(last_us: int, first_us: int, groups: int, times: int) -> dict[str,
     }
 
 
-def asked(name: str, readers: Callable[[], Reader], wanted: Sequence[Question]) -> Asked:
-    """Ask each question once, after one that compiles."""
-    for _ in ask(readers(), wanted[0]):
-        pass
+def check(rows: Sequence[dict[str, Any]], question: Question, groups: int, last: int) -> None:
+    """Make sure that an answer has the groups that were asked for, as they were then.
+
+    Args:
+        last: the number of the newest batch.
+    Raises:
+        WrongAnswerError: it has not.
+    """
+    keys = range(groups) if question.key is None else [question.key]
+    if question.history:
+        right = min(last + 1, PAGE_ROWS)
+        numbers = {row["n"] - 7 * row["g"] for row in rows if row["g"] == question.key}
+        is_right = len(rows) == len(numbers & set(range(last + 1))) == right
+    else:
+        number = last if question.as_of is None else int(question.as_of) // EMIT_US
+        is_right = sorted((row["g"], row["n"]) for row in rows) == [(key, key * 7 + number) for key in keys]
+    if not is_right:
+        raise WrongAnswerError(
+            f"{question} is answered with {len(rows)} rows, and they are not those that were written"
+        )
+
+
+def asked(name: str, readers: Callable[[], Reader], wanted: Sequence[Question], groups: int, last: int) -> Asked:
+    """Ask each question once, after one that compiles and whose answer is checked."""
+    check([row for some in ask(readers(), wanted[0]) for row in some.to_pylist()], wanted[0], groups, last)
     spent, blocks, rows = [], 0, 0
     for question in wanted:
         begun_s = time.perf_counter()
@@ -171,12 +192,12 @@ def measured(spec: StoreSpec, size: Size) -> Iterator[Written | Asked]:
     yield came
     reader = Reader(spec.open(), JOB)
     head = reader.refresh()
-    last_us = (came.changes // size.groups - 1) * EMIT_US
+    last = came.changes // size.groups - 1
     first_us = head.below_time_max_us or 0 if head.base else 0
-    wanted = questions(last_us, first_us, size.groups, size.times)
+    wanted = questions(last * EMIT_US, first_us, size.groups, size.times)
     for name, some in wanted.items():
-        yield asked(name, lambda: reader, some)
-    yield asked(FIRST_READ, lambda: Reader(reader.store, JOB), wanted["all groups now"][:5])
+        yield asked(name, lambda: reader, some, size.groups, last)
+    yield asked(FIRST_READ, lambda: Reader(reader.store, JOB), wanted["all groups now"][:5], size.groups, last)
     reader.store.close()
 
 

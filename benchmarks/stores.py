@@ -11,7 +11,7 @@ import multiprocessing
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,10 @@ SCHEMA = pa.schema(
         (RESULT_KEY, pa.int64()),
     ]
 )
+
+
+class WrongAnswerError(Exception):
+    """A store answers with other rows than were written."""
 
 
 def run(scale: Scale) -> dict[str, Any]:
@@ -167,20 +171,47 @@ def _measure(scale: Scale, spec: StoreSpec, batches: int, rows_a_batch: int) -> 
     reader = Reader(spec.open(), "benchmark")
     reader.refresh()
     stored = sum(found.size for found in reader.snapshots())
+    keys = [Question(key=int(key)) for key in np.random.default_rng(1).integers(0, KEYS, 100)]
+    seconds = [
+        Question(from_us=int(at), to_us=int(at) + 999_999)
+        for at in np.random.default_rng(2).integers(0, DAY_US - 1_000_000, 100)
+    ]
     answer = {
         "rows": batches * rows * SLOTS, "bytes": stored, "snapshots": len(reader.snapshots()),
         "rows_per_second": max(batches - 1, 1) * rows * SLOTS / writing_s,
-        "key": _ask(reader, [Question(key=int(key)) for key in np.random.default_rng(1).integers(0, KEYS, 100)]),
-        "time": _ask(
-            reader,
-            [
-                Question(from_us=int(at), to_us=int(at) + 999_999)
-                for at in np.random.default_rng(2).integers(0, DAY_US - 1_000_000, 100)
-            ],
-        ),
+        "key": _ask(reader, keys),
+        "time": _ask(reader, seconds),
     }  # fmt: skip
+    check(reader, [keys[0], seconds[0]], batches, rows)
     reader.store.close()
     return answer
+
+
+def check(reader: Reader, questions: Sequence[Question], batches: int, rows: int) -> None:
+    """Make sure that answers have the rows that were written.
+
+    Args:
+        rows: of a unit in a batch.
+    Raises:
+        WrongAnswerError: one has others.
+    """
+    wanted: list[list[int]] = [[] for _ in questions]
+    for batch in range(batches):
+        for unit in range(SLOTS):
+            given = _rows(batch, unit, rows, batches)
+            ids, times, keys = (given[name].to_numpy() for name in ("r_id", RESULT_TIME, RESULT_KEY))
+            for question, found in zip(questions, wanted, strict=True):
+                if question.key is not None:
+                    chosen = keys == question.key
+                else:
+                    chosen = (times >= question.from_us) & (times <= question.to_us)
+                found += ids[chosen].tolist()
+    for question, right in zip(questions, wanted, strict=True):
+        answered = sorted(one for some in ask(reader, question) for one in some["r_id"].to_pylist())
+        if answered != sorted(right):
+            raise WrongAnswerError(
+                f"{question} is answered with {len(answered)} rows, and {len(right)} others are right"
+            )
 
 
 def _ask(reader: Reader, questions: list[Question]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import asof, group_questions, index, machine, systems
+from benchmarks import asof, group_questions, index, machine, stores, systems
 from benchmarks.baselines.duckdb_join import count_asof
 from benchmarks.data import make_equi
 from benchmarks.footprint import tree_sums
@@ -27,6 +27,7 @@ from benchmarks.rates import median_ms_after, rate_after
 from benchmarks.scale import OutOfTimeError, Scale
 from benchmarks.summary import write_summary
 from benchmarks.turns import Turns, complain, take_turns
+from streamjoin.results.answer import ask
 from streamjoin.results.stores.spec import StoreSpec
 
 ROOT = Path(__file__).parents[2]
@@ -287,6 +288,58 @@ def test_the_page_says_where_an_aim_is_missed_and_what_was_not_measured() -> Non
     assert "| the join alone, 5 rows of each stream a batch | 3 | - | 2 | NO |" in text
     assert "15 times spark-two-joins was the aim: missed, 14.9 x" in text
     assert "sqlite reached (200), cassandra missed (201). - hbase was not measured: no jars." in text
+
+
+def test_a_wrong_answer_about_groups_ends_their_part() -> None:
+    as_of = group_questions.Question(as_of=3 * group_questions.EMIT_US)
+    history = group_questions.Question(key=1, history=True, limit=group_questions.PAGE_ROWS)
+    now = group_questions.Question(key=1)
+    right = [
+        (as_of, [{"g": 1, "n": 10}, {"g": 0, "n": 3}]),
+        (history, [{"g": 1, "n": 7 + number} for number in range(5)]),
+        (now, [{"g": 1, "n": 11}]),
+    ]
+    for question, rows in right:
+        group_questions.check(rows, question, groups=2, last=4)
+        for wrong in (rows[1:], [*rows, rows[0]], [{**rows[0], "n": 99}, *rows[1:]], [{**rows[0], "g": 9}, *rows[1:]]):
+            with pytest.raises(stores.WrongAnswerError, match="not those that were written"):
+                group_questions.check(wrong, question, groups=2, last=4)
+
+
+@pytest.mark.slow
+def test_an_answer_of_a_store_has_the_rows_that_were_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "KEYS", 50)
+    spec = StoreSpec("sqlite", (("path", str(tmp_path / "results.db")),))
+    sink = stores._sink(spec, 1000)
+    writer = sink.begin("benchmark")
+    for batch in range(2):
+        with writer.part(batch, 0, stores.SCHEMA) as part:
+            for unit in range(stores.SLOTS):
+                part.write(stores._rows(batch, unit, 1000, 2), unit)
+        sink.commit(stores.BatchDone(batch, batch), [part.summary()])
+    sink.finish()
+    reader = stores.Reader(spec.open(), "benchmark")
+    questions = [stores.Question(key=7), stores.Question(from_us=0, to_us=stores.DAY_US // 100)]
+    stores.check(reader, questions, 2, 1000)
+    for question in questions:  # as if one batch more had been written
+        with pytest.raises(stores.WrongAnswerError, match="are right"):
+            stores.check(reader, [question], 2, 1001)
+    reader.store.close()
+
+
+@pytest.mark.slow
+def test_a_store_that_was_given_other_rows_ends_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Those who write are processes of their own, and know nothing of this.
+    monkeypatch.setattr(stores, "KEYS", 50)
+    with pytest.raises(stores.WrongAnswerError, match=r"key=.* are right"):
+        stores._measure(scale(tmp_path), StoreSpec("sqlite", (("path", str(tmp_path / "results.db")),)), 2, 1000)
+
+
+def test_a_store_that_loses_a_group_ends_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_questions, "ask", lambda *asked: [some.slice(1) for some in ask(*asked)])
+    spec = StoreSpec("sqlite", (("path", str(tmp_path / "results.db")),))
+    with pytest.raises(stores.WrongAnswerError, match="with 99 rows"):
+        list(group_questions.measured(spec, group_questions.QUICK))
 
 
 def test_questions_about_groups_are_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
