@@ -76,7 +76,7 @@ def elastic(part: Part) -> str:
             number(one["batch"] - one["since"]), number(one["seconds"], ".1f"),
             f"{'+' if one['way'] == 'up' else '-'}{one['count']}",
             number(None if one["left"] is None else one["left"] - one["batch"]), number(found["moved_bytes"]),
-            yes(found["right"] is True),
+            "cut off" if found["right"] is None else yes(found["right"]),
         ]
         for name, found in routings.items() for one in found["changes"]
     ]  # fmt: skip

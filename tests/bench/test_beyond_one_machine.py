@@ -124,9 +124,11 @@ def test_units_that_are_late_and_bytes_that_move_are_on_the_page() -> None:
     }  # fmt: skip
     text = text_of(
         "elastic", workload={"phases": [5, 6, 7], "rows_per_file": 10}, units_at_first=4, rows_in=100, results=7,
-        routings={"hash": routing}, simulated={"at_first": 64, "changes": [], "steps": []},
+        routings={"hash": routing, "random": {**routing, "right": None}},
+        simulated={"at_first": 64, "changes": [], "steps": []},
     )  # fmt: skip
     assert "| hash, more units | 4 | 4 | 1.5 | +8 | - | 1,024 | yes |" in text
+    assert "| random, more units | 4 | 4 | 1.5 | +8 | - | 1,024 | cut off |" in text
     assert "within 3 rounds was the aim: missed" in text
     assert "| hash: units come | 9 to 11 | 8 + 8 | 2,000,000 | 1,000,000 |" in text
 
