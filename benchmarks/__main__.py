@@ -33,7 +33,7 @@ from benchmarks.parts import PARTS
 from benchmarks.provenance import DirtyError
 from benchmarks.quiet import BusyError
 from benchmarks.scale import ROOT, OutOfTimeError, Scale
-from benchmarks.summary import publishable, write_page, write_summary
+from benchmarks.summary import note_commits, publishable, write_page, write_summary
 from benchmarks.systems import without_paths
 
 OUT = ROOT / "benchmarks" / "out"
@@ -50,6 +50,7 @@ def main() -> int:
     docs = arguments.docs or (out / "docs" if arguments.quick else DOCS)
     if arguments.page:
         write_page(docs)
+        note_commits(docs)
         return 0
     if arguments.own:
         return run_own(arguments, out)

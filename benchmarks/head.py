@@ -43,7 +43,9 @@ def measured(part: Part, results: Results) -> str:
     own, usual = part["machine"], _newest(results)["machine"]
     kinds = {"cores": "cores", "model": "processor", "system": "system", "memory_bytes": "bytes of memory", **VERSIONS}
     other = [f"{name} {own[key]}" for key, name in kinds.items() if own[key] != usual[key]]
-    return said(part["begun"], own["commit"]) + (f" With {', '.join(other)}." if other else "")
+    return said(part["begun"], own["commit"], gone=own.get("commit_gone", False)) + (
+        f" With {', '.join(other)}." if other else ""
+    )
 
 
 def warnings(part: Part) -> str:

@@ -48,12 +48,23 @@ def require_clean(root: Path = ROOT) -> str:
     return found
 
 
-def said(begun: str | None, measured: str | None) -> str:
+def is_gone(measured: str, root: Path = ROOT) -> bool | None:
+    """Whether a commit, as `commit` gives it, is not in the history of the one that is checked out.
+
+    None where that cannot be told: of no commit, without git, and in a clone that has only the newest commits.
+    """
+    if not measured or (_git(root, "rev-parse", "--is-shallow-repository") or "true").strip() == "true":
+        return None
+    return _git(root, "merge-base", "--is-ancestor", measured.removesuffix(DIRTY), "HEAD") is None
+
+
+def said(begun: str | None, measured: str | None, *, gone: bool = False) -> str:
     """When and at which commit something was measured, as a sentence; also that nobody knows.
 
     Args:
         begun: ISO 8601 with its zone.
         measured: as `commit` gives it.
+        gone: see `is_gone`.
     """
     if begun is None and measured is None:
         return "Measured before parts said when and at which commit."
@@ -63,7 +74,8 @@ def said(begun: str | None, measured: str | None) -> str:
     if not measured:
         return f"Measured {when}, at a commit that was not written down."
     dirty = ", with changes that were not committed" if measured.endswith(DIRTY) else ""
-    return f"Measured {when} at commit {measured.removesuffix(DIRTY)}{dirty}."
+    lost = " (not in this repository's history any more)" if gone else ""
+    return f"Measured {when} at commit {measured.removesuffix(DIRTY)}{lost}{dirty}."
 
 
 def _git(root: Path, *words: str) -> str | None:

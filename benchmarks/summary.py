@@ -9,7 +9,8 @@ from typing import Any
 from benchmarks.page import page
 from benchmarks.parts import PARTS
 from benchmarks.plots import draw
-from benchmarks.provenance import DIRTY
+from benchmarks.provenance import DIRTY, is_gone
+from benchmarks.scale import ROOT
 
 FIGURES = "benchmarks.json"
 DESCRIBED = {"part", "quick", "begun", "busy_before", "quiet", "machine", "seconds", "error"}
@@ -59,8 +60,14 @@ def write_summary(out: Path, docs: Path, published: bool = False) -> None:
             if name in before or name in new
         }
     docs.mkdir(parents=True, exist_ok=True)
-    (docs / FIGURES).write_text(json.dumps(_shortened(results), indent=1) + "\n")
+    _write(docs, _shortened(results))
     write_page(docs)
+
+
+def note_commits(docs: Path, root: Path = ROOT) -> None:
+    """Write into benchmarks.json which parts' commits are not in the history of the one that is checked out."""
+    if results := _read(docs):
+        _write(docs, results, root)
 
 
 def write_page(docs: Path) -> None:
@@ -68,6 +75,15 @@ def write_page(docs: Path) -> None:
     results = _read(docs)
     (docs / "benchmarks").mkdir(parents=True, exist_ok=True)
     (docs / "benchmarks.md").write_text(page(results, draw(results, docs / "benchmarks")))
+
+
+def _write(docs: Path, results: Results, root: Path = ROOT) -> None:
+    for part in results.values():
+        # What a page says must not hang on the clone that writes it: where nothing can be told, a note stays.
+        if (gone := is_gone(part["machine"]["commit"], root)) is not None:
+            part["machine"].pop("commit_gone", None)
+            part["machine"] |= {"commit_gone": True} if gone else {}
+    (docs / FIGURES).write_text(json.dumps(results, indent=1) + "\n")
 
 
 def _read(docs: Path) -> Results:

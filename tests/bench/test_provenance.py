@@ -111,6 +111,26 @@ def test_a_page_does_not_invent_when_it_was_measured() -> None:
         assert provenance.said(results.get("begun"), results.get("commit")) in told
 
 
+def test_the_page_says_which_commits_are_not_in_the_history_any_more(tree: Path, tmp_path: Path) -> None:
+    def text(root: Path) -> str:
+        summary.note_commits(docs, root)
+        return page(json.loads((docs / "benchmarks.json").read_text()), {})
+
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    begun = "2026-01-02T03:04:05+00:00"
+    commits = {"index": provenance.commit(tree), "band": "5a4697d", "memory": "1585fae-dirty", "asof": ""}
+    (docs / "benchmarks.json").write_text(json.dumps({name: part(begun, commit) for name, commit in commits.items()}))
+    told = text(tree)
+    assert f"at commit {commits['index']}.\n" in told
+    assert "at commit 5a4697d (not in this repository's history any more).\n" in told
+    assert "at commit 1585fae (not in this repository's history any more), with changes" in told
+    assert "at a commit that was not written down.\n" in told
+    shallow = tmp_path / "shallow"
+    subprocess.run(["git", "clone", "-q", "--depth=1", tree.as_uri(), shallow], check=True)
+    assert text(shallow) == text(tmp_path) == told
+
+
 def test_figures_in_docs_stay_until_there_are_newer_ones_of_a_commit(tmp_path: Path) -> None:
     out, docs = tmp_path / "out", tmp_path / "docs"
     out.mkdir()
