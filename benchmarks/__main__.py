@@ -7,7 +7,8 @@
     python -m benchmarks --page             the page and its plots anew, from docs/benchmarks.json; measures nothing
 
 Nothing is measured for docs/ from a tree that differs from its commit, or while others use more than a tenth of the
-processors' time for half a minute. With --docs FOLDER it is, and the page says so.
+processors' time for half a minute. A part after which the machine is found busy does not go there either. With
+--docs FOLDER it all does, and the page says so.
 
 Each part leaves a file in benchmarks/out/, so a run that was interrupted goes on where it stopped. A part that fails
 leaves its error there, the others go on, and the exit status is 1.
@@ -49,8 +50,8 @@ def main() -> int:
     # Toy numbers must not replace real ones.
     docs = arguments.docs or (out / "docs" if arguments.quick else DOCS)
     if arguments.page:
-        write_page(docs)
         note_commits(docs)
+        write_page(docs)
         return 0
     if arguments.own:
         return run_own(arguments, out)
@@ -75,7 +76,7 @@ def main() -> int:
         out.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(result, indent=1) + "\n")
         write_summary(out, docs, published)  # After each part: an interrupted run has its page, too.
-        if result.get("error"):
+        if result.get("error") or (published and not publishable(result)):
             failed.append(name)
     write_summary(out, docs, published)
     if not arguments.keep:
@@ -202,7 +203,11 @@ def run_part(name: str, scale: Scale, published: bool) -> dict[str, Any]:
     if provenance.commit() != described["machine"]["commit"]:
         found["error"] = "the code was changed while it was measured"
         described["machine"]["commit"] = ""
-    return {**described, "seconds": time.monotonic() - begun_s, **found}
+    described["seconds"] = time.monotonic() - begun_s
+    after = quiet.settled() if published else quiet.look()
+    if others.quiet and not after.quiet:
+        scale.show(f"  warning: after it {after}; its numbers may be too low")
+    return {**described, "busy_after": after.share, "quiet": others.quiet and after.quiet, **found}
 
 
 def _short(path: Path) -> Path:

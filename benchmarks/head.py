@@ -25,13 +25,19 @@ def machine(results: Results) -> str:
     newest = _newest(results)
     described = newest["machine"]
     versions = ", ".join(f"{name} {described[key]}" for key, name in VERSIONS.items())
-    busy = ", ".join(f"{name} {part['busy_before']:.0%}" for name, part in results.items())
+    busy = ", ".join(f"{name} {_busy(part)}" for name, part in results.items())
+    after = ", and after it where that was looked at" if any("busy_after" in part for part in results.values()) else ""
     toy = "**Toy sizes: these numbers show that the programs work, and nothing else.**\n\n" if newest["quick"] else ""
     return (
         f"{toy}{described['cores']} cores ({described['model']}), {described['memory_bytes'] / 2**30:.0f} GiB, "
         f"{described['system']}. {versions}. Every system has "
-        f"{described['slots']} task slots. Time of the cores used by others before each part: {busy}.\n"
+        f"{described['slots']} task slots. Time of the cores used by others before each part{after}: {busy}.\n"
     )
+
+
+def _busy(part: Part) -> str:
+    after = f" and {part['busy_after']:.0%}" if "busy_after" in part else ""
+    return f"{part['busy_before']:.0%}{after}"
 
 
 def _newest(results: Results) -> Part:
@@ -53,8 +59,8 @@ def warnings(part: Part) -> str:
     lines = []
     if not part["quiet"]:
         lines.append(
-            f"\nThe machine was not idle before this part ({part['busy_before']:.0%} of the cores' time): "
-            "read it with care.\n"
+            f"\nThe machine was not idle before this part{' or after it' if 'busy_after' in part else ''} "
+            f"({_busy(part)} of the cores' time): read it with care.\n"
         )
     if part.get("error"):
         lines.append(f"\nIncomplete: {one_line(part['error'])}\n")

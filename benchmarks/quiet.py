@@ -110,17 +110,24 @@ def look(over_s: float = OVER_S) -> Others:
     return between(before, sample(), psutil.cpu_count() or 1)
 
 
+def settled(patience_s: float = PATIENCE_S, looked: Callable[[], Others] = look) -> Others:
+    """What others use once that is little, or when patience ends."""
+    ends_s = time.monotonic() + patience_s
+    while not (others := looked()).quiet and time.monotonic() < ends_s:
+        pass
+    return others
+
+
 def wait_until_quiet(patience_s: float = PATIENCE_S, looked: Callable[[], Others] = look) -> Others:
     """What others use once that is little.
 
     Raises:
         BusyError: it is too much for `patience_s`; names the busiest processes.
     """
-    ends_s = time.monotonic() + patience_s
-    while not (others := looked()).quiet:
-        if time.monotonic() >= ends_s:
-            raise BusyError(
-                f"the machine is busy: {others}, and figures are taken at {BUSY_SHARE_MAX:.0%} at most; "
-                "end that work or wait until it is over"
-            )
+    others = settled(patience_s, looked)
+    if not others.quiet:
+        raise BusyError(
+            f"the machine is busy: {others}, and figures are taken at {BUSY_SHARE_MAX:.0%} at most; "
+            "end that work or wait until it is over"
+        )
     return others

@@ -13,7 +13,7 @@ from benchmarks.provenance import DIRTY, is_gone
 from benchmarks.scale import ROOT
 
 FIGURES = "benchmarks.json"
-DESCRIBED = {"part", "quick", "begun", "busy_before", "quiet", "machine", "seconds", "error"}
+DESCRIBED = {"part", "quick", "begun", "busy_before", "busy_after", "quiet", "machine", "seconds", "error"}
 """What a part's result says of its run; all else is figures."""
 Results = dict[str, dict[str, Any]]
 

@@ -289,6 +289,35 @@ def test_nothing_is_measured_for_docs_from_a_dirty_tree_or_on_a_busy_machine(
     assert before == ((DOCS / "benchmarks.json").read_bytes(), (DOCS / "evaluation" / "curves.json").read_bytes())
 
 
+def test_work_of_others_that_began_meanwhile_is_seen_and_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks = iter([IDLE, BUSY])
+    monkeypatch.setattr(quiet, "look", lambda: next(looks))
+    part = type("Part", (), {"EXPECTED_S": 1, "run": lambda _: {"rows": 1}})
+    monkeypatch.setattr(command, "PARTS", {"index": part})
+    scale = command.Scale(quick=True, ends_s=time.monotonic() + 60, data=tmp_path, work=tmp_path)
+    found = command.run_part("index", scale, published=False)
+    assert (found["busy_before"], found["busy_after"], found["quiet"]) == (0.02, 0.55, False)
+    assert "warning: after it others use 55%" in capsys.readouterr().err
+    assert not summary.publishable({**found, "quick": False})
+    text = page({"index": found}, {})
+    assert "looked at: index 2% and 55%." in text
+    assert "The machine was not idle before this part or after it (2% and 55% of the cores' time)" in text
+
+
+def test_a_part_for_docs_that_others_disturbed_is_one_that_went_not_well(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "exit_on_terminate", lambda: None)
+    monkeypatch.setattr(command, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(command, "run_part", lambda *_: part("2026-01-02T03:04:05+00:00", "abc", is_quiet=False))
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "index", "--out", str(tmp_path / "out")])
+    assert command.main() == 1
+    assert "not everything went well: index" in capsys.readouterr().err
+    assert "Nothing has been measured yet" in (tmp_path / "docs" / "benchmarks.md").read_text()
+
+
 @pytest.mark.parametrize("module", [command, curves_command])
 def test_toy_sizes_do_not_go_into_docs(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "exit_on_terminate", lambda: None)
