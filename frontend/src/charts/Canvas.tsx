@@ -24,7 +24,8 @@ export function Canvas({ data, colours, scheme, format, times, width, height, vi
   const plot = useRef<uPlot>(null);
   const { zoom, isLog } = view;
   const drawn = useRef({ data, zoom, ceiling });
-  const labels = data.series.map(({ label }) => label).join('\n');
+  // A label may have any character in it, such as a line break.
+  const labels = JSON.stringify(data.series.map(({ label }) => label));
 
   useEffect(() => {
     drawn.current = { data, zoom, ceiling };
@@ -35,7 +36,7 @@ export function Canvas({ data, colours, scheme, format, times, width, height, vi
 
   useEffect(() => {
     if (place.current === null) return undefined;
-    const looks = { labels: labels.split('\n'), colours, scheme, format, times, isLog };
+    const looks = { labels: JSON.parse(labels) as string[], colours, scheme, format, times, isLog };
     const made = makePlot(place.current, looks, { onPoint, onZoom }, () => drawn.current);
     plot.current = made;
     return () => {

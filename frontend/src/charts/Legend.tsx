@@ -14,7 +14,7 @@ export function Legend({ series, colours, place, format }: LegendProps) {
   return (
     <ul className={classes.legend} aria-hidden="true">
       {series.map((one, number) => (
-        <li key={one.label}>
+        <li key={number}>
           <svg className={classes.key} width={22} height={4}>
             <line
               x2={22}
@@ -25,7 +25,7 @@ export function Legend({ series, colours, place, format }: LegendProps) {
               strokeDasharray={dashesOf(number).join(' ')}
             />
           </svg>
-          {one.label} <b>{format(valueAt(one, place))}</b>
+          <bdi>{one.label}</bdi> <b>{format(valueAt(one, place))}</b>
         </li>
       ))}
     </ul>

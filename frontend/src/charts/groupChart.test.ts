@@ -32,6 +32,21 @@ test('each group is a line in event time, and its end a hole', () => {
   });
 });
 
+test('groups are told apart that are written alike', () => {
+  const columns = [{ name: 'a', type: 'string' }, { name: 'b', type: 'string' }, ...COLUMNS.slice(2)];
+  const of = (a: string | null, b: string, n: number) => {
+    const one = change(1, 1, n);
+    return { ...one, cells: [a, b, ...one.cells.slice(2)] };
+  };
+  const changes = [of('a, b', 'c', 1), of('a', 'b, c', 2), of(null, 'x', 3), of('NULL', 'x', 4)];
+  expect(groupChart(columns, ['a', 'b'], changes, 'n').series).toEqual([
+    { label: 'a, b, c', values: [1] },
+    { label: 'a, b, c', values: [2] },
+    { label: 'NULL, x', values: [3] },
+    { label: 'NULL, x', values: [4] },
+  ]);
+});
+
 test('the busiest groups are drawn, and a change that comes twice counts once', () => {
   const quiet = Array.from({ length: 5 }, () => change(1, 99, 1));
   const busy = Array.from({ length: 2 * LINES_MAX }, (_, at) => change(at, at % LINES_MAX, at));

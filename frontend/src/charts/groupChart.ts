@@ -25,18 +25,24 @@ export function groupChart(columns: Column[], groups: string[], changes: TailRow
   const place = (name: string) => columns.findIndex((column) => column.name === name);
   const [value, at, operation] = [place(shown), place('emit_time'), place('op')];
   const keys = groups.map(place);
-  const lines = new Map<string, Map<number, number | null>>();
+  const lines = new Map<string, { label: string; line: Map<number, number | null> }>();
   for (const { cells } of changes) {
-    const label = keys.map((key) => written(cells[key])).join(', ');
+    const group = keys.map((key) => cells[key]);
     const atS = Date.parse(String(cells[at])) / 1000;
     if (Number.isNaN(atS)) continue;
     const known = cells[operation] === 'delete' || cells[value] === null ? null : Number(cells[value]);
-    const line = lines.get(label) ?? new Map<number, number | null>();
-    lines.set(label, line.set(atS, known !== null && Number.isFinite(known) ? known : null));
+    // Labels of different groups may be the same, such as those of NULL and of the text NULL.
+    const key = JSON.stringify(group);
+    const { label, line } = lines.get(key) ?? {
+      label: group.map(written).join(', '),
+      line: new Map<number, number | null>(),
+    };
+    line.set(atS, known !== null && Number.isFinite(known) ? known : null);
+    lines.set(key, { label, line });
   }
   // Sorting is stable: of groups that are equally busy the first ones stay.
-  const busiest = [...lines].sort(([, one], [, other]) => other.size - one.size).slice(0, LINES_MAX);
-  const atS = [...new Set(busiest.flatMap(([, line]) => [...line.keys()]))].sort((one, other) => one - other);
-  const series = busiest.map(([label, line]): Series => ({ label, values: atS.map((at) => line.get(at)) }));
+  const busiest = [...lines.values()].sort((one, other) => other.line.size - one.line.size).slice(0, LINES_MAX);
+  const atS = [...new Set(busiest.flatMap(({ line }) => [...line.keys()]))].sort((one, other) => one - other);
+  const series = busiest.map(({ label, line }): Series => ({ label, values: atS.map((at) => line.get(at)) }));
   return { atS, series, restartsS: [] };
 }

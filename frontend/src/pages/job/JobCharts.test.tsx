@@ -117,7 +117,7 @@ test('two series differ by colour and by dash, in the chart and in its legend', 
   const [, first, second] = FakePlot.all[0]?.options.series ?? [];
   expect(first?.stroke).not.toBe(second?.stroke);
   expect([first?.dash, second?.dash]).toEqual([[], [7, 5]]);
-  const lines = [...(screen.getByText('out').querySelectorAll('line') ?? [])];
+  const lines = [...(screen.getByText('out').closest('li')?.querySelectorAll('line') ?? [])];
   expect(lines.map((line) => line.getAttribute('stroke-dasharray'))).toEqual(['7 5']);
 });
 

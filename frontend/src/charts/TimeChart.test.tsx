@@ -1,0 +1,74 @@
+import { MantineProvider } from '@mantine/core';
+import { render, screen, waitFor } from '@testing-library/react';
+import type uPlot from 'uplot';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { chooseZone } from '../times';
+import type { ChartData } from './series';
+import { TimeChart } from './TimeChart';
+
+/** What stands in for the library that draws: jsdom has no canvas. */
+const { FakePlot } = vi.hoisted(() => {
+  class FakePlot {
+    static last: FakePlot | null = null;
+    readonly options: uPlot.Options;
+    data: unknown[] = [];
+    constructor(options: uPlot.Options) {
+      this.options = options;
+      FakePlot.last = this;
+    }
+    batch = (act: () => void) => act();
+    setData = (data: unknown[]) => {
+      if (data.length !== this.options.series.length) throw new Error('there are other series than these');
+      this.data = data;
+    };
+    setScale = () => undefined;
+    setSize = () => undefined;
+    destroy = () => undefined;
+  }
+  return { FakePlot };
+});
+vi.mock('uplot', () => ({ default: FakePlot }));
+vi.mock('@mantine/hooks', async (original) => ({
+  ...(await original<typeof import('@mantine/hooks')>()),
+  useElementSize: () => ({ ref: () => undefined, width: 400, height: 150 }),
+}));
+
+const T0_S = 1_767_225_600;
+
+beforeEach(() => {
+  FakePlot.last = null;
+  chooseZone('utc');
+});
+
+async function drawn(atS: number[], ...series: ChartData['series']) {
+  const data = { atS: atS.map((at) => T0_S + at), series, restartsS: [] };
+  render(
+    <MantineProvider env="test">
+      <TimeChart
+        title="n"
+        data={data}
+        format={String}
+        view={{ zoom: null, isLog: false }}
+        onZoom={() => undefined}
+      />
+    </MantineProvider>,
+  );
+  await waitFor(() => expect(FakePlot.last?.data).toHaveLength(series.length + 1));
+  const plot = FakePlot.last as unknown as { options: uPlot.Options };
+  return { options: plot.options };
+}
+
+test('a label with a line break is one label, and stands by itself whichever way it is read', async () => {
+  const label = '\u05d0\nb';
+  const { options } = await drawn([0, 1], { label, values: [1, 2] }, { label: 'c', values: [3, 4] });
+  expect(options.series.slice(1).map((one) => one.label)).toEqual([label, 'c']);
+  expect([...document.querySelectorAll('figcaption li bdi')].map((one) => one.textContent)).toEqual([label, 'c']);
+});
+
+test('lines of the same label are two lines', async () => {
+  const warned = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  await drawn([0, 1], { label: 'NULL', values: [1, 2] }, { label: 'NULL', values: [3, 4] });
+  expect(screen.getAllByRole('listitem', { hidden: true }).map((one) => one.textContent)).toEqual(['NULL 2', 'NULL 4']);
+  expect(warned).not.toHaveBeenCalled();
+  warned.mockRestore();
+});
