@@ -30,6 +30,7 @@ test('a time is written in the zone that was asked for, and in UTC says so', () 
   expect(local.time(AT)).toBe('2026-02-01 03:30:05');
   expect([local.clock(AT_MS / 1000), utc.clock(AT_MS / 1000)]).toEqual(['03:30:05', '22:00:05']);
   expect([local.minute(AT_MS / 1000), utc.minute(AT_MS / 1000)]).toEqual(['03:30', '22:00']);
+  expect([local.date(AT_MS / 1000), utc.date(AT_MS / 1000)]).toEqual(['2026-02-01', '2026-01-31']);
   expect([local.clockMs(AT_MS), utc.clockMs(AT_MS)]).toEqual(['03:30:05.009', '22:00:05.009']);
 });
 

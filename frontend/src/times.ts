@@ -13,6 +13,8 @@ export interface Times {
   clock: (atS: number) => string;
   /** Such as 12:00. */
   minute: (atS: number) => string;
+  /** Such as 2026-01-31. */
+  date: (atS: number) => string;
   /** Such as 12:00:05.123, of milliseconds since 1970. */
   clockMs: (atMs: number) => string;
   /** With its date and to the second, of a time that the API gave; in UTC it ends in Z. */
@@ -31,6 +33,7 @@ export function timesOf(zone: Zone): Times {
   const minute = written(hour);
   const clock = written({ ...hour, second: '2-digit' });
   const clockMs = written({ ...hour, second: '2-digit', fractionalSecondDigits: 3 });
+  const date = written({ dateStyle: 'short' });
   const whole = written({ dateStyle: 'short', timeStyle: 'medium' });
   const ending = zone === 'utc' ? 'Z' : '';
   const ofMs = (atMs: number, otherwise: string) =>
@@ -39,6 +42,7 @@ export function timesOf(zone: Zone): Times {
     zone,
     clock: (atS) => clock.format(atS * 1000),
     minute: (atS) => minute.format(atS * 1000),
+    date: (atS) => date.format(atS * 1000),
     clockMs: (atMs) => clockMs.format(atMs).replace(',', '.'),
     time: (at) => (at === null ? NONE : ofMs(Date.parse(at), at)),
     timeOfUs: (atUs) => (atUs === null ? NONE : ofMs(atUs / 1000, `${String(atUs)} µs`)),

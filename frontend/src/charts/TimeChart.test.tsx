@@ -1,5 +1,5 @@
 import { MantineProvider } from '@mantine/core';
-import { render, screen, waitFor } from '@testing-library/react';
+import { act, render, screen, waitFor } from '@testing-library/react';
 import type uPlot from 'uplot';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { chooseZone } from '../times';
@@ -54,8 +54,8 @@ async function drawn(atS: number[], ...series: ChartData['series']) {
     </MantineProvider>,
   );
   await waitFor(() => expect(FakePlot.last?.data).toHaveLength(series.length + 1));
-  const plot = FakePlot.last as unknown as { options: uPlot.Options };
-  return { options: plot.options };
+  const plot = FakePlot.last as unknown as uPlot & { options: uPlot.Options };
+  return { plot, options: plot.options };
 }
 
 test('a label with a line break is one label, and stands by itself whichever way it is read', async () => {
@@ -71,4 +71,25 @@ test('lines of the same label are two lines', async () => {
   expect(screen.getAllByRole('listitem', { hidden: true }).map((one) => one.textContent)).toEqual(['NULL 2', 'NULL 4']);
   expect(warned).not.toHaveBeenCalled();
   warned.mockRestore();
+});
+
+test('what is known of one time only is drawn as a point, with some room around', async () => {
+  const { plot, options } = await drawn([0], { label: 'a', values: [7] });
+  const { filter } = options.series[1]?.points ?? {};
+  expect(typeof filter === 'function' && filter(plot, 1, false)).toEqual([0]);
+  const { range } = options.scales?.x ?? {};
+  expect(typeof range === 'function' && range(plot, T0_S, T0_S + 86_400, 'x')).toEqual([T0_S - 30, T0_S + 30]);
+  expect(screen.queryByText('nothing reported in this time')).toBeNull();
+});
+
+test('times that are days apart have dates', async () => {
+  const daysS = [0, 1, 2, 3].map((day) => day * 86_400);
+  const { plot, options } = await drawn(daysS, { label: 'a', values: [1, 2, 3, 4] });
+  const { values } = options.axes?.[0] ?? {};
+  const words = (stepS: number) => typeof values === 'function' && values(plot, [T0_S + 86_400], 0, 0, stepS);
+  expect([words(86_400), words(3_600), words(10)]).toEqual([['2026-01-02'], ['00:00'], ['00:00:00']]);
+  act(() => {
+    for (const hook of options.hooks?.setCursor ?? []) hook?.({ cursor: { idx: 2 } } as unknown as uPlot);
+  });
+  expect(screen.getByText('2026-01-03 00:00:00Z')).toBeDefined();
 });

@@ -6,7 +6,7 @@ import { SERIES } from '../theme/theme';
 import { useTimes } from '../times';
 import { Legend } from './Legend';
 import { described, type ChartData } from './series';
-import { ceilingOf, type Stretch, type View } from './view';
+import { ceilingOf, DAY_S, type Stretch, type View } from './view';
 import classes from './TimeChart.module.css';
 import { WidenButton } from './WidenButton';
 
@@ -31,16 +31,18 @@ export function TimeChart({ title, note, data, format, view, onZoom }: TimeChart
   const colours = SERIES[scheme];
   const place = pointed !== null && pointed < data.atS.length ? pointed : data.atS.length - 1;
   // Without input no batch tells a lag, so a chart may have times and nothing to draw at them.
-  const isEmpty = data.atS.length <= 1 || data.series.length === 0;
+  const isEmpty = data.atS.length === 0 || data.series.length === 0;
+  const spanS = (data.atS.at(-1) ?? 0) - (data.atS[0] ?? 0);
+  const timeOf = (atS: number) => (spanS < DAY_S ? times.clock(atS) : times.timeOfUs(atS * 1e6));
   const words = data.series.map((one) => described(one, format)).join('; ');
   return (
     <figure className={classes.chart} data-wide={isWide}>
       <figcaption className={classes.head}>
         <span className={classes.title}>{title}</span>
-        <span className={classes.note}>{pointed === null ? note : times.clock(data.atS[place] ?? 0)}</span>
+        <span className={classes.note}>{pointed === null ? note : timeOf(data.atS[place] ?? 0)}</span>
         {ceiling.cut !== null && (
           <span className={classes.cut}>
-            ▲ up to {format(ceiling.cut.value)} at {times.clock(ceiling.cut.atS)}
+            ▲ up to {format(ceiling.cut.value)} at {timeOf(ceiling.cut.atS)}
           </span>
         )}
         <WidenButton title={title} isWide={isWide} onWiden={setWide} />

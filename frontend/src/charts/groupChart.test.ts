@@ -20,13 +20,13 @@ test('numbers can be drawn that do not tell groups apart', () => {
   expect(drawable(COLUMNS, ['name'])).toEqual(['k', 'n']);
 });
 
-test('each group is a line in event time, and its end a hole', () => {
+test('each group is a line in event time whose last value holds, and its end a hole', () => {
   const changes = [change(3, 1, 30), change(1, 1, 10), change(1, null, '2.50'), change(2, 1, null, 'delete')];
   expect(groupChart(COLUMNS, ['k'], changes, 'n')).toEqual({
     atS: [T0_S + 1, T0_S + 2, T0_S + 3],
     series: [
       { label: '1', values: [10, null, 30] },
-      { label: 'NULL', values: [2.5, undefined, undefined] },
+      { label: 'NULL', values: [2.5, undefined, 2.5] },
     ],
     restartsS: [],
   });

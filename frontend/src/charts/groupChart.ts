@@ -1,7 +1,7 @@
 /** Groups that change as lines over event time: one a group, of those that change most. */
 import type { Column } from '../api/types';
 import type { TailRow } from '../live/tail';
-import type { ChartData, Series } from './series';
+import { valueAt, type ChartData, type Series } from './series';
 
 /** More lines than these cannot be told apart. */
 export const LINES_MAX = 10;
@@ -16,7 +16,8 @@ const written = (cell: unknown): string =>
   cell === null ? 'NULL' : typeof cell === 'string' ? cell : JSON.stringify(cell);
 
 /**
- * One line for each of the busiest groups; the end of a group is a hole.
+ * One line for each of the busiest groups, to the end of the chart: a value holds until it changes. The end of a group
+ * is a hole.
  *
  * @param changes what groups were and became, in any order.
  * @param shown the column that is drawn.
@@ -43,6 +44,9 @@ export function groupChart(columns: Column[], groups: string[], changes: TailRow
   // Sorting is stable: of groups that are equally busy the first ones stay.
   const busiest = [...lines.values()].sort((one, other) => other.line.size - one.line.size).slice(0, LINES_MAX);
   const atS = [...new Set(busiest.flatMap(({ line }) => [...line.keys()]))].sort((one, other) => one - other);
-  const series = busiest.map(({ label, line }): Series => ({ label, values: atS.map((at) => line.get(at)) }));
+  const series = busiest.map(({ label, line }): Series => {
+    const values = atS.map((at) => line.get(at));
+    return { label, values: [...values.slice(0, -1), valueAt({ label, values }, values.length - 1)] };
+  });
   return { atS, series, restartsS: [] };
 }

@@ -3,8 +3,8 @@ import uPlot from 'uplot';
 import { dashesOf } from '../theme/theme';
 import type { Times } from '../times';
 import { drawMarks } from './marks';
-import type { ChartData } from './series';
-import type { Ceiling, Stretch } from './view';
+import { alone, type ChartData, type Series } from './series';
+import { DAY_S, type Ceiling, type Stretch } from './view';
 
 /** Where one of them changes, the plot is made anew. */
 export interface Looks {
@@ -33,6 +33,7 @@ const LINES = { light: { grid: '#e8ebf0', text: '#566070' }, dark: { grid: '#272
 const FONT = '11px system-ui, sans-serif';
 const Y_AXIS_PX = 52;
 const X_AXIS_PX = 22;
+const ROOM_S = 30;
 /** A shorter drag is a click. */
 const DRAG_PX_MIN = 4;
 
@@ -48,6 +49,10 @@ export function makePlot(place: HTMLElement, looks: Looks, { onPoint, onZoom }: 
     legend: { show: false },
     cursor: cursorOf(onZoom),
     scales: {
+      // Around a single time there is some room.
+      x: {
+        range: ({ data: [atS] }, fromS, toS) => (atS.length === 1 ? [fromS - ROOM_S, fromS + ROOM_S] : [fromS, toS]),
+      },
       y: {
         // The inverse of the hyperbolic sine has a place for 0, which a logarithm has not.
         distr: isLog ? 4 : 1,
@@ -92,8 +97,9 @@ function axesOf({ scheme, format, times }: Looks): uPlot.Axis[] {
       ...axis,
       size: X_AXIS_PX,
       gap: 3,
-      space: 54,
-      values: (_, splits, _axis, _space, stepS) => splits.map(stepS < 60 ? times.clock : times.minute),
+      space: (_, _axis, fromS, toS) => (toS - fromS < DAY_S ? 54 : 72),
+      values: (_, splits, _axis, _space, stepS) =>
+        splits.map(stepS < 60 ? times.clock : stepS < DAY_S ? times.minute : times.date),
     },
     {
       ...axis,
@@ -112,7 +118,12 @@ const linesOf = ({ labels, colours }: Looks): uPlot.Series[] =>
     stroke: colours[number % colours.length],
     width: 1.5,
     dash: [...dashesOf(number)],
-    points: { show: false },
+    points: {
+      show: false,
+      filter: ({ data }, of) => alone(data[of] as Series['values']),
+      size: 5,
+      fill: colours[number % colours.length],
+    },
   }));
 
 /** Into what was dragged over, which does not stay marked. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { reportOf, type Report } from '../api/figures';
 import { formatRate } from '../format';
-import { chartOf, described, lagChart, leftOutChart, stateChart, valueAt } from './series';
+import { alone, chartOf, described, lagChart, leftOutChart, stateChart, valueAt } from './series';
 
 const report = (atS: number, figures: Record<string, unknown>, generation = 1): Report =>
   reportOf({ at: new Date(atS * 1000).toISOString(), span_s: 1, generation, figures });
@@ -74,6 +74,13 @@ test('what is left out is a rate, of all streams together', () => {
     { label: 'shed', values: [5, undefined] },
     { label: 'unreadable', values: [0, undefined] },
   ]);
+});
+
+test('values without a neighbour are known: holes part lines, and what is passed over does not', () => {
+  expect(alone([7])).toEqual([0]);
+  expect(alone([undefined, 7, undefined, null, 8, undefined, 9, null, 0])).toEqual([1, 8]);
+  expect(alone([7, 8])).toEqual([]);
+  expect(alone([])).toEqual([]);
 });
 
 test('a chart is told in words', () => {

@@ -118,6 +118,21 @@ export function valueAt({ values }: Series, place: number): number | null {
   return null;
 }
 
+/** The places of values that have no neighbour to draw a line to. */
+export function alone(values: Series['values']): number[] {
+  const found: number[] = [];
+  let line: number[] = [];
+  [...values, null].forEach((value, place) => {
+    if (value === undefined) return;
+    if (value !== null) line.push(place);
+    else {
+      if (line.length === 1) found.push(...line);
+      line = [];
+    }
+  });
+  return found;
+}
+
 /** What a chart shows, for who cannot see it. */
 export function described({ label, values }: Series, format: (value: number | null) => string): string {
   const known = values.filter((value) => value != null);

@@ -14,6 +14,9 @@ export interface View {
   isLog: boolean;
 }
 
+/** Times that are further apart are told with their date. */
+export const DAY_S = 86_400;
+
 /** Nothing happens in less: drivers report once a second. */
 const LEAST_S = 5;
 

@@ -46,6 +46,16 @@ test('a line for each group, which goes on as the group changes', () => {
   expect(screen.getByRole('img', { name: /^top\. a: now 0\.5, between 0\.5 and 1\.5/ })).toBeDefined();
 });
 
+test('the keyboard shows a part of it', () => {
+  change(1, 'a', 5, 1);
+  change(9, 'a', 8, 1);
+  draw();
+  const button = (name: string) => screen.getByRole<HTMLButtonElement>('button', { name });
+  expect(button('Show all').disabled).toBe(true);
+  fireEvent.click(button('Zoom in'));
+  expect(button('Show all').disabled).toBe(false);
+});
+
 test('a pause holds the chart too, and clearing empties it', () => {
   change(1, 'a', 5, 1);
   tail.pause(true);
