@@ -7,6 +7,7 @@ import { unitGrid } from './unitGrid';
 import classes from './UnitCells.module.css';
 
 interface UnitCellsProps {
+  /** In the order in which they are drawn, as of `unitGrid`. */
   units: Unit[];
   /** Small cells without names. */
   isDense: boolean;

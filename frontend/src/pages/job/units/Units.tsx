@@ -7,6 +7,7 @@ import { Panel } from '../../../components/Panel';
 import { measured, MEASURES, type MeasureName } from './measures';
 import { UnitCells } from './UnitCells';
 import { UnitFigures } from './UnitFigures';
+import { unitGrid } from './unitGrid';
 import classes from './Units.module.css';
 
 /** With more of them there is no room for their names. */
@@ -20,7 +21,8 @@ export function Units({ report }: { report: Report | undefined }) {
   const [place, setPlace] = useState<number | null>(null);
   const figures = useId();
   const measure = MEASURES[chosen];
-  const units = report?.units ?? [];
+  // As they are drawn: a unit that came later has a number behind those of the other side.
+  const units = unitGrid(report?.units ?? []).flatMap((row) => row.units);
   const found = measured({ units, seconds: report?.seconds ?? 0 }, measure);
   const shown = place !== null && place < units.length ? place : Math.max(found.peak, 0);
   const unit = units[shown];
