@@ -34,7 +34,8 @@ export function useScaling(query: string, setting: Setting, isEnabled: boolean) 
     },
     placeholderData: keepPreviousData,
     enabled: isEnabled,
-    staleTime: Infinity,
+    // What was interrupted is asked to its end when it is seen again.
+    staleTime: ({ state: { data } }) => (data?.mistakes || data?.steps.length === SLOTS.length ? Infinity : 0),
     retry: false,
   });
 }
