@@ -103,14 +103,14 @@ test('groups that change are a table in place, which goes on from what they were
   expect(tail.getView().received).toBe(5);
 });
 
-test('a table of groups begins anew with what it is told anew', async () => {
+test('a table of groups begins anew with other results', async () => {
   const tail = new Tail(
     (draw) => draw(),
     () => Promise.reject(new Error('gone')),
   );
-  tail.onColumns(COLUMNS, ['k'], '4.0');
+  tail.onColumns(COLUMNS, ['k'], '4.0', 'matches.0');
   tail.onNews(change('5.0', ['b', 2, 'upsert']));
-  tail.onColumns(COLUMNS, ['k'], '7.0');
+  tail.onColumns(COLUMNS, ['k'], '7.0', 'matches.1');
   await Promise.resolve();
   await Promise.resolve();
   tail.onNews(change('8.0', ['c', 3, 'upsert']));
@@ -150,6 +150,68 @@ test('groups are asked for again where changes of them were left out', async () 
   tail.onNews({ ...change('10.0', ['d', 10, 'upsert']), dropped: 1 });
   await settled();
   expect(rows(), 'what is there stays where asking fails').toEqual([['d', 10]]);
+});
+
+test('groups stay where nobody tells what became of them, which is asked again with the next change', async () => {
+  const asked: string[] = [];
+  let answer: unknown[][] | null = null;
+  const load = (snapshot: string) => {
+    asked.push(snapshot);
+    return answer === null ? Promise.reject(new Error('the store is away')) : Promise.resolve(answer);
+  };
+  const settled = () => new Promise((resolve) => setTimeout(resolve));
+  const tail = new Tail((draw) => draw(), load);
+  const rows = () => tail.getView().rows.map((row) => row.cells.slice(0, 2));
+  tail.onColumns(COLUMNS, ['k']);
+  tail.onNews(change('1.0', ['a', 1, 'upsert'], ['b', 1, 'upsert'], ['c', 1, 'upsert']));
+  tail.onColumns(COLUMNS, ['k'], '4.0');
+  await settled();
+  answer = [
+    ['a', 5, 'upsert'],
+    ['c', 4, 'upsert'],
+  ];
+  tail.onNews(change('5.0', ['a', 5, 'upsert']));
+  expect(rows(), 'nothing vanishes').toEqual([
+    ['a', 5],
+    ['b', 1],
+    ['c', 1],
+  ]);
+  await settled();
+  expect(rows()).toEqual(answer.map((row) => row.slice(0, 2)));
+  tail.onNews(change('6.0', ['a', 6, 'upsert']));
+  await settled();
+  expect(asked).toEqual(['4.0', '5.0']);
+});
+
+test('a snapshot that was cut off comes anew, and its rows stand there once', () => {
+  const tail = new Tail((draw) => draw());
+  const columns = [{ name: 'n', type: 'int64' }];
+  tail.onColumns(columns);
+  tail.onNews(snapshot('1.0', [1]));
+  tail.onNews(snapshot('2.0', [2, 3], { more: true }));
+  tail.onNews(snapshot('2.0', [4], { more: true }));
+  tail.onColumns(columns, [], '1.0');
+  expect(tail.getView()).toMatchObject({ received: 1 });
+  expect(shown(tail)).toEqual([1]);
+  tail.onNews(snapshot('2.0', [2, 3], { more: true }));
+  tail.onNews(snapshot('2.0', [4]));
+  tail.onColumns(columns, [], '2.0');
+  expect(shown(tail)).toEqual([4, 3, 2, 1]);
+  expect(tail.getView().received).toBe(4);
+});
+
+test('a snapshot that is cut off while paused is counted once', () => {
+  const tail = new Tail((draw) => draw());
+  const columns = [{ name: 'n', type: 'int64' }];
+  tail.onColumns(columns);
+  tail.onNews(snapshot('1.0', [1]));
+  tail.pause(true);
+  tail.onNews(snapshot('2.0', [2], { more: true }));
+  tail.onColumns(columns, [], '1.0');
+  tail.onNews(snapshot('2.0', [2, 3]));
+  expect(tail.getView().waiting).toBe(2);
+  tail.pause(false);
+  expect(shown(tail)).toEqual([3, 2, 1]);
 });
 
 test('snapshots with more rows than come are counted', () => {

@@ -78,6 +78,8 @@ export class Tail implements Listener {
   private changes: TailRow[] = [];
   private received = 0;
   private receivedWhenPaused = 0;
+  /** Of them, those of a snapshot that did not come whole yet. */
+  private receivedInPart = 0;
   private isScheduled = false;
   private readonly watchers = new Set<() => void>();
   private readonly schedule: (draw: () => void) => void;
@@ -85,6 +87,8 @@ export class Tail implements Listener {
   private table: GroupTable | null = null;
   /** Of groups that change, the snapshot as of which all are to be asked for; null where none was left out. */
   private unseen: string | null = null;
+  /** They could not be had, and are asked for with the next snapshot. */
+  private isOwed = false;
   private isFilling = false;
   /** Which results the rows are of. */
   private results: string | undefined;
@@ -115,7 +119,8 @@ export class Tail implements Listener {
     this.changes = [];
     const { columns, groups } = this.view;
     if (this.table !== null) this.table = new GroupTable(columns, groups, ROWS_MAX);
-    this.received = this.receivedWhenPaused = 0;
+    this.received = this.receivedWhenPaused = this.receivedInPart = 0;
+    this.isOwed = false;
     this.change({ ...this.shown(), received: 0, waiting: 0, dropped: EMPTY.dropped, cut: 0, gap: null });
   }
 
@@ -125,19 +130,32 @@ export class Tail implements Listener {
     snapshot: string | null = null,
     results: string | undefined = undefined,
   ): void => {
-    const { columns: before, gap } = this.view;
+    const { columns: before, groups: groupsBefore, gap } = this.view;
+    const isSameShape = isSame(before, columns) && String(groupsBefore) === String(groups);
     // Old rows would end up under the wrong headings, or mixed with rows of other results.
-    if (results !== this.results || !isSame(before, columns)) {
+    if (results !== this.results || !isSameShape) {
       this.table = null;
       this.clear();
     }
     this.results = results;
     this.change({ columns, groups, problem: null, end: null, gap });
-    this.table = groups.length > 0 ? new GroupTable(columns, groups, ROWS_MAX) : null;
+    this.takeBack();
+    if (groups.length === 0) this.table = null;
+    // Groups that are known stay until it is known what became of them.
+    else this.table ??= new GroupTable(columns, groups, ROWS_MAX);
     this.changes = [];
     this.unseen = snapshot;
     void this.fill();
   };
+
+  /** A snapshot that did not come whole comes anew. */
+  private takeBack(): void {
+    if (this.receivedInPart === 0) return;
+    if (this.table === null) this.newest = this.newest.slice(this.receivedInPart);
+    this.received -= this.receivedInPart;
+    this.receivedInPart = 0;
+    this.change({ received: this.received, ...(this.view.isPaused ? {} : this.shown()) });
+  }
 
   /** Ask for all groups, and once more if changes were left out meanwhile. */
   private async fill(): Promise<void> {
@@ -146,10 +164,13 @@ export class Tail implements Listener {
     while (this.table !== null && this.unseen !== null) {
       const [table, snapshot] = [this.table, this.unseen];
       this.unseen = null;
+      this.isOwed = false;
       table.forget();
-      // Without them the table has the groups that change from now on.
+      // Without them the table has the groups that it had, and those that change from now on.
       const found = await this.load(snapshot).catch(() => null);
-      if (found !== null && table === this.table) this.put(table, snapshot, found);
+      if (table !== this.table) continue;
+      if (found === null) this.isOwed = true;
+      else this.put(table, snapshot, found);
     }
     this.isFilling = false;
   }
@@ -165,13 +186,14 @@ export class Tail implements Listener {
   readonly onNews = (news: News): void => {
     const rows = news.rows.map((cells, place) => ({ number: this.received + place, snapshot: news.snapshot, cells }));
     this.received += rows.length;
+    this.receivedInPart = news.more ? this.receivedInPart + rows.length : 0;
     if (this.table === null) {
       this.newest = [...rows.slice(-ROWS_MAX).reverse(), ...this.newest].slice(0, ROWS_MAX);
     } else {
       this.table.take(rows);
       this.newest = this.table.list();
       this.changes = [...this.changes, ...rows].slice(-CHANGES_MAX);
-      if (news.dropped > 0 || news.truncated) this.unseen = news.snapshot;
+      if (news.dropped > 0 || news.truncated || this.isOwed) this.unseen = news.snapshot;
       if (!news.more) void this.fill();
     }
     const { dropped, cut, isPaused } = this.view;
