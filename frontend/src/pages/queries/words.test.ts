@@ -1,7 +1,13 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import type { QueryIn } from '../../api/types';
 import { timesOf } from '../../times';
 import { wordsOf as inZone } from './words';
+
+const before = process.env.TZ;
+
+afterEach(() => {
+  process.env.TZ = before;
+});
 
 const wordsOf = (question: QueryIn) => inZone(question, timesOf('utc'));
 
@@ -17,6 +23,17 @@ test('each condition is told, with times for people', () => {
     'keys up to z',
     'snapshots after 4.0 to 9.0',
   ]);
+});
+
+test('a time without a zone is one of UTC, as it is for the API', () => {
+  process.env.TZ = 'Asia/Kolkata';
+  const told = (from: string) => wordsOf({ job: 'wins', format: 'json', from })[0];
+  const noon = 'time from 2026-01-31 12:00:00Z';
+  expect(told('2026-01-31T12:00')).toBe(noon);
+  expect(told('2026-01-31 12:00:00.000')).toBe(noon);
+  expect(told('2026-01-31T12:00:00Z')).toBe(noon);
+  expect(told('2026-01-31T17:30:00+05:30')).toBe(noon);
+  expect(told('2026-01-31')).toBe('time from 2026-01-31 00:00:00Z');
 });
 
 test('aggregates come first', () => {

@@ -6,9 +6,13 @@ import type { Times } from '../../times';
 /** It was checked when it was kept, so it is one; the list says only that it is a mapping. */
 export const questionOf = ({ question }: Pick<SavedQuery, 'question'>): QueryIn => question as unknown as QueryIn;
 
-/** Kept times are microseconds, or texts as they were given. */
+/** Of what is no date and time, or says its zone, this says nothing. */
+const WITHOUT_ZONE = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?$/;
+
+/** Kept times are microseconds, or texts as they were given: without a zone the API takes them as UTC. */
 function timeOf(value: number | string, times: Times): string {
-  return typeof value === 'number' ? times.timeOfUs(value) : times.time(value);
+  if (typeof value === 'number') return times.timeOfUs(value);
+  return times.time(WITHOUT_ZONE.test(value) ? `${value}Z` : value);
 }
 
 /** A snapshot, such as 41.0, or a time. */
