@@ -5,12 +5,12 @@ import { CodeEditor } from './CodeEditor';
 
 const NONE: never[] = [];
 
-function shown() {
+function shown(text = 'one\ntwo\nthree') {
   const onChange = vi.fn();
   const editor = (value: string) => (
     <CodeEditor label="Query" value={value} onChange={onChange} squiggles={NONE} language={NONE} />
   );
-  const { rerender } = render(editor('one\ntwo\nthree'));
+  const { rerender } = render(editor(text));
   const box = screen.getByRole('textbox', { name: 'Query' });
   const view = EditorView.findFromDOM(box);
   if (view === null) throw new Error('there is no editor');
@@ -35,6 +35,14 @@ test('typing without a selection is left to the browser', () => {
   box.dispatchEvent(event);
   expect(event.defaultPrevented).toBe(false);
   expect(onChange).not.toHaveBeenCalled();
+});
+
+test('a text with other ends of lines is not changed by being shown', () => {
+  const { view, onChange, change } = shown('one\r\ntwo');
+  expect(view.state.doc.toString()).toBe('one\ntwo');
+  expect(onChange).not.toHaveBeenCalled();
+  change('one\r\nthree');
+  expect(view.state.doc.toString()).toBe('one\nthree');
 });
 
 test('another value from outside is shown', () => {

@@ -46,7 +46,8 @@ export function CodeEditor({ label, value, onChange, squiggles, language }: Code
 
   useEffect(() => {
     const made = view.current;
-    if (made !== null && made.state.doc.toString() !== value) {
+    // In the editor every line ends with a line feed, and to show a text is not to change it.
+    if (made !== null && made.state.doc.toString() !== value.replace(/\r\n?/g, '\n')) {
       made.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: value } });
     }
   }, [value]);
