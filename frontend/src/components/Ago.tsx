@@ -11,10 +11,14 @@ let timer: ReturnType<typeof setInterval> | undefined;
 /** One timer for all of them. */
 function watch(watcher: () => void): () => void {
   watchers.add(watcher);
-  timer ??= setInterval(() => {
+  if (timer === undefined) {
+    // It may be long since the last one was looked at.
     nowMs = Date.now();
-    for (const one of watchers) one();
-  }, EVERY_MS);
+    timer = setInterval(() => {
+      nowMs = Date.now();
+      for (const one of watchers) one();
+    }, EVERY_MS);
+  }
   return () => {
     watchers.delete(watcher);
     if (watchers.size > 0) return;
