@@ -1,11 +1,12 @@
 /** "Copy as": the action beside it as curl, as a command of streamjoin, or as Python. */
 import { ActionIcon, Menu, Tooltip, VisuallyHidden } from '@mantine/core';
-import { useCopied } from '../copy';
+import { REFUSED, useCopied } from '../copy';
 import type { Recipe } from '../recipes';
 import { CheckIcon, CopyIcon } from './icons';
 
 export function CopyAs({ recipe, what }: { recipe: Recipe; what: string }) {
-  const { copied, copy } = useCopied();
+  const { copied, refused, copy } = useCopied();
+  const said = refused !== null ? `${REFUSED} as ${refused}` : copied !== null && `Copied as ${copied}`;
   const forms = [
     ['curl', recipe.curl],
     ['command line', recipe.cli],
@@ -14,7 +15,7 @@ export function CopyAs({ recipe, what }: { recipe: Recipe; what: string }) {
   return (
     <Menu position="bottom-end" withinPortal={false}>
       <Menu.Target>
-        <Tooltip label={copied === null ? `Copy as: ${what}` : `Copied as ${copied}`}>
+        <Tooltip label={said || `Copy as: ${what}`}>
           <ActionIcon variant="subtle" color="gray" aria-label={`Copy as curl, command line or Python: ${what}`}>
             {copied === null ? <CopyIcon /> : <CheckIcon />}
           </ActionIcon>
@@ -27,7 +28,7 @@ export function CopyAs({ recipe, what }: { recipe: Recipe; what: string }) {
           </Menu.Item>
         ))}
       </Menu.Dropdown>
-      <VisuallyHidden role="status">{copied !== null && `Copied as ${copied}`}</VisuallyHidden>
+      <VisuallyHidden role="status">{said}</VisuallyHidden>
     </Menu>
   );
 }

@@ -7,7 +7,7 @@ import type { Me, NewApiKey, Role } from '../../api/types';
 import { CheckIcon, CopyIcon } from '../../components/icons';
 import { CopyAs } from '../../components/CopyAs';
 import { ProblemView } from '../../components/ProblemView';
-import { copyText } from '../../copy';
+import { copyText, REFUSED } from '../../copy';
 import { createKey } from '../../recipes';
 import { formErrors } from '../../shell/places';
 import { rolesUpTo } from '../../shell/roles';
@@ -73,7 +73,13 @@ export function NewKeyDialog({ me, onClose }: { me: Me; onClose: () => void }) {
 
 /** Closed by its button only: nobody is to lose a key by a slip. */
 function Made({ made, onClose }: { made: NewApiKey; onClose: () => void }) {
-  const [isCopied, setCopied] = useState(false);
+  /** Null before it was tried. */
+  const [isCopied, setCopied] = useState<boolean | null>(null);
+  const copy = () =>
+    void copyText(made.key).then(
+      () => setCopied(true),
+      () => setCopied(false),
+    );
   return (
     <Modal
       opened
@@ -95,11 +101,16 @@ function Made({ made, onClose }: { made: NewApiKey; onClose: () => void }) {
           Programs send it as <Code>Authorization: Bearer</Code>; the command line and the Python client take it from{' '}
           <Code>STREAMJOIN_API_KEY</Code>.
         </Text>
+        {isCopied === false && (
+          <Text size="sm" c="var(--sj-bad)" role="alert">
+            {REFUSED} it: select the key and copy it by hand.
+          </Text>
+        )}
         <Group justify="flex-end">
           <Button
             data-autofocus
             leftSection={isCopied ? <CheckIcon /> : <CopyIcon />}
-            onClick={() => void copyText(made.key).then(() => setCopied(true))}
+            onClick={copy}
           >
             {isCopied ? 'Copied' : 'Copy the key'}
           </Button>
