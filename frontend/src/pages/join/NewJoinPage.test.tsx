@@ -21,6 +21,7 @@ let rows: unknown[][] = [];
 let refusal: Response | null = null;
 /** A query with this in it is wrong. */
 let wrongPart = '';
+let isDown = false;
 
 function answerOf(path: string, body: Draft): object {
   const columns = ['k', 'ts'].map((name) => ({ name, type: 'int64' }));
@@ -56,10 +57,12 @@ beforeEach(() => {
   ];
   refusal = null;
   wrongPart = 'kk';
+  isDown = false;
   vi.stubGlobal('fetch', async (request: Request) => {
     const path = new URL(request.url).pathname;
     const body = (request.method === 'POST' ? JSON.parse((await request.text()) || '{}') : {}) as Draft;
     asked.push([path.split('/').at(-1) ?? '', body]);
+    if (isDown && path.endsWith('/validate')) return Response.json({ status: 500, title: 'down' }, { status: 500 });
     if (path.endsWith('/preview') && refusal !== null) {
       const answer = refusal;
       refusal = null;
@@ -234,6 +237,21 @@ test('what is created is what was checked, and the draft is gone then', async ()
   const body = { query: QUERY, operator: { name: 'auto', ordering: 'inner' }, results: { retain: '30d' } };
   expect(askedOf('jobs')).toEqual([{ ...body, name: 'wins', start: true }]);
   expect(askedOf('validate').at(-1)).toEqual(body);
+});
+
+test('what is typed is not created before it was checked, also after a check that failed', async () => {
+  typed(QUERY);
+  shown();
+  await waitFor(() => expect(create().disabled).toBe(false));
+  isDown = true;
+  await act(() => queryClient.invalidateQueries({ queryKey: ['validate'] }));
+  await screen.findByRole('alert');
+  isDown = false;
+  fireEvent.change(screen.getByLabelText('Slots', { exact: false, selector: 'input' }), { target: { value: '2' } });
+  expect(create().disabled).toBe(true);
+  await waitFor(() => expect(create().disabled).toBe(false));
+  fireEvent.click(create());
+  await waitFor(() => expect(askedOf('jobs').map(({ run }) => run)).toEqual([{ slots: 2 }]));
 });
 
 test('a viewer is told who creates jobs', () => {

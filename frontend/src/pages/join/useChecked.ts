@@ -37,7 +37,8 @@ export function useChecked(draft: JoinDraft, names: string[], mayCreate: boolean
     query,
     name: draft.name,
     mayCreate,
-    isChecking: isOpen && checked.error === null,
+    // What was answered before says nothing of what is being typed, also where it was an error.
+    isChecking: settled !== typed || (isOpen && checked.error === null),
     isValid: diagnostics?.valid,
     mistakesInQuery: mistakes.ofQuery.length + mistakes.elsewhere.length,
     wrongFields: fields.filter(({ path }) => mistakes.at[pointerOf(path)] !== undefined).map(({ label }) => label),
