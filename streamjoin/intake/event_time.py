@@ -14,11 +14,13 @@ MISSING = "event time is NULL"
 OUT_OF_RANGE = "event time lies outside +-2^62 microseconds"
 
 
-def event_times(rows: pa.RecordBatch, stream: StreamSchema, now_us: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def event_times(
+    rows: pa.RecordBatch, stream: StreamSchema, arrived_us: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The event times of n rows.
 
     Args:
-        now_us: when the batch began, as logged; the event time of every row where the stream's time is `arrival`.
+        arrived_us: when the rows arrived, as logged; the event time of all where the stream's time is `arrival`.
     Returns:
         (ts_us, missing, out_of_range): int64 and two bool arrays of shape (n,). `ts_us` is arbitrary where either
         holds; such rows cannot be joined.
@@ -26,7 +28,7 @@ def event_times(rows: pa.RecordBatch, stream: StreamSchema, now_us: int) -> tupl
     n = rows.num_rows
     nothing = np.zeros(n, bool)
     if stream.time == ARRIVAL:
-        return np.full(n, now_us, np.int64), nothing, nothing
+        return np.full(n, arrived_us, np.int64), nothing, nothing
     values = rows.column(stream.time)
     missing = np.asarray(pc.is_null(values).to_numpy(zero_copy_only=False), bool) if values.null_count else nothing
     kind = values.type

@@ -67,10 +67,11 @@ class Piece:
         identity: with a row's position, the identity of a tuple: the same in every replay and with every number of
             slots.
         position: position of the piece's first row.
-        now_us: when the batch began, as logged.
+        now_us: when the batch began, by logged time.
         place: where the row at a position comes from, for people, as source, position and unit of a dead letter; None
             where identity and position say it.
         file: the number of the file that it is of, or of the last one; None where its source has none.
+        arrival_us: when its rows arrived, by the time that is told to people; None where that is logged time.
     """
 
     name: str
@@ -80,6 +81,12 @@ class Piece:
     now_us: int
     place: Callable[[int], tuple[str, int, str]] | None = None
     file: int | None = None
+    arrival_us: int | None = None
+
+    @property
+    def arrived_us(self) -> int:
+        """When its rows arrived; their event time where their stream's is `arrival`."""
+        return self.now_us if self.arrival_us is None else self.arrival_us
 
 
 class Taken(NamedTuple):
@@ -161,7 +168,7 @@ class Intake:
             self._dead(reason, len(chosen), iter(chosen))
 
     def _stamped(self, rows: pa.RecordBatch, positions: np.ndarray, piece: Piece) -> tuple[Block, np.ndarray]:
-        ts_us, missing, out_of_range = event_times(rows, self.plan.streams[self.side], piece.now_us)
+        ts_us, missing, out_of_range = event_times(rows, self.plan.streams[self.side], piece.arrived_us)
         bad = missing | out_of_range
         if bad.any():
             for mask, reason, detail in ((missing, NO_TIME, MISSING), (out_of_range, TIME_OUT_OF_RANGE, OUT_OF_RANGE)):

@@ -59,7 +59,7 @@ class BatchDone:
     """What the driver knows of a batch whose slots are done.
 
     Args:
-        clock_us: when it began, as logged.
+        clock_us: when it began, as logged; by the wall clock, but it never goes back.
         marks_us: how far each stream has come with it; None for one that has not begun.
         shed: tuples that load shedding dropped in it.
         output_mark_us: how far the results have come with it; see `UnitReport`.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamjoin.counts import add_counts
+from streamjoin.flow.moment import Moment
 from streamjoin.flow.periods import ended_by
 from streamjoin.flow.punctuation import Punctuation, lowest_mark_us
 from streamjoin.intake import rejected
@@ -48,25 +49,29 @@ class BatchTimes:
 
 
 def batch_done(
-    batch: int, slots: Sequence[dict[str, Any]], stage: int | None = None, streams: Sequence[int] | None = None
+    batch: int,
+    now: Moment,
+    slots: Sequence[dict[str, Any]],
+    stage: int | None = None,
+    streams: Sequence[int] | None = None,
 ) -> BatchDone:
     """What a sink is told with the parts of a batch.
 
     Args:
+        now: when it began.
         stage: which one answers its query; None for the last one.
         streams: which ones its query reads; None for all.
     """
     units = [unit for slot in slots for unit in slot["units"]]
     last = max((slot["stage"] for slot in slots), default=0) if stage is None else stage
     shed = sum(item["shed"] for slot in slots for item in slot["intake"])
-    clock_us = max((slot["clock_us"] for slot in slots), default=0)
     output_mark_us = lowest_mark_us(unit["output_mark_us"] for unit in units if unit.get("stage", 0) == last)
     marks_us = marks_of(units)
     told = [Punctuation.from_json(item) for slot in slots for item in slot["intake"]]
     ended = tuple(ended_by(item for item in told if item.side == stream) for stream in range(len(marks_us)))
     if streams is not None and units:
         marks_us, ended = tuple(marks_us[stream] for stream in streams), tuple(ended[stream] for stream in streams)
-    return BatchDone(batch, clock_us, marks_us, shed, output_mark_us, ended)
+    return BatchDone(batch, now.arrival_us, marks_us, shed, output_mark_us, ended)
 
 
 def marks_of(units: Sequence[Mapping[str, Any]]) -> tuple[int | None, ...]:
@@ -75,8 +80,15 @@ def marks_of(units: Sequence[Mapping[str, Any]]) -> tuple[int | None, ...]:
     return tuple(next((mark for mark in marks if mark is not None), None) for marks in by_stream) or (None, None)
 
 
-def batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gather_s: Sequence[float]) -> BatchReport:
-    """What one batch did; `gather_s` are the seconds of the partitions that gathered results, if any did."""
+def batch_report(
+    batch: int, now: Moment, slots: Sequence[dict[str, Any]], results: int, gather_s: Sequence[float]
+) -> BatchReport:
+    """What one batch did.
+
+    Args:
+        now: when it began.
+        gather_s: the seconds of the partitions that gathered results, if any did.
+    """
     intake: dict[int, dict[str, int]] = {}
     latest: dict[int, int] = {}
     traffic = Counter[str]()
@@ -89,7 +101,7 @@ def batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gath
     return BatchReport(
         batch,
         results,
-        [unit for slot in slots for unit in slot["units"]],
+        [_for_people(unit, now) for slot in slots for unit in slot["units"]],
         intake,
         {
             "units": max((slot["seconds"]["all"] for slot in slots), default=0.0),
@@ -99,6 +111,15 @@ def batch_report(batch: int, slots: Sequence[dict[str, Any]], results: int, gath
         latest,
         dict(traffic),
     )
+
+
+def _for_people(unit: dict[str, Any], now: Moment) -> dict[str, Any]:
+    """A unit's report where units come and go: units know logged time alone, and decide in this batch."""
+    if not (told := unit.get("adapting")):
+        return unit
+    ahead_us = now.wall_us - now.clock_us
+    decisions = [{**one, "at_us": one["at_us"] + ahead_us} for one in told["decisions"]]
+    return {**unit, "adapting": {**told, "at_us": told["at_us"] + ahead_us, "decisions": decisions}}
 
 
 def missing(job: Job, batch: int, slots: Sequence[dict[str, Any]]) -> tuple[rejected.Counts, list[rejected.Taken]]:

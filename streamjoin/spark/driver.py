@@ -26,7 +26,7 @@ from streamjoin.spark.failures import NOT_CONNECTED, first_cause
 from streamjoin.spark.join import fed, gather, own_sources, routed_dataframe, topics_in_order, units
 from streamjoin.spark.kafka import Topic, decode_records, read_topic
 from streamjoin.spark.measuring import Measuring
-from streamjoin.spark.offsetlog import logs_own, sync_log
+from streamjoin.spark.offsetlog import began, logged_in, logs_own, sync_log
 from streamjoin.spark.progress import Progress
 from streamjoin.spark.refresh import first_versions, refreshing
 from streamjoin.spark.relations import keep_versions, note_use, told
@@ -274,6 +274,7 @@ class Driver:
     ) -> None:
         try:
             self._plan_lasts(batch)
+            now = began(logged_in(self.job.offsets), batch, self.job)
             if self._staying is not None:
                 self._staying.look()
             # A slot tells of its units, and of its parts of the results unless gather partitions do.
@@ -287,15 +288,17 @@ class Driver:
             # A batch that some of the sinks have taken when the driver dies is repeated for all: they know it again.
             for query, sink in enumerate(self.sinks):
                 mine = [part[query] for part in parts if part[query] is not None]
-                sink.commit(batch_done(batch, slots, *answering(self.job.plan, query)), mine)
+                sink.commit(batch_done(batch, now, slots, *answering(self.job.plan, query)), mine)
             committed_s = time.time()
             failpoint("batch.after_commit")
             note_use(self.job, batch, self.progress.relations)
             keep_versions(self.job, batch)
             take_aside(self.job, batch, *missing(self.job, batch, slots))
             gather_s = [report["gather_s"] for report in reports if "gather_s" in report]
-            report = batch_report(batch, slots, sum(one["rows"] for part in parts for one in part if one), gather_s)
-            begun_s = max((slot["clock_us"] for slot in slots), default=0) / 1e6
+            report = batch_report(
+                batch, now, slots, sum(one["rows"] for part in parts for one in part if one), gather_s
+            )
+            begun_s = now.wall_us / 1e6
             report.seconds |= {"met": met_s - begun_s, "committed": committed_s - begun_s}
             if self._measuring is not None:
                 self._measuring.add(slots)

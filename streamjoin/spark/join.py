@@ -218,7 +218,7 @@ def own_sources(session: SparkSession, job: Job) -> DataFrame:
 
 
 def routed_dataframe(job: Job, side: int, rows: DataFrame, decode: Decode) -> DataFrame:
-    """Routed blocks of a side that Spark reads. `decode` sees the frame's columns, then the batch's logged time."""
+    """Routed blocks of a side that Spark reads. `decode` sees the frame's columns, then Spark's time of the batch."""
     # current_timestamp() is the time in the offset log: the same in every attempt of a batch.
     stamped = rows.select("*", F.current_timestamp().alias("__clock"))
     return stamped.mapInArrow(_iterate(functools.partial(intake_rows, job, side, decode)), ROUTED_SCHEMA)

@@ -12,13 +12,18 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamjoin.durable import sync_all, sync_file, sync_folder
 from streamjoin.errors import StateError
+from streamjoin.flow.moment import Moment
 from streamjoin.flow.punctuation import Punctuation
+from streamjoin.flow.silence import REST_US
 from streamjoin.state.generation import last_logged, own_head
 from streamjoin.state.root import ObjectRoot
+
+if TYPE_CHECKING:
+    from streamjoin.spec.job import Job
 
 _HEADERS = 2
 RELATIONS = "relations"
@@ -119,16 +124,30 @@ def partitions_read(offsets: Logged, batch: int, topics: Mapping[int, str]) -> I
                 yield Punctuation(side, router, f"{side}-{router} was read", 0, None, 0)
 
 
-def began_us(offsets: Logged, batch: int) -> int:
-    """When a batch began: the latest time that Spark, or a source of ours, logged before it.
+def began(offsets: Logged, batch: int, job: Job) -> Moment:
+    """When a batch began.
 
-    Rows that Spark reads are stamped with Spark's, in a task that no row may come to.
+    The offset of our own source says it. Of a batch that only topics bring rows of, that may be the offset of an
+    earlier batch, and Spark's time, which is the wall clock's, says how much later it began. Our source looks at the
+    clocks just before Spark does, and has a new offset whenever the wall clock was set or a heartbeat is due. So it
+    cannot be later than that: where Spark's time is, the clock was set between the two looks.
+
+    Without a source of ours, as in checkpoints of old, all is Spark's time.
 
     Cost: one small file.
     """
     _, metadata, *_ = offsets(batch).splitlines()
-    own = (int(offset.get("clock_us", 0)) for offset in _offsets(offsets, batch))
-    return max(1000 * int(json.loads(metadata)["batchTimestampMs"]), *own)
+    spark_us = 1000 * int(json.loads(metadata)["batchTimestampMs"])
+    own = next((offset for offset in _offsets(offsets, batch) if "clock_us" in offset), None)
+    if own is None:
+        return Moment().begun(spark_us)
+    looked = Moment.from_json(own)
+    if not job.topics:
+        return looked
+    passed_us = max(spark_us - looked.wall_us, 0)
+    if job.heartbeat_us:
+        passed_us = min(passed_us, max(job.heartbeat_us, REST_US))
+    return looked.after(passed_us, max(spark_us, looked.wall_us))
 
 
 def versions_joined(offsets: Logged, batch: int) -> dict[str, int]:

@@ -32,7 +32,6 @@ def slot_report(
     return {
         "slot": step.slot,
         "stage": stage,
-        "clock_us": step.now_us,
         "units": [_unit(job, this, unit) for unit in step.reports],
         "intake": [
             {**item.to_json(), "side": this.inputs[item.side]}

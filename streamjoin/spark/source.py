@@ -1,7 +1,7 @@
 """StreamJoin's sources as one Spark data source: it reads and routes in the same task.
 
 Spark logs the offset of every batch before it runs, and gives the same offsets to a repeated batch; an offset carries
-the batch's clock, so a repeated batch also sees the same time.
+when the batch began, so a repeated batch also sees the same time.
 
 Spark starts three Python processes, one after the other, that import this module before the first batch: to create the
 source, to keep its offsets, and to plan its tasks. What only one of them needs is imported where it is needed.
@@ -19,10 +19,12 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from streamjoin.flow.moment import Moment
 from streamjoin.flow.punctuation import last_seen_us
 from streamjoin.flow.silence import Silence
-from streamjoin.spark.offsetlog import RELATIONS
+from streamjoin.spark.offsetlog import RELATIONS, began, logged_in
 from streamjoin.spark.wire import ROUTED_SCHEMA
+from streamjoin.state.generation import last_logged
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,9 +66,9 @@ class StreamJoinSource(DataSource):
 class Task(InputPartition):
     """What one Spark task reads."""
 
-    def __init__(self, now_us: int, reads: Sequence[tuple[int, Read]], *, drains: bool) -> None:
+    def __init__(self, now: Moment, reads: Sequence[tuple[int, Read]], *, drains: bool) -> None:
         super().__init__(None)
-        self.now_us = now_us
+        self.now = now
         self.reads = reads
         self.drains = drains
 
@@ -83,6 +85,8 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.packed = packed
         self._sources: dict[int, Source] | None = None
         self._ends = False
+        self._now: Moment | None = None
+        self._steady_us = 0
         self._found_us: int | None = None
         self._looked_us = 0
         self._input_us: int | None = None
@@ -105,26 +109,28 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Before the first row of every stream."""
         streams = {str(side): source.initial() for side, source in self.sources.items()}
-        return {"clock_us": 0, "streams": streams, RESIZES: self.job.resizes, SILENCE: Silence().to_json()}
+        return {**Moment().to_json(), "streams": streams, RESIZES: self.job.resizes, SILENCE: Silence().to_json()}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Offer only what is there now, and then drain."""
         self._ends = True
         for source in self.sources.values():
-            source.freeze(_now_us())
+            source.freeze(_clocks()[0])
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """How far the next batch goes; `start` where nothing arrived, nothing drains and no heartbeat is due.
 
         A new version of a relation has a batch of its own, which is a heartbeat: it is not input, and ends no silence.
+        So has a wall clock that was set, where Spark says when a batch begins: see `began`.
         """
-        now_us = max(_now_us(), start["clock_us"])
+        now = self._look(start)
+        now_us = now.clock_us
         if self._found_us is None:
             self._found_us = start["clock_us"]
         streams = {
             str(side): source.latest(start["streams"][str(side)], now_us) for side, source in self.sources.items()
         }
-        offset = {"clock_us": now_us, "streams": streams, RESIZES: self.job.resizes}
+        offset = {**now.to_json(), "streams": streams, RESIZES: self.job.resizes}
         if self.job.relations:
             offset[RELATIONS] = newest_versions(self.job)
         if streams != start["streams"]:
@@ -135,6 +141,7 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Rows that another source reads would be joined with the version of the batch before. At the end of what is
         # there nothing else waits for a new one.
         takes = offset.get(RELATIONS) != start.get(RELATIONS) and (bool(self.job.topics) or not self._ends)
+        takes |= bool(self.job.topics) and now.is_off(Moment.from_json(start))
         if not takes and self._ends and drained < self.job.drain_batches:
             return {**offset, DRAINED: drained + 1}
         heartbeat_us, passed_us = self.job.heartbeat_us, now_us - start["clock_us"]
@@ -150,6 +157,18 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not takes and passed_us < silence.pause_us(heartbeat_us, self.job.drain_batches):
             return start
         return {**offset, SILENCE: silence.beat(now_us, self.job.idle_us).to_json()}
+
+    def _look(self, start: dict[str, Any]) -> Moment:
+        """Now, by the clocks; Spark asks for offsets every few milliseconds, and before each batch."""
+        wall_us, steady_us = _clocks()
+        if self._now is None:
+            batch = last_logged(self.job.offsets, "offsets") if self.job.topics else -1
+            before = Moment.from_json(start) if batch < 0 else began(logged_in(self.job.offsets), batch, self.job)
+            self._now = before.begun(wall_us)
+        else:
+            self._now = self._now.after(steady_us - self._steady_us, wall_us)
+        self._steady_us = steady_us
+        return self._now
 
     def _last_input_us(self, known: Silence, now_us: int) -> int | None:
         """When there was input last; of streams that another source reads the state tells, looked at now and then."""
@@ -181,7 +200,7 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reads += [(side, read) for read in source.reads(*span, tasks)]
         count = max(min(self.job.slots, len(reads)), 1)
         drains = end.get(DRAINED, 0) > 0
-        return [Task(end["clock_us"], reads[number::count], drains=drains) for number in range(count)]
+        return [Task(Moment.from_json(end), reads[number::count], drains=drains) for number in range(count)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Rows of routed blocks."""
@@ -190,9 +209,9 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, Task)
         job = self.job
         if partition.drains or not partition.reads:
-            yield from without_tuples(job, partition.now_us, drains=partition.drains)
+            yield from without_tuples(job, partition.now.clock_us, drains=partition.drains)
         for side, read in partition.reads:
-            yield from read_piece(job, side, read, partition.now_us)
+            yield from read_piece(job, side, read, partition.now)
 
 
 _unpacked: dict[str, Job] = {}
@@ -212,5 +231,6 @@ def newest_versions(job: Job) -> dict[str, int]:
     return {name: Versions(job.tables, name).newest() for name in sorted(job.joined_relations)}
 
 
-def _now_us() -> int:
-    return time.time_ns() // 1_000
+def _clocks() -> tuple[int, int]:
+    """The wall clock, and one that is never set and, on Linux, stands still while the machine sleeps; both in us."""
+    return time.time_ns() // 1_000, time.monotonic_ns() // 1_000

@@ -20,6 +20,7 @@ from streamjoin.engine.feeding import Feeding
 from streamjoin.engine.operator import Operator
 from streamjoin.engine.router import Sending
 from streamjoin.engine.slot import SlotStep
+from streamjoin.flow.moment import Moment
 from streamjoin.flow.punctuation import HEARTBEAT, Punctuation, drain_punctuation
 from streamjoin.intake.deadletter import DeadLetter
 from streamjoin.intake.intake import Piece
@@ -34,7 +35,7 @@ from streamjoin.sources import Read
 from streamjoin.spark.aside import put_aside
 from streamjoin.spark.gather import Gathering, run_rows
 from streamjoin.spark.measuring import measured_before
-from streamjoin.spark.offsetlog import Logged, began_us, carried_offsets, logged_in, partitions_read, versions_joined
+from streamjoin.spark.offsetlog import Logged, began, carried_offsets, logged_in, partitions_read, versions_joined
 from streamjoin.spark.slotreport import slot_report
 from streamjoin.spark.wire import punctuation_row, receive, report_row, routed_row
 from streamjoin.spec.job import Job
@@ -47,11 +48,14 @@ STORES_MAX = 64
 """Stages of whose units a worker keeps segments mapped."""
 
 
-def read_piece(job: Job, stream: int, read: Read, now_us: int) -> Iterator[pa.RecordBatch]:
+def read_piece(job: Job, stream: int, read: Read, now: Moment) -> Iterator[pa.RecordBatch]:
     """Intake of one read of a source of ours, as rows of routed blocks; its punctuations come last."""
     letters: list[DeadLetter] = []
     entering = _entering(job, stream, letters)
-    piece = Piece(f"{stream}-{read.name}", read.router, read.identity, read.position, now_us, read.place, read.file)
+    piece = Piece(
+        f"{stream}-{read.name}", read.router, read.identity, read.position, now.clock_us, read.place, read.file,
+        now.arrival_us,
+    )  # fmt: skip
     for rows, bad in read.rows(job.read_columns(stream)):
         entering.intake.bad_records(list(bad))
         for stage, routed in entering.take(rows, piece):
@@ -114,7 +118,7 @@ def _batch() -> int:
 
 def _keep_dead_letters(job: Job, piece: Piece, letters: list[DeadLetter]) -> None:
     if letters:
-        put_aside(job, _batch(), piece.name, letters, piece.now_us)
+        put_aside(job, _batch(), piece.name, letters, piece.arrived_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,7 @@ class SourceRows:
 
 
 Decode = Callable[[pa.RecordBatch], Iterator[SourceRows]]
-"""A record batch from Spark, whose last column is the batch's logged time -> its rows by source partition."""
+"""A record batch from Spark, whose last column is Spark's time of the batch -> its rows by source partition."""
 
 
 def intake_rows(job: Job, stream: int, decode: Decode, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -148,11 +152,14 @@ def intake_rows(job: Job, stream: int, decode: Decode, batches: Iterator[pa.Reco
     for batch in batches:
         if batch.num_rows == 0 or not is_read:
             continue
-        now_us = int(batch.column(batch.num_columns - 1).view(pa.int64())[0].as_py())
         for part in decode(batch):
             if part.piece not in pieces:
                 letters: list[DeadLetter] = []
-                piece = Piece(f"{stream}-{part.piece}", part.router, part.identity, 0, now_us, part.place)
+                now = _began(job, stream, batch)
+                piece = Piece(
+                    f"{stream}-{part.piece}", part.router, part.identity, 0, now.clock_us, part.place,
+                    arrival_us=now.arrival_us,
+                )  # fmt: skip
                 pieces[part.piece] = _entering(job, stream, letters), piece, letters
             entering, piece, _ = pieces[part.piece]
             entering.intake.bad_records(part.bad)
@@ -161,6 +168,13 @@ def intake_rows(job: Job, stream: int, decode: Decode, batches: Iterator[pa.Reco
     for entering, piece, letters in pieces.values():
         _keep_dead_letters(job, piece, letters)
         yield from _punctuated(entering, piece)
+
+
+def _began(job: Job, stream: int, rows: pa.RecordBatch) -> Moment:
+    """When a batch began that Spark brings rows of; nobody but Spark knows it of a DataFrame."""
+    if stream in job.topics:
+        return began(_logged(job), _batch(), job)
+    return Moment().begun(int(rows.column(rows.num_columns - 1).view(pa.int64())[0].as_py()))
 
 
 def _punctuated(entering: Entering, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -202,7 +216,7 @@ def _step(job: Job, stage: int) -> SlotStep:
     if job.relations:
         step.tables, step.versions = _tables(job.tables), _versions(job, step.version, logged)
     if job.topics:  # what a source of ours says comes by every slot, but a topic may bring no row
-        step.clock_us = began_us(logged, step.version)
+        step.clock_us = began(logged, step.version, job).clock_us
     for punctuation in partitions_read(logged, step.version, job.topics):
         stream = punctuation.side
         for entered, side in entries_of(job.plan, stream):

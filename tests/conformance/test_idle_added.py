@@ -50,7 +50,7 @@ def test_a_stream_that_gets_idle_is_so_though_another_sends_nothing_after_the_st
 ) -> None:
     """b is far ahead and has nothing more to bring; rows of a wait for c alone."""
     now = [BEGUN_US]
-    monkeypatch.setattr(source, "_now_us", lambda: now[0])
+    monkeypatch.setattr(source, "_clocks", lambda: (now[0], now[0]))
 
     def bring(number: int, times: Mapping[str, list[int]]) -> None:
         for name, mine in times.items():

@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin.engine.loop import Brought, Loop
+from streamjoin.engine.slot import SlotStep
 from streamjoin.flow.punctuation import HEARTBEAT, Punctuation
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import Bundle
 from streamjoin.plan.window import R
 from streamjoin.query import plan_query
-from streamjoin.spark import driver, source, tasks
+from streamjoin.spark import source, tasks
 from streamjoin.spark.offsetlog import router_of
 from streamjoin.spec.job import Job
 
@@ -156,7 +157,7 @@ def bring(folder: Path, batch: int, times: Times) -> None:
 def run_files(
     folder: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch, stopped: Sequence[int] = ()
 ) -> tuple[list[Found], list[int]]:
-    """What the first query gives, and the clock that its sink is told, batch by batch.
+    """What the first query gives, and the clock of its units, batch by batch.
 
     Args:
         stopped: the batches before which the other query ends.
@@ -164,16 +165,15 @@ def run_files(
     found: dict[int, Found] = {}
     clocks: list[int] = []
     now = [0]
-    monkeypatch.setattr(source, "_now_us", lambda: now[0])
-    real = driver.batch_done
+    monkeypatch.setattr(source, "_clocks", lambda: (now[0], now[0]))
+    real = tasks.slot_report
 
-    def done(batch: int, slots: Any, stage: int, streams: Sequence[int]) -> Any:
-        told = real(batch, slots, stage, streams)
-        if stage == 0:
-            clocks.append(told.clock_us)
-        return told
+    def told(job: Job, stage: int, step: SlotStep, *figures: Any) -> Any:
+        if stage == step.slot == 0:
+            clocks.append(step.now_us)
+        return real(job, stage, step, *figures)
 
-    monkeypatch.setattr(driver, "batch_done", done)
+    monkeypatch.setattr(tasks, "slot_report", told)
     begins = [number for number, step in enumerate(steps) if step[1]]
     for first, end in zip(begins, [*begins[1:], len(steps)], strict=True):
 

@@ -126,7 +126,7 @@ class Beats:
 
     def at(self, now_us: int, made: StreamJoinReader | None = None) -> bool:
         """Whether there is a batch at a time."""
-        self.monkeypatch.setattr("streamjoin.spark.source._now_us", lambda: now_us)
+        self.monkeypatch.setattr("streamjoin.spark.source._clocks", lambda: (now_us, now_us))
         before = json.dumps(self.offset)
         self.offset = json.loads(json.dumps((made or self.made).latestOffset(self.offset, ReadAllAvailable())))
         return json.dumps(self.offset) != before

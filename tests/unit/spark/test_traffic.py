@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamjoin.cli.running import _traffic_text
+from streamjoin.flow.moment import Moment
 from streamjoin.spark.batchreport import batch_report
 from streamjoin.spark.progress import Progress
 from streamjoin.state.objects import Traffic
@@ -12,7 +13,7 @@ from streamjoin.state.objects import Traffic
 
 def slot(number: int, traffic: dict[str, int]) -> dict[str, Any]:
     return {
-        "slot": number, "stage": 0, "clock_us": 0, "units": [], "intake": [], "seconds": {"all": 0.1, "receive": 0.0},
+        "slot": number, "stage": 0, "units": [], "intake": [], "seconds": {"all": 0.1, "receive": 0.0},
         "traffic": traffic,
     }  # fmt: skip
 
@@ -23,7 +24,7 @@ def test_traffic_of_slots_and_batches_adds_up() -> None:
     first = counted.taken()
     counted.count(fetched=1, fetched_bytes=1 << 20, retries=2)
     for batch in range(2):
-        progress.add(batch_report(batch, [slot(0, first), slot(1, counted.taken())], 0, []))
+        progress.add(batch_report(batch, Moment(), [slot(0, first), slot(1, counted.taken())], 0, []))
     assert counted.taken() == dict.fromkeys(first, 0)
     assert progress.traffic == {
         "served": 18, "fetched": 1, "fetched_bytes": 1 << 20, "put": 4, "put_bytes": 6 << 20, "retries": 2,
@@ -35,5 +36,5 @@ def test_traffic_of_slots_and_batches_adds_up() -> None:
 def test_a_state_in_a_folder_has_no_traffic() -> None:
     progress = Progress()
     without = {name: value for name, value in slot(0, {}).items() if name != "traffic"}
-    progress.add(batch_report(0, [without], 0, []))
+    progress.add(batch_report(0, Moment(), [without], 0, []))
     assert progress.traffic == {}
