@@ -188,18 +188,22 @@ def tail(
     quiet
         Only the rows.
     """
+    from streamjoin.results.question import Question
+
+    question = Question(key=key, select=_names(select), where=where)
+    _follow(_reader(load_join(file, set), of), question, after, output, quiet=quiet)
+
+
+def _follow(reader: Reader, question: Question, after: str | None, output: str, *, quiet: bool) -> None:
     from streamjoin.results.follow import follow
     from streamjoin.results.formats import FORMATS
-    from streamjoin.results.question import Question
     from streamjoin.results.rows import Rows
     from streamjoin.results.snapshot import FIRST, SnapshotId
 
-    reader = _reader(load_join(file, set), of)
+    begin = SnapshotId.parse(after) if after else None
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    question = Question(key=key, select=_names(select), where=where)
-    begin = SnapshotId.parse(after) if after else None
     if _awaited(reader, stop, quiet):
         begin = begin or FIRST  # what was committed between two looks is new, too
     if stop.is_set():

@@ -23,7 +23,7 @@ from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.results.stores.store import StoreDownError, StoreError
 from tests.servers.process import comes_true
-from worker import launch, leases, processes, removal
+from worker import launch, leases, processes
 from worker.decide import Deed
 from worker.reconcile import RESEND_S, STARTING_S, UNKNOWN_S, Reconciler
 
@@ -341,7 +341,7 @@ def test_a_job_whose_store_is_down_or_refuses_is_removed_later(
 
     with monkeypatch.context() as patched:
         patched.setattr(SqliteStore, "drop", fails)
-        patched.setattr(removal, "result_spec", lambda *_: replace(spec, kind="cassandra"))
+        patched.setattr("backend.jobs.joinfile.result_spec", lambda *_: replace(spec, kind="cassandra"))
         patched.setattr(StoreSpec, "open", lambda _: store)
         desk.look()
         reason = job_of(desk.catalog, job).reason
