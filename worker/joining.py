@@ -128,11 +128,13 @@ def join(
         def on_batch(progress: Any, batch: Any) -> None:
             steps.done(BATCH)
             reporter.order = order.look(lambda: progress.rates.per_s(names))
+            reporter.late_files = late.look(progress.late)
             reporter.add(batch, progress.reconnects)
             executors.worked()
 
         topics = engine.topics_of(bound)
         job = bound.job(heartbeat=not until_end)
+        late = engine.LateFiles(job)
         driver = Driver(session, job, sinks, topics, on_batch, bound.ending(), unit_progress(keeper))
         reporter.predicted, reporter.slots = engine.foretold(bound), file.slots
         reporter.relations = driver.progress.relations

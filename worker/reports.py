@@ -270,6 +270,8 @@ class Reporter:
         self.dropped = 0
         self.order: dict[str, Any] | None = None
         """What rates mean for the order that `auto` chose; see `streamjoin.explain.drift`."""
+        self.late_files: dict[str, str] = {}
+        """Of streams with late rows, that their files were read in another order than that of their numbers."""
         self.predicted: dict[str, Any] | None = None
         """What was predicted of the join with a relation; see `streamjoin.explain.reading`."""
         self.slots = 1
@@ -338,6 +340,7 @@ class Reporter:
         return {
             **body, **rates(body, seconds), "quiet_seconds": round(quiet_s, 3), "batch_ms": quantiles(batch_ms),
             "totals": totals, "dropped_reports": self.dropped, "bounded": list(self.bounded), "order": self.order,
+            "late_files": self.late_files,
             "stages": [{**stage, **self.stages.get(stage["stage"], {})} for stage in body["stages"]],
             **self._of_relations(body),
         }  # fmt: skip

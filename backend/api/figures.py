@@ -252,8 +252,9 @@ class Figures(BaseModel):
 
     Reports of older versions tell of no stages. What becomes of rows that joins decide on is that of all stages.
     `order` is there where `auto` chose the order of three streams and more from known rates, and rates are known now;
-    `reading` and `relations` where relations are joined; `state_traffic` where the state is in a store. `reconnects`
-    are starts of the query, inside its driver, after a Python worker did not connect to Spark in time.
+    `late_files` says of streams with late rows that files were read in another order than that of the numbers in their
+    names; `reading` and `relations` are there where relations are joined, `state_traffic` where a store has the state.
+    `reconnects` are starts of the query, inside its driver, after a Python worker did not connect to Spark in time.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -267,6 +268,7 @@ class Figures(BaseModel):
     adaptive: list[AdaptiveFigures] = Field(default_factory=list)
     decisions: list[Decision] = Field(default_factory=list)
     order: OrderFigures | None = None
+    late_files: dict[str, str] = Field(default_factory=dict)
     reading: ReadingFigures | None = None
     relations: dict[str, RelationFigures] = Field(default_factory=dict)
     state_traffic: StateTraffic | None = None

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -202,7 +203,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "batches": progress.batches,
         "tuples_in": by_name(progress.tuples_in),
         "late": by_name(progress.late),
-        **_late_files(bound, job, progress),
+        **({"late_files": found} if (found := late_files(job, progress.late)) else {}),
         "null_keys": counted("null_keys"),
         "dropped_by_selection": counted("dropped_by_selection"),
         "dead_letters": counted("dead_letters"),
@@ -244,16 +245,34 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
     }
 
 
-def _late_files(bound: Bound, job: Job, progress: Progress) -> dict[str, Any]:
-    """Of streams with late rows whose files were read in another order than that of their numbers, that they were."""
-    late = [number for number, count in enumerate(progress.late) if count and number in job.sources]
-    opened = {bound.plan.names[number]: job.open_source(number) for number in late}
-    found = {
+def late_files(job: Job, late: Sequence[int]) -> dict[str, str]:
+    """Of streams with late rows whose files were read in another order than that of their numbers, that they were.
+
+    Args:
+        late: rows by the number of the stream.
+    """
+    opened = {job.plan.names[number]: job.open_source(number) for number in job.sources if late[number]}
+    return {
         name: said
         for name, source in opened.items()
         if isinstance(source, FileSource) and (said := name_order_hint(name, source.log.files))
     }
-    return {"late_files": found} if found else {}
+
+
+@dataclass(slots=True)
+class LateFiles:
+    """`late_files` of a job that goes on, looked for once a minute."""
+
+    job: Job
+    said: dict[str, str] = field(default_factory=dict)
+    _next_s: float = 0.0
+
+    def look(self, late: Sequence[int]) -> dict[str, str]:
+        """What there is to say now, by stream."""
+        if any(late) and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + 60
+            self.said = late_files(self.job, late)
+        return self.said
 
 
 def _imbalance(bound: Bound, job: Job, progress: Progress) -> dict[str, Any]:

@@ -476,3 +476,11 @@ def test_what_joins_relations_is_told_with_its_rate_and_what_was_predicted(catal
     again = merged([body, body])["reading"]
     assert again["counts"]["tuples"] == 1000 and again["rate_per_s"] == reading["rate_per_s"]
     assert "reading" not in of_batch(batch(9, rng), NAMES, NOW)
+
+
+def test_a_report_says_why_rows_of_files_are_late(catalog: Catalog) -> None:
+    reporter = Reporter(catalog, "job", 1, NAMES)
+    reporter.late_files = {"bid": "files of bid are read in the order of their names"}
+    reporter.add(batch(0, random.Random(1)))
+    body = reporter.take()
+    assert body is not None and body["late_files"] == reporter.late_files

@@ -72,6 +72,8 @@ export interface Report {
   decisions: Decision[];
   /** Null where nobody chose an order of joins by rates. */
   order: Order | null;
+  /** Why rows of streams are late whose files are read in another order than that of their numbers. */
+  lateFiles: string[];
   /** Of joins with relations; null of others. */
   reading: Reading | null;
   /** With the store of the job's state; null where that is in a folder. */
@@ -152,6 +154,7 @@ export function reportOf(point: Reported): Report {
     adaptive: unitsNowOf(figures.adaptive),
     decisions: decisionsOf(figures.decisions),
     order: orderOf(figures.order),
+    lateFiles: Object.values(mapping(figures.late_files)).filter((said) => typeof said === 'string'),
     reading: readingOf(figures.reading),
     stateTraffic: isMapping(figures.state_traffic) ? numbers(figures.state_traffic) : null,
   };

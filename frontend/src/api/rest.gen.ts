@@ -1548,8 +1548,9 @@ export interface components {
          *
          *     Reports of older versions tell of no stages. What becomes of rows that joins decide on is that of all stages.
          *     `order` is there where `auto` chose the order of three streams and more from known rates, and rates are known now;
-         *     `reading` and `relations` where relations are joined; `state_traffic` where the state is in a store. `reconnects`
-         *     are starts of the query, inside its driver, after a Python worker did not connect to Spark in time.
+         *     `late_files` says of streams with late rows that files were read in another order than that of the numbers in their
+         *     names; `reading` and `relations` are there where relations are joined, `state_traffic` where a store has the state.
+         *     `reconnects` are starts of the query, inside its driver, after a Python worker did not connect to Spark in time.
          */
         Figures: {
             /**
@@ -1581,6 +1582,10 @@ export interface components {
             /** Decisions */
             decisions?: components["schemas"]["Decision"][];
             order?: components["schemas"]["OrderFigures"] | null;
+            /** Late Files */
+            late_files?: {
+                [key: string]: string;
+            };
             reading?: components["schemas"]["ReadingFigures"] | null;
             /** Relations */
             relations?: {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from streamjoin.cli import running
 from streamjoin.spark.progress import Progress
-from streamjoin.spark.run import report
+from streamjoin.spark.run import LateFiles, report
 from streamjoin.spec.joinfile import parse
 from streamjoin.spec.prepare import bind
 
@@ -30,8 +30,11 @@ def test_the_summary_says_that_files_of_late_rows_were_read_in_the_order_of_lett
         job.open_source(number).freeze(0)
     progress = Progress(streams=3)
     assert "late_files" not in report(bound, job, progress, 1.0, 0)
+    watch = LateFiles(job)
+    assert watch.look(progress.late) == {}
     progress.late = [3, 0, 4]
     figures = report(bound, job, progress, 1.0, 0)
     said = "files of a are read in the order of their names, 10.csv before 2.csv, which makes rows late: "
     assert list(figures["late_files"]) == ["a"] and figures["late_files"]["a"].startswith(said)
+    assert watch.look(progress.late) == figures["late_files"]
     assert f"late: a 3, c 4\n{said}" in running._summary(figures)

@@ -13,6 +13,7 @@ import { inputOf } from './input';
 import { JobCharts } from './JobCharts';
 import { JobStats } from './JobStats';
 import { isApproximate } from './leftOut';
+import { LateFilesNotice } from './LateFilesNotice';
 import classes from './Live.module.css';
 import { OrderNotice } from './OrderNotice';
 import { QueryText } from './QueryText';
@@ -52,6 +53,7 @@ export function Live({ job, onTake }: LiveProps) {
     <>
       <QueryText job={job} />
       {isLive && <OrderNotice report={reports.at(-1)} onTake={onTake} />}
+      <LateFilesNotice report={reports.at(-1)} />
       <JobStats job={job} reports={reports} input={input} span={span} />
       {history.error !== null && <ProblemView error={history.error} />}
       {history.isPending ? (
