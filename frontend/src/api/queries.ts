@@ -4,7 +4,7 @@ import { answered, api } from './client';
 import { reportOf } from './figures';
 import { joined, minutesToAsk, type History } from './history';
 import { grown, type FollowedLog } from './log';
-import { allPages, everyPages, PAGE } from './pages';
+import { allPages, everyPages } from './pages';
 import { asProblem } from './problem';
 import type { Draft, JobChange, Me } from './types';
 
@@ -20,6 +20,7 @@ const LOG_MS = 3_000;
 const LATEST_MINUTES = 0.2;
 
 const idOf = ({ id }: { id: string }): string => id;
+const nameOf = ({ name }: { name: string }): string => name;
 
 /** Who is signed in; null for nobody, which is an answer and no failure: a failure's retry would take the page away. */
 export const meQuery = queryOptions({
@@ -58,7 +59,7 @@ export const filesQuery = (folder: string | null) =>
 
 export const uploadsQuery = queryOptions({
   queryKey: ['uploads'],
-  queryFn: () => answered(api.GET('/api/v1/uploads', { params: { query: { limit: PAGE } } })),
+  queryFn: () => allPages((query) => answered(api.GET('/api/v1/uploads', { params: { query } })), nameOf),
 });
 
 export const jobsQuery = queryOptions({
@@ -81,6 +82,36 @@ export const jobEventsQuery = (id: string) =>
     queryKey: ['jobs', id, 'events'],
     queryFn: () => answered(api.GET('/api/v1/jobs/{id}/events', { params: { path: { id }, query: { limit: 100 } } })),
     refetchInterval: EVENTS_MS,
+  });
+
+/** All that is known of what happened to a job, page by page. */
+export const jobEventPagesQuery = (id: string) =>
+  infiniteQueryOptions({
+    queryKey: ['jobs', id, 'events', 'pages'],
+    queryFn: ({ pageParam: starting_after }) => {
+      const query = { limit: 100, ...(starting_after !== null && { starting_after }) };
+      return answered(api.GET('/api/v1/jobs/{id}/events', { params: { path: { id }, query } }));
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => (page.has_more ? (page.data.at(-1)?.id ?? null) : null),
+    refetchInterval: ({ state }) => EVENTS_MS * (state.data?.pages.length ?? 1),
+  });
+
+/** Who made each version of a job, as far as that is kept. */
+export const madeQuery = (id: string, version: number) =>
+  queryOptions({
+    queryKey: ['jobs', id, 'made', version],
+    queryFn: async () => {
+      const ofKind = (kind: string) =>
+        allPages(
+          (query) =>
+            answered(api.GET('/api/v1/jobs/{id}/events', { params: { path: { id }, query: { ...query, kind } } })),
+          idOf,
+        );
+      const [changed, created] = await Promise.all([ofKind('job.changed'), ofKind('job.created')]);
+      return [...changed.data, ...created.data];
+    },
+    staleTime: Infinity,
   });
 
 export const snapshotsQuery = (id: string, isLive: boolean) =>
@@ -113,7 +144,14 @@ export const rejectedQuery = (id: string, filter: RejectedFilter, before: string
 export const revisionsQuery = (id: string, version: number) =>
   queryOptions({
     queryKey: ['jobs', id, 'revisions', version],
-    queryFn: () => answered(api.GET('/api/v1/jobs/{id}/revisions', { params: { path: { id } } })),
+    queryFn: () =>
+      allPages(
+        ({ limit, starting_after }) => {
+          const query = { limit, ...(starting_after !== undefined && { starting_after: Number(starting_after) }) };
+          return answered(api.GET('/api/v1/jobs/{id}/revisions', { params: { path: { id }, query } }));
+        },
+        (revision) => String(revision.version),
+      ),
     staleTime: Infinity,
   });
 
@@ -241,8 +279,8 @@ export const demosQuery = queryOptions({
 
 export const machinesQuery = queryOptions({
   queryKey: ['machines'],
-  queryFn: () => answered(api.GET('/api/v1/machines', { params: { query: { limit: 100 } } })),
-  refetchInterval: LISTS_MS,
+  queryFn: () => allPages((query) => answered(api.GET('/api/v1/machines', { params: { query } })), nameOf),
+  refetchInterval: everyPages(LISTS_MS),
 });
 
 export const eventsQuery = queryOptions({
@@ -259,19 +297,20 @@ export const operatorsQuery = queryOptions({
 
 export const savedQueriesQuery = queryOptions({
   queryKey: ['saved-queries'],
-  queryFn: () => answered(api.GET('/api/v1/saved-queries', { params: { query: { limit: PAGE } } })),
+  queryFn: () => allPages((query) => answered(api.GET('/api/v1/saved-queries', { params: { query } })), idOf),
 });
 
 export const usersQuery = queryOptions({
   queryKey: ['users'],
-  queryFn: () => answered(api.GET('/api/v1/users', { params: { query: { limit: PAGE } } })),
+  queryFn: () => allPages((query) => answered(api.GET('/api/v1/users', { params: { query } })), idOf),
 });
 
 /** One's own keys, or for admins those of all users. */
 export const apiKeysQuery = (ofAll: boolean) =>
   queryOptions({
     queryKey: ['api-keys', ofAll],
-    queryFn: () => answered(api.GET('/api/v1/api-keys', { params: { query: { limit: PAGE, all: ofAll } } })),
+    queryFn: () =>
+      allPages((query) => answered(api.GET('/api/v1/api-keys', { params: { query: { ...query, all: ofAll } } })), idOf),
   });
 
 export const validateQuery = (draft: Draft) =>

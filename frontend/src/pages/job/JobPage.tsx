@@ -4,12 +4,10 @@ import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { useParams } from 'react-router';
 import { isLost } from '../../api/lost';
-import { jobEventsQuery, jobQuery } from '../../api/queries';
+import { jobQuery } from '../../api/queries';
 import type { Job } from '../../api/types';
-import { EventList } from '../../components/EventList';
 import { Loading } from '../../components/Loading';
 import { PageTitle } from '../../components/PageTitle';
-import { Panel } from '../../components/Panel';
 import { ProblemView } from '../../components/ProblemView';
 import { mayChange } from '../../shell/mayChange';
 import { useMe } from '../../shell/useMay';
@@ -17,6 +15,7 @@ import { AskPanel } from './AskPanel';
 import { ReplaceDialog } from './change/ReplaceDialog';
 import { useTyped } from './change/useTyped';
 import { Definition } from './Definition';
+import { Events } from './Events';
 import { JobHead, StateReason } from './JobHead';
 import classes from './JobPage.module.css';
 import { Live } from './Live';
@@ -108,19 +107,5 @@ function JobView({ job, error = null, lostSinceMs }: JobViewProps) {
       </Tabs>
       {change.replace !== null && <ReplaceDialog onClose={change.keep} onReplace={change.replace} />}
     </div>
-  );
-}
-
-function Events({ id }: { id: string }) {
-  const events = useQuery(jobEventsQuery(id));
-  return (
-    <Panel title="Events" note="newest first" flush>
-      {events.error !== null && <ProblemView error={events.error} />}
-      {events.data === undefined ? (
-        events.isPending && <Loading what="events" />
-      ) : (
-        <EventList events={events.data.data} />
-      )}
-    </Panel>
   );
 }

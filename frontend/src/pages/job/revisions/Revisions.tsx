@@ -1,7 +1,7 @@
 /** What the job was: its versions, two of them side by side, and the way back to one. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { jobEventsQuery, revisionsQuery } from '../../../api/queries';
+import { madeQuery, revisionsQuery } from '../../../api/queries';
 import type { Job } from '../../../api/types';
 import { CopyAs } from '../../../components/CopyAs';
 import { Empty } from '../../../components/Empty';
@@ -13,7 +13,7 @@ import { jobRevisions } from '../../../recipes';
 import { Changes } from '../change/Changes';
 import { changesBetween, type Definition } from '../change/definition';
 import classes from './Revisions.module.css';
-import { REVISIONS_MAX, versionsOf, type Version } from './versions';
+import { versionsOf, type Version } from './versions';
 import { VersionsTable } from './VersionsTable';
 
 interface RevisionsProps {
@@ -24,14 +24,14 @@ interface RevisionsProps {
 
 export function Revisions({ job, onGoBack }: RevisionsProps) {
   const revisions = useQuery({ ...revisionsQuery(job.id, job.version), placeholderData: (before) => before });
-  const events = useQuery(jobEventsQuery(job.id));
-  const versions = revisions.data ? versionsOf(job, revisions.data.data, events.data?.data ?? []) : [];
+  const events = useQuery({ ...madeQuery(job.id, job.version), placeholderData: (before) => before });
+  const versions = revisions.data ? versionsOf(job, revisions.data, events.data ?? []) : [];
   return (
     <div className={classes.columns}>
       <Panel
         title="Versions"
         note={
-          versions.length > REVISIONS_MAX
+          revisions.data?.has_more === true
             ? `the newest ${formatCount(versions.length)}`
             : versions.length > 0 && `${formatCount(versions.length)}, newest first`
         }

@@ -30,7 +30,7 @@ const event = (kind: string, actor: string | null, data = {}, message = ''): Eve
   data,
   actor_id: actor,
 });
-const REVISIONS = [revision(5, 't2', { slots: 4 }), revision(1, 't1', {})];
+const REVISIONS = { data: [revision(5, 't2', { slots: 4 }), revision(1, 't1', {})], has_more: false };
 const EVENTS = [
   event('job.changed', 'bob', { version: 6 }, 'job wins was changed: streams.bids.rate'),
   event('job.changed', 'ann', { version: 2 }, 'job wins was changed: run.slots'),
@@ -54,5 +54,6 @@ test('a change of the streams alone is told in the words of its event', () => {
 test('what is not written down any more is not made up', () => {
   expect(versionsOf(JOB, REVISIONS, [])[0]).toMatchObject({ since: 't2', actorId: null, message: null });
   const many = Array.from({ length: 200 }, (_, place) => revision(300 - place, `t${String(place)}`, {}));
-  expect(versionsOf(JOB, many, []).at(-1)?.since).toBeNull();
+  expect(versionsOf(JOB, { data: many, has_more: true }, []).at(-1)?.since).toBeNull();
+  expect(versionsOf(JOB, { data: many, has_more: false }, []).at(-1)?.since).toBe('t0');
 });

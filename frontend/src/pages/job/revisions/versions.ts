@@ -1,4 +1,5 @@
 /** A job's versions, newest first: what each changed, when, and who did it. */
+import type { Page } from '../../../api/pages';
 import type { Event, Job, Revision } from '../../../api/types';
 import { changesBetween, type Definition, type FieldChange } from '../change/definition';
 
@@ -15,20 +16,16 @@ export interface Version {
   message: string | null;
 }
 
-/** The API lists no more of them. */
-export const REVISIONS_MAX = 200;
-
 const isOf = (event: Event, version: number): boolean =>
   event.kind === 'job.changed' && event.data.version === version;
 
 /**
  * A revision is what a job was before a change; versions in between, of which earlier releases made one for each restart, change nothing.
  *
- * @param revisions as the API lists them, newest first.
+ * @param revisions as the API lists them, newest first; `has_more` where there are older ones.
  */
-export function versionsOf(job: Job, revisions: Revision[], events: Event[]): Version[] {
-  const rows = [...revisions].sort((one, other) => one.version - other.version);
-  const isCut = revisions.length >= REVISIONS_MAX;
+export function versionsOf(job: Job, revisions: Page<Revision>, events: Event[]): Version[] {
+  const rows = [...revisions.data].sort((one, other) => one.version - other.version);
   const created = events.find(({ kind }) => kind === 'job.created');
   const versions = [...rows, job].map((definition, place): Version => {
     const before = rows[place - 1];
@@ -38,7 +35,7 @@ export function versionsOf(job: Job, revisions: Revision[], events: Event[]): Ve
       version: definition.version,
       definition,
       isCurrent: definition === job,
-      since: isFirst ? (isCut ? null : job.created_at) : before.until,
+      since: isFirst ? (revisions.has_more ? null : job.created_at) : before.until,
       actorId: made?.actor_id ?? null,
       changes: isFirst ? [] : changesBetween(before, definition),
       message: made?.message ?? null,
