@@ -97,9 +97,9 @@ def _state(points: list[Point]) -> str:
     return f"""
 ## Figure 8(b): what is stored
 
-In the paper: PSP has no copies, so its memory stays the same whatever the number of nodes. Here, rows on all nodes and
-on the fullest one, in multiples of what is in all windows, {streams} streams, p = {matches:g}; of ATR the most that
-each node ever had:
+In the paper: PSP has no copies, so its memory stays the same whatever the number of nodes. Here the most rows that all
+nodes had at one moment, and the most that one node ever had, in multiples of what is in all windows, {streams} streams,
+p = {matches:g}:
 """ + _rows(mine, "nodes", _name, lambda one: f"{one['stored']:.2f}, {one['fullest']:.2f}")
 
 
@@ -107,8 +107,9 @@ def _segments(points: list[Point]) -> str:
     return """
 ## Figure 8(d): ATR
 
-In the paper: memory rises steadily with the nodes, as more segments are copied. Here, as above, and KiB sent for each
-row:
+In the paper: memory rises steadily with the nodes, as more segments are copied. Here it does not: a segment is dropped
+once no row to come is for it, so how many there are at a time follows from L and W alone, and nodes only share them
+out. As above, and KiB sent for each row:
 """ + _rows(
         points, "nodes", lambda one: f"L = {one['segment']:g} W",
         lambda one: f"{one['stored']:.2f}, {one['fullest']:.2f}, {one['bytes'] / 1024:,.0f}",

@@ -9,6 +9,7 @@ from typing import Any
 
 from simulate.network import Earliest
 from simulate.replicated import aligned, coordinated
+from simulate.replicated.stored import Watched
 from simulate.replicated.traffic import traffic
 from simulate.ring import system
 from simulate.ring.messages import Query, Row
@@ -55,30 +56,28 @@ def history(streams: int, windows: int, matches: float) -> tuple[list[Row], Quer
 
 
 def run_case(case: Case, windows: int) -> dict[str, float]:
-    """Messages, rows and bytes that were sent for a row; rows that are stored in the end, and on the fullest node.
+    """Messages, rows and bytes that were sent for a row; and the most rows that were stored.
 
-    Both of the latter in multiples of the rows in all windows.
+    The last on all nodes at one moment, and on one node, in multiples of the rows in all windows.
     """
     rows, query = history(case.streams, windows, case.matches)
     played: system.Played | aligned.Played | coordinated.Played
+    network = Watched(Earliest())
     if case.system == "ring":
-        played = system.play(rows, query, [case.nodes] * case.streams, Earliest())
-        stored = [sum(map(len, node.state)) for node in played.nodes]
+        played = system.play_on(network, rows, query, [case.nodes] * case.streams)
     elif case.system == "aligned":
         length = round(case.segment * WINDOW)
-        played = aligned.play(rows, query, case.nodes, length, 0, Earliest())
-        stored = [node.most for node in played.nodes]
+        played = aligned.play(rows, query, case.nodes, length, 0, network)
     else:
         length = round(case.segment * WINDOW)
-        played = coordinated.play(rows, query, case.nodes, length, case.copies, Earliest())
-        stored = [sum(map(len, host.state.values())) for host in played.nodes]
-    sent, live = traffic(played.network.log), STORED * case.streams
+        played = coordinated.play(rows, query, case.nodes, length, case.copies, network)
+    sent, live = traffic(network.log), STORED * case.streams
     return {
         "messages": sent.messages / len(rows),
         "rows": sent.tuples / len(rows),
         "bytes": sent.bytes(TUPLE_BYTES) / len(rows),
-        "stored": sum(stored) / live,
-        "fullest": max(stored) / live,
+        "stored": network.most / live,
+        "fullest": network.fullest / live,
         "results": len(played.results),
     }
 

@@ -2,7 +2,8 @@
 
 The master stream is cut into segments of time, and a segment goes to one node, which keeps a state for each of its
 segments. A tuple of another stream goes to every segment that has a time of the master within reach. So the node of a
-segment is chosen before the segment begins, as tuples of other streams for it come first.
+segment is chosen before the segment begins, as tuples of other streams for it come first. Once no tuple to come is for
+a segment, its node drops it: nothing else would tell a node that gets no more tuples.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ class Tuple:
 
     row: Row
     segments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A segment is dead."""
+
+    segment: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,6 @@ class Node:
     Args:
         state: by segment and stream.
         found: when it had results.
-        most: how many tuples it had at most, those that several segments share counted for each.
     """
 
     number: int
@@ -60,14 +67,22 @@ class Node:
     state: dict[int, list[list[Row]]] = field(default_factory=dict)
     results: list[Parts] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
-    most: int = 0
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.name = f"node {self.number}"
 
-    def receive(self, sender: str, message: Tuple, network: Network) -> None:
-        """Store a row, and find what it is the last part of."""
+    @property
+    def stored(self) -> int:
+        """How many tuples it has, those that several segments share counted for each."""
+        return sum(len(rows) for state in self.state.values() for rows in state)
+
+    def receive(self, sender: str, message: Tuple | Drop, network: Network) -> None:
+        """Store a row, and find what it is the last part of; or drop a segment."""
+        if isinstance(message, Drop):
+            if not self.broken.one_state:
+                network.work(purges=sum(map(len, self.state.pop(message.segment, ()))))
+            return
         for segment in message.segments:
             key = 0 if self.broken.one_state else segment
             state = self.state.setdefault(key, [[] for _ in self.query.windows])
@@ -78,7 +93,6 @@ class Node:
             alone = tuple(message.row if stream == message.row.stream else None for stream in range(count))
             self._extend(state, alone, message.row, 0, network)
         self.state = {key: state for key, state in self.state.items() if any(state)}
-        self.most = max(self.most, sum(len(rows) for state in self.state.values() for rows in state))
 
     def wake(self, tag: object, network: Network) -> None:
         """Nodes have no timers."""
@@ -114,8 +128,9 @@ class Diffusion:
     Args:
         length: L.
         paced: a row comes at its time; else all are there from the beginning.
-        nodes: of each segment that has been chosen one.
+        nodes: of each segment that has been chosen one and is not dead.
         load: tuples sent to each node.
+        begun: the segment of the master's first row; none before it can have one.
     """
 
     rows: deque[Row]
@@ -126,6 +141,7 @@ class Diffusion:
     broken: Broken
     paced: bool = False
     nodes: dict[int, int] = field(default_factory=dict)
+    begun: int | None = None
     name: str = DIFFUSION
 
     def receive(self, sender: str, message: object, network: Network) -> None:
@@ -137,6 +153,7 @@ class Diffusion:
             network.wake_at(self.name, self.rows[0].ts)
             return
         row = self.rows.popleft()
+        self._drop(row, network)
         by_node: dict[int, list[int]] = {}
         for segment in self._segments(row):
             if (node := self._node(segment, row)) is not None:
@@ -147,15 +164,26 @@ class Diffusion:
         if self.rows:
             network.wake_at(self.name, network.now_us)
 
+    def _drop(self, row: Row, network: Network) -> None:
+        """Segments whose last time of the master is out of the reach of this row, and of later ones."""
+        for segment, node in list(self.nodes.items()):
+            if (segment + 1) * self.length - 1 + self.query.windows[self.master] <= row.ts:
+                network.send(self.name, f"node {node}", Drop(segment))
+                del self.nodes[segment]
+
     def _segments(self, row: Row) -> range:
         master = (self.master + 1) % len(self.query.windows) if self.broken.wrong_master else self.master
         own = row.ts // self.length
+        if self.begun is None and row.stream == self.master:
+            self.begun = own
         if row.stream == master or self.broken.no_copies:
             return range(own, own + 1)
         windows = self.query.windows  # a row is in reach of one that is newer by less
         first = (row.ts - windows[self.master] + 1) // self.length
         if self.broken.wrong_master and row.stream == self.master:
             return range(own, own + 1)
+        # Segments that end before the master's first row need no rows; rows come in the order of their times.
+        first = max(first, own if self.begun is None else self.begun)
         return range(first, (row.ts + windows[row.stream] - 1) // self.length + 1)
 
     def _node(self, segment: int, row: Row) -> int | None:

@@ -121,13 +121,18 @@ class Host:
     def __post_init__(self) -> None:
         self.name = f"host {self.number}"
 
+    @property
+    def stored(self) -> int:
+        """How many tuples it has."""
+        return sum(map(len, self.state.values()))
+
     def receive(self, sender: str, message: Message, network: Network) -> None:
         """Act on the next message of the queue."""
         match message:
             case Store(key, rows):
                 self.state[key] = rows
                 network.work(inserts=len(rows))
-                self.most = max(self.most, sum(map(len, self.state.values())))
+                self.most = max(self.most, self.stored)
                 network.send(self.name, DIFFUSION, Stored(key))
             case Drop(key):
                 network.work(purges=len(self.state.pop(key, ())))

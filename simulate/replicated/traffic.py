@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from simulate.network import Delivery
+from simulate.replicated import aligned
 from simulate.replicated.aligned import Tuple
 from simulate.replicated.coordinated import Drop, Hop, Store
 from simulate.ring.sizes import HEADER_BYTES, rows_in
@@ -54,7 +55,7 @@ def _carried(message: object) -> tuple[int, int]:
         case Hop(_, _, every, route):
             carried = sum(row is not None for parts in every for row in parts)
             return carried, sum(1 + len(keys) for hop in route for keys in hop.values())
-        case Drop():
+        case Drop() | aligned.Drop():
             return 0, 1
         case _:
             return rows_in(message), 0

@@ -87,6 +87,11 @@ class Node:
         self.name = f"node {self.number}"
         self.state = [[] for _ in self.query.windows]
 
+    @property
+    def stored(self) -> int:
+        """How many rows it has."""
+        return sum(map(len, self.state))
+
     def receive(self, sender: str, message: Message, network: Network) -> None:
         """Act on the next message of the queue."""
         match message:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pytest
 
-from simulate.network import Shuffled
+from simulate.network import Earliest, Shuffled
 from simulate.replicated import aligned, coordinated
+from simulate.replicated.stored import Watched
 from simulate.replicated.traffic import traffic
 from simulate.ring.messages import Query, Row, nested_loop
 from streamjoin.operators.coordinated.cover import cover
@@ -103,22 +105,48 @@ def steady(streams: int, seconds: int, gap: int = 1, values: int = 40) -> tuple[
     return rows, Query((100,) * streams, conditions, orders)
 
 
-def test_memory_of_aligned_grows_with_nodes_and_shrinks_with_segments() -> None:
+@cache
+def aligned_most(nodes: int, length: int, count: int = 1_500) -> tuple[int, int]:
+    """The most tuples of ATR on all nodes at one moment, and on one node."""
+    rows, query = steady(3, count)
+    network = Watched(Earliest())
+    aligned.play(rows, query, nodes, length, 0, network)
+    return network.most, network.fullest
+
+
+def test_memory_of_aligned_is_what_can_still_be_joined_whatever_the_nodes_and_the_length_of_the_run() -> None:
+    # Three streams bring a row each in turn. At the time 398 the segment of 300 to 399 has the last 100 rows of all
+    # streams; the one before has no row of the master any more that is young enough, and the one after none yet, but
+    # both have the last 100 rows of the other two streams.
+    assert aligned_most(8, 100)[0] == pytest.approx(100 + 2 * 2 / 3 * 100, abs=1)
+    # Where segments are long, two of them meet at each border.
+    assert aligned_most(8, 500) == (pytest.approx(100 + 2 / 3 * 100, abs=1), 100)
+    mosts = {aligned_most(nodes, 100, count)[0] for nodes, count in ((2, 1_500), (5, 900), (8, 3_000))}
+    assert mosts == {aligned_most(8, 100)[0]}
+
+
+def test_no_segment_of_aligned_ends_before_the_first_row_of_its_master() -> None:
+    rows, query = steady(3, 300)
+    later = [row for row in rows if row.stream or row.ts >= 120]
+    for each, first in ((rows, 0), (later, 1)):
+        log = aligned.play(each, query, 4, 100, 0, Earliest()).network.log
+        tuples = [one.message for one in log if isinstance(one.message, aligned.Tuple)]
+        # Before the master's first row the segment of now may still get one.
+        assert min(min(one.segments) for one in tuples) == 0
+        assert min(min(one.segments) for one in tuples if one.row.ts >= 100) == first
+
+
+def coordinated_most(nodes: int, copies: int) -> int:
     rows, query = steady(3, 1_500)
-    most = {
-        (nodes, length): sum(node.most for node in aligned.play(rows, query, nodes, length, 0, Shuffled(1)).nodes)
-        for nodes, length in ((2, 100), (8, 100), (8, 500))
-    }
-    assert most[2, 100] < most[8, 100] > most[8, 500]
+    network = Watched(Earliest())
+    coordinated.play(rows, query, nodes, 25, copies, network)
+    return network.most
 
 
 def test_memory_of_coordinated_is_flat_in_nodes_and_grows_with_copies() -> None:
-    rows, query = steady(3, 1_500)
-    most = {
-        (nodes, copies): sum(host.most for host in coordinated.play(rows, query, nodes, 25, copies, Shuffled(1)).nodes)
-        for nodes, copies in ((4, 2), (8, 2), (8, 4))
-    }
-    assert most[8, 2] < 1.5 * most[4, 2] and most[8, 4] > 1.5 * most[8, 2]
+    # Of a window of 100 there are five segments of 25 rows of all streams, the oldest and the newest in part.
+    assert coordinated_most(4, 2) == coordinated_most(8, 2) == 2 * 5 * 25
+    assert coordinated_most(8, 4) == 4 * 5 * 25
 
 
 def test_with_one_copy_all_state_gathers_on_few_hosts() -> None:
@@ -135,7 +163,8 @@ def test_traffic_is_counted() -> None:
     rows, query = steady(3, 600)
     one = traffic(aligned.play(rows, query, 4, 200, 0, Shuffled(1)).network.log)
     # A master's row once, another one to 1 + 2 x 100 / 200 segments but for the border, of which some share a node.
-    assert one.messages == one.tuples and 1.3 < one.tuples / len(rows) < 5 / 3
+    # Of three segments, two are dropped.
+    assert one.messages == one.tuples + 2 and 1.3 < one.tuples / len(rows) < 5 / 3
     other = coordinated.play(rows, query, 4, 25, 2, Shuffled(1))
     sent = traffic(other.network.log)
     assert sent.tuples > 2 * len(rows) and sent.entries > 0
