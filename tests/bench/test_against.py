@@ -426,7 +426,7 @@ def test_starts_and_recoveries_are_of_the_code_of_the_checkout(tmp_path: Path, m
     used: list[Path] = []
 
     def start(command: list[str], log: Path, code: Path) -> subprocess.Popen[bytes]:
-        assert command[1:4] == ["-m", "streamjoin.cli.commands", "run"]
+        assert command[1:4] == ["-m", "streamjoin", "run"]
         used.append(code)
         return processes.start([sys.executable, "-c", COMMITS, command[4]], log)
 
