@@ -200,8 +200,8 @@ def name_order_hint(stream: str, files: Sequence[LoggedFile]) -> str | None:
             named = "".join(chain.from_iterable(zip_longest(then[::2], padded[1], fillvalue="")))
             return (
                 f"files of {stream} are read in the order of their names, {_shown(before)} before {_shown(after)}, "
-                f"which makes rows late: give numbers in the names equally many digits, such as {named}, and begin "
-                "anew with another checkpoint"
+                "which may be why rows are late: use the same number of digits in all names, such as "
+                f"{named}, and begin anew"
             )
     return None
 

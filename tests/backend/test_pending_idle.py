@@ -35,13 +35,15 @@ def launched(app: FastAPI, id: str, monkeypatch: pytest.MonkeyPatch) -> int:
     with context.catalog.begin() as session:
         generation = session.get_one(Job, id).generation + 1
         leases.take(
-            session, id, generation, context.settings.machine, now_us=now_us(), lease_s=60,
+            session, id, generation, context.settings.machine, now_us=now_us(), lease_s=600,
             home=leases.home_of(context.settings),
         )  # fmt: skip
     none = SimpleNamespace(streams=SimpleNamespace(addListener=lambda listener: None), stop=lambda: None)
     monkeypatch.setattr(joining, "take_session", lambda *given: none)
     monkeypatch.setattr(driver, "stop_on_signals", lambda stop: None)
-    return driver.drive(context.settings, id, generation)
+    monkeypatch.setattr(driver, "forget_secrets", lambda: None)
+    # A driver that cannot renew its lease in time ends its process, which is this one.
+    return driver.drive(context.settings.model_copy(update={"lease_s": 600.0}), id, generation)
 
 
 def test_idle_that_is_changed_at_a_pending_batch_is_refused_with_what_to_start_with(

@@ -38,7 +38,7 @@ def there(app: FastAPI, tmp_path: Path) -> Settings:
     here = context_of(app).settings
     (tmp_path / "there").mkdir()
     return here.model_copy(
-        update={"data": tmp_path / "there", "catalog_url": here.catalog, "worker_name": "there", "lease_s": 20.0}
+        update={"data": tmp_path / "there", "catalog_url": here.catalog, "worker_name": "there", "lease_s": 600.0}
     )
 
 

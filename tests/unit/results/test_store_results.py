@@ -500,9 +500,14 @@ def test_tail_waits_for_the_store(made: bool, filled: Job, tmp_path: Path) -> No
             given = rows(30, 1, 20)
             later.batch(0, given)
             later.ledger.finish()
-            assert_once([json.loads(process.stdout.readline())["id"] for _ in range(30)], ids([given]))
+            assert process.stderr.readline() == b"snapshot 1.0: 30 rows\n", "after its rows"
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=20) == (b"", b"snapshot 1.0: 30 rows\n" if made else b"")
+        shown, more = process.stdout.read(), process.stderr.read()
+        assert more == b"" and process.wait(timeout=20) == 0
+        if made:
+            assert_once([json.loads(line)["id"] for line in shown.splitlines()], ids([given]))
+        else:
+            assert shown == b""
         assert process.returncode == 0 and (tmp_path / "not-there.db").exists() == made
     finally:
         process.kill()

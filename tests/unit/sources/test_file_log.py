@@ -53,7 +53,7 @@ def test_new_files_follow_also_where_their_names_are_smaller(folder: Path) -> No
     [
         (
             ["day-1.csv", "day-2.csv", "day-10.csv"],
-            "day-10.csv before day-2.csv, which makes rows late: .* day-02.csv,",
+            "day-10.csv before day-2.csv, which may be why rows are late: .* day-02.csv,",
         ),
         (["h=9/a.csv", "h=10/a.csv"], "h=10/a.csv before h=9/a.csv, .* such as h=09/a.csv,"),
         (["2026-1-31.csv", "2026-10-1.csv", "2026-2-1.csv"], "2026-10-1.csv before 2026-2-1.csv, .* 2026-02-1.csv,"),

@@ -34,7 +34,7 @@ def test_the_summary_says_that_files_of_late_rows_were_read_in_the_order_of_lett
     assert watch.look(progress.late) == {}
     progress.late = [3, 0, 4]
     figures = report(bound, job, progress, 1.0, 0)
-    said = "files of a are read in the order of their names, 10.csv before 2.csv, which makes rows late: "
+    said = "files of a are read in the order of their names, 10.csv before 2.csv, which may be why rows are late: "
     assert list(figures["late_files"]) == ["a"] and figures["late_files"]["a"].startswith(said)
     assert watch.look(progress.late) == figures["late_files"]
     assert f"late: a 3, c 4\n{said}" in running._summary(figures)
