@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
+
+
+def temporary_beside(path: Path) -> Path:
+    """A name beside a file to write it under, which nobody else has and no reader of the folder looks at.
+
+    A process id would not do: those of two containers may be the same, and both may write to a folder that they share.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}")
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -18,7 +27,7 @@ def write_durably(path: Path, content: bytes) -> None:
 
 def put_durably(path: Path, content: bytes) -> None:
     """Put a file into place in one step, so that it lasts; whoever reads sees the one of before or this one, whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = temporary_beside(path)
     write_durably(temporary, content)
     os.replace(temporary, path)
     sync_folder(path.parent)

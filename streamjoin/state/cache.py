@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from streamjoin.durable import temporary_beside
 from streamjoin.errors import InputError, StateError
 from streamjoin.private import is_private, own_temporary
 
@@ -79,7 +80,7 @@ class Cache:
             StateError: it cannot be written.
         """
         path = self.path(name)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+        temporary = temporary_beside(path)
         try:
             for _ in range(_TRIES - 1):
                 # Somebody may be emptying the cache; a folder that goes while it is made is said to exist.

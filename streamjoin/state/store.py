@@ -7,7 +7,8 @@ A segment stays in the directory of the unit that wrote it. Units that take it o
 one that lets it go at last lists it as dropped, and removes it.
 
 Segments are written and fsynced first, then the manifest is renamed into place: what a manifest names exists. Files are
-written under a temporary name, so a reader never sees half of one.
+written under a temporary name, so a reader never sees half of one. Nobody else has that name: a task that was thought
+lost and the one that repeats it may write the same segment at once, on two machines.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from streamjoin.durable import have_folder, put_durably, sync_file
+from streamjoin.durable import have_folder, put_durably, sync_file, temporary_beside
 from streamjoin.engine.state import Opened, UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
@@ -196,7 +197,7 @@ class StateStore:
         if self.sync:
             put_durably(path, content)
             return
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary = temporary_beside(path)
         temporary.write_bytes(content)
         os.replace(temporary, path)
 
@@ -208,26 +209,26 @@ class SegmentWriter:
         self.store = store
         self.version = version
         self.directory = store.directory(unit)
-        self._written: list[Path] = []
+        self._written: list[tuple[Path, Path]] = []
 
     def save(self, rows: pa.RecordBatch, info: SegmentInfo) -> SegmentInfo:
         """Write a segment under its next name, and return its description with that name."""
         name = f"{self.version}-{len(self._written)}.arrow"
         self._make_folder()
-        temporary = self.directory / f".{name}.{os.getpid()}"
+        temporary = temporary_beside(self.directory / name)
         write_rows(temporary, rows)
         size = temporary.stat().st_size
-        self._written.append(self.directory / name)
+        self._written.append((temporary, self.directory / name))
         return replace(info, file=name, bytes=size)
 
     def finish(self) -> None:
         """Make all segments durable and give them their names."""
         failpoint("unit.before_segments")
-        temporaries = [path.with_name(f".{path.name}.{os.getpid()}") for path in self._written]
-        if self.store.sync and temporaries:
-            with ThreadPoolExecutor(min(len(temporaries), _SYNCS)) as pool:  # the disk orders them better than we do
+        if self.store.sync and self._written:
+            temporaries = (temporary for temporary, _ in self._written)
+            with ThreadPoolExecutor(min(len(self._written), _SYNCS)) as pool:  # the disk orders them better than we do
                 list(pool.map(sync_file, temporaries))
-        for temporary, path in zip(temporaries, self._written, strict=True):
+        for temporary, path in self._written:
             os.replace(temporary, path)
         self._make_folder()
         failpoint("unit.after_segments")

@@ -49,3 +49,25 @@ def test_what_a_killed_process_left_is_synced(synced: list[Path], tmp_path: Path
     assert sorted(synced) == sorted(
         [tmp_path, tmp_path / "x.log", tmp_path / "a", tmp_path / "a/y.log", tmp_path / "a/b"]
     )
+
+
+def test_who_puts_a_file_writes_under_a_name_that_nobody_else_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Processes of two containers may have one number, as both of these do, and put the same file at once."""
+    path, write = tmp_path / "1.json", durable.write_durably
+
+    def dies_half_way(temporary: Path, content: bytes) -> None:
+        write(temporary, content[:5])
+        raise OSError(5, "Input/output error")
+
+    def meanwhile(temporary: Path, content: bytes) -> None:
+        write(temporary, content)
+        monkeypatch.setattr(durable, "write_durably", dies_half_way)
+        with pytest.raises(OSError, match="Input/output"):
+            durable.put_durably(path, b"by the other one")
+
+    monkeypatch.setattr(durable, "write_durably", meanwhile)
+    durable.put_durably(path, b"by this one")
+    assert path.read_bytes() == b"by this one"
+    assert all(other.name.startswith(".1.json.") for other in tmp_path.iterdir() if other != path)

@@ -12,6 +12,7 @@ from streamjoin.engine.state import Table, UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.index.segment import SegmentInfo, build
+from streamjoin.state import store as state_store
 from streamjoin.state.store import KEPT_VERSIONS, StateStore
 
 
@@ -118,6 +119,27 @@ def test_nothing_is_visible_before_the_manifest(tmp_path: Path) -> None:
     assert store.versions(0) == []
     writer.finish()
     assert store.versions(0) == []
+
+
+def test_a_task_that_repeats_one_thought_lost_writes_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both write the same segment, on two machines whose processes have one number, and one of them dies half way."""
+    store = StateStore(tmp_path)
+    writer = store.writer(0, 1)
+    info = writer.save(*a_segment(5_000))
+
+    def dies_half_way(path: Path, rows: pa.RecordBatch) -> None:
+        path.write_bytes(b"ARROW1")
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(state_store, "write_rows", dies_half_way)
+    with pytest.raises(OSError, match="Input/output"):
+        StateStore(tmp_path).writer(0, 1).save(*a_segment(5_000))
+    writer.finish()
+    store.commit(0, UnitState(1, {"R": Table(0, (info,))}), UnitReport(0, "R0"))
+    assert StateStore(tmp_path).open_segment(0, info).num_rows == 5_000
+    assert store.sweep() == 1, "what the other one left"
 
 
 def test_old_versions_and_their_last_segments_are_collected(tmp_path: Path) -> None:
