@@ -22,6 +22,7 @@ NAMES = (
     "rejected.before_head",
     "rejected.after_head",
     "state.before_collect",
+    "generation.after_fence",
     "generation.before_owner",
     "generation.after_owner",
     "generation.after_put",

@@ -49,7 +49,7 @@ from streamjoin.spec.job import (
 )
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.state import rewrite
-from streamjoin.state.generation import Generation
+from streamjoin.state.generation import Generation, Head, seen
 from streamjoin.state.objectstore import ObjectStates
 from streamjoin.state.places import AnyStates, open_states
 from streamjoin.state.restored import checked_local, restore
@@ -228,10 +228,13 @@ def opened(job: Job) -> Iterator[Held]:
     Raises:
         InputError: another driver holds it.
         StateError: it belongs to another join.
+        RunError: its state is in a store, and another driver goes on with it meanwhile.
     """
     with _locked(job.checkpoint):
         settle(job)
+        before: Head | None = None
         if isinstance(job.state, ObjectRoot):
+            before = seen(job.state)
             restore(job.state, job.checkpoint)
         else:
             checked_local(job.checkpoint)
@@ -239,8 +242,9 @@ def opened(job: Job) -> Iterator[Held]:
         held.complete(job)
         _check_queries(job, held)
         if isinstance(job.state, ObjectRoot):
-            held.generation = Generation(job.state, job.checkpoint, len(job.operators), version_of(job))
-            held.generation.sweep(held.units, version_of(job))
+            stages, version = len(job.operators), version_of(job)
+            held.generation = Generation(job.state, job.checkpoint, stages, version, before)
+            held.generation.sweep(held.units, version)
         else:
             held.let_go(job)
             for stage in range(len(job.operators)):

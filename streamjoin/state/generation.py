@@ -1,12 +1,13 @@
 """Whose turn it is at a place of objects, and what another host needs to go on there.
 
-    <uri>/driver/owner.json            the name of the generation that the place belongs to
+    <uri>/driver/owner.json            the name of the generation that the place belongs to, and of one that starts
     <uri>/driver/<generation>.json     its head: who wrote which versions, and the small files of its checkpoint
     <uri>/driver/<generation>/...      what file logs have gained, in chunks
 
 Each start is a generation, with a name that no other has, and so are changes of the state between two batches. Its head
-is put before it becomes the owner, and before each batch. Whoever comes next reads the owner's head once, and no name
-that it knows is ever written by an older generation again. A generation that is not the owner any more stops.
+is put before it becomes the owner, and before each batch. Whoever comes next reads the owner's head, says so, which
+stops the owner, and has to find the same head again before it becomes the owner itself. No name that it knows is ever
+written by an older generation again. A generation that is not the owner any more stops.
 """
 
 from __future__ import annotations
@@ -85,16 +86,19 @@ class Head:
         return Head(found["name"], found["number"], lines, found["version"], found["files"], logs)
 
 
+NOBODY = Head("", 0)
+"""In place of the owner's head where nobody has used a place yet."""
+
+
 def owner(objects: Objects) -> Head | None:
     """The head of the generation that a place belongs to; None where nobody has used it yet.
 
     Raises:
         StateError: what is there cannot be read.
     """
-    found = get_sealed(objects, _OWNER)
-    if found is None:
+    name = _shown(objects).get("name", "")
+    if not name:
         return None
-    name = json.loads(found)["name"]
     head = get_sealed(objects, f"driver/{name}.json")
     if head is None:
         raise StateError(
@@ -102,6 +106,22 @@ def owner(objects: Objects) -> Head | None:
             "start the job anew with another run.checkpoint and run.state"
         )
     return Head.from_bytes(head, objects.place)
+
+
+def _shown(objects: Objects) -> dict[str, str]:
+    """What `owner.json` says; nothing where there is none."""
+    found = get_sealed(objects, _OWNER)
+    return {} if found is None else json.loads(found)
+
+
+def seen(root: ObjectRoot) -> Head:
+    """The owner's head as who starts sees it before it makes its checkpoint of it; `NOBODY` where there is none.
+
+    Raises:
+        InputError: the store refuses.
+        StateError: what is there cannot be read.
+    """
+    return asked(lambda: owner(root.opened()[0])) or NOBODY
 
 
 def newest_head(root: ObjectRoot) -> tuple[ObjectRoot, Head] | None:
@@ -116,7 +136,7 @@ def own_head(root: ObjectRoot) -> Head:
     Raises:
         StateError: it is lost.
     """
-    name = root.lines[0][-1][0]
+    name = _name(root)
     found = get_sealed(root.opened()[0], f"driver/{name}.json")
     if found is None:
         raise StateError(f"{root.place}/driver/{name}.json is lost, and batches cannot be done without it")
@@ -130,22 +150,28 @@ class Generation:
         root: the place.
         stages: how many a job has.
         version: the newest that all units have.
+        before: what was `seen` before the checkpoint was made of it; unless given, what there is now.
     Raises:
         InputError: the store will not take anything.
+        RunError: another driver has done something since, or starts as well.
     """
 
-    def __init__(self, root: ObjectRoot, checkpoint: Path, stages: int, version: int) -> None:
+    def __init__(
+        self, root: ObjectRoot, checkpoint: Path, stages: int, version: int, before: Head | None = None
+    ) -> None:
         self.objects, _ = root.opened()
         self.checkpoint = checkpoint
         self._logs: dict[str, list[tuple[str, int]]] = {}
         self._replaced: list[list[str]] = [[], []]
         self._sweeping: threading.Thread | None = None
-        before = asked(lambda: owner(self.objects))
-        lines = before.lines if before else ()
-        lines = (*lines, *((),) * (stages - len(lines)))  # queries that start have stages more
+        self.head = before or seen(root)
+        lines = (*self.head.lines, *((),) * (stages - len(self.head.lines)))  # queries that start have stages more
         self.root = replace(root, lines=lines)
-        self.head = before or Head("", 0)
-        self.become(dict.fromkeys(range(stages), version + 1), version)
+        self._said: dict[str, str] = {}
+        firsts = dict.fromkeys(range(stages), version + 1)
+        begun = self.begun(firsts)
+        self._fence(_name(begun))
+        self.become(firsts, version, begun)
 
     @property
     def number(self) -> int:
@@ -181,19 +207,60 @@ class Generation:
         """
         before = self.head.name
         self.root = root or self.begun(firsts)
-        name = self.root.lines[0][-1][0]
+        name = _name(self.root)
         self._logs = {}
         self.head = Head(name, self.head.number + 1, self.root.lines)
         asked(lambda: self.put(version, changed))
         # Who is killed as it becomes the owner finds its own folder again.
         self._note({"name": before, "becoming": name})
         failpoint("generation.before_owner")
-        content = sealed(json.dumps({"name": name}).encode())
-        asked(lambda: self.objects.put(_OWNER, content))
+        now = {"name": name}
+        self._say(now, lambda found: found in (self._said, now))
         failpoint("generation.after_owner")
         for path, text in (changed or {}).items():
             put_durably(self.checkpoint / path, text.encode())
         self._note({"name": name})
+
+    def _fence(self, name: str) -> None:
+        """Stop the owner, which may be alive, and make sure that nothing was done since its head was read.
+
+        It puts a batch's head before it looks for the last time whether it is the owner. So whatever it commits after
+        this is in the head by now.
+
+        Raises:
+            RunError: something was; the next start knows of it.
+        """
+        before = self.head
+        self._say({"name": before.name, "next": name}, lambda found: found.get("name", "") == before.name)
+        failpoint("generation.after_fence")
+        if seen(self.root) != before:
+            raise RunError(
+                f"another driver went on with the state at {self.root.place} while this one started; it stops, so "
+                "start this one again"
+            )
+
+    def _say(self, now: dict[str, str], is_right: Callable[[Mapping[str, str]], bool]) -> None:
+        """Put `owner.json`, unless another driver has.
+
+        Args:
+            is_right: whether what is there may be replaced.
+        Raises:
+            RunError: it may not.
+        """
+
+        def look() -> None:
+            if not is_right(_shown(self.objects)):
+                raise self._taken_over()
+
+        content = sealed(json.dumps(now).encode())
+        asked(lambda: self.objects.put(_OWNER, content, look))
+        self._said = now
+
+    def _taken_over(self) -> RunError:
+        return RunError(
+            f"another driver has taken over the state at {self.root.place}; this one stops, and its batch is the "
+            "other's to do"
+        )
 
     def _note(self, here: Mapping[str, str]) -> None:
         put_durably(self.checkpoint / HERE_FILE, json.dumps({"place": self.root.place, **here}).encode())
@@ -251,17 +318,13 @@ class Generation:
         self.objects.remove([*mine, *done])
 
     def check(self) -> None:
-        """Make sure that no other driver has become the owner.
+        """Make sure that no other driver has become the owner, or is about to.
 
         Raises:
-            RunError: one has.
+            RunError: one has, or is.
         """
-        found = get_sealed(self.objects, _OWNER)
-        if found is None or json.loads(found)["name"] != self.head.name:
-            raise RunError(
-                f"another driver has taken over the state at {self.root.place}; this one stops, and its batch is the "
-                "other's to do"
-            )
+        if _shown(self.objects) != self._said:
+            raise self._taken_over()
 
     def _files(self) -> Iterator[Path]:
         """Small files of the checkpoint that are needed to go on."""
@@ -315,6 +378,11 @@ def _quietly(run: Callable[[], None]) -> None:
     # What is not swept now is litter until the next start, and no reason to stop a job.
     with contextlib.suppress(StateError):
         run()
+
+
+def _name(root: ObjectRoot) -> str:
+    """The generation that writes to a place as it is known here."""
+    return root.lines[0][-1][0]
 
 
 def _number(name: str) -> int:

@@ -133,15 +133,18 @@ class Objects:
         """Do something beside; it must not wait for other work that was submitted."""
         return self._pool.submit(work)
 
-    def put(self, name: str, content: bytes | pa.Buffer) -> None:
+    def put(self, name: str, content: bytes | pa.Buffer, look: Callable[[], None] = lambda: None) -> None:
         """Put an object; a reader finds all of it or nothing.
 
+        Args:
+            look: done just before each try, of which the last may come long after the first; it may raise.
         Raises:
             StateError: the store did not take it in time, or will not.
         """
         size = content.size if isinstance(content, pa.Buffer) else len(content)
 
         def once() -> None:
+            look()
             try:
                 self._write(name, content)
             except FileNotFoundError:  # a file system with folders
