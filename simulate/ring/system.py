@@ -127,8 +127,8 @@ def put(stored: Sequence[Row], nodes: Sequence[Node], ts: int) -> None:
 
 
 def is_local(sender: str, receiver: str) -> bool:
-    """Whether two actors are on one machine: the source stands for the head's own queue."""
-    return SOURCE in (sender, receiver)
+    """Whether two actors are on one machine: the source stands for the head's own queue, and N may be 1."""
+    return SOURCE in (sender, receiver) or sender == receiver
 
 
 def nodes_of(

@@ -99,8 +99,10 @@ def cycle_s(met: Sequence[Met], nodes: int, times: StepTimes) -> float:
 
     Not the paper's: by (5) work and hops overlap wholly, there are M rounds, and T_s is no part of a hop. But END flags
     follow right behind the tuples that they close, so M - 1 rounds are enough; nodes wait where few partial results are
-    under way; and what goes on has to be received and sent.
+    under way; and what goes on has to be received and sent. One node sends nothing.
     """
+    if nodes == 1:
+        return central_s(met, times)
     lengths = [nodes] * len(met)
     return ring_s(met, lengths, times) / nodes + sum(lengths) * (times.hop + times.send)
 

@@ -143,7 +143,14 @@ def test_the_work_of_all_nodes_is_what_the_formula_says() -> None:
 def test_without_work_a_cycle_is_m_minus_1_rounds_of_hops(streams: int, nodes: int) -> None:
     """The last END is back then; equation 5 counts a round more."""
     run = Setting(streams, 10, 0.5, 0.0).run(nodes, 20, UnitCosts(hop=HOP_NS))
-    assert run.cycle == (streams - 1) * nodes * HOP_NS
+    assert run.cycle == (0 if nodes == 1 else (streams - 1) * nodes * HOP_NS)
+
+
+def test_one_node_sends_itself_nothing_over_the_network() -> None:
+    setting = Setting(3, 40, 1.0, 20.0, send=0.5)
+    run, lone = setting.run(1, 1_500), UnitCosts(comparison=setting.costs.comparison)
+    assert run.cycle == setting.run(1, 1_500, lone).cycle
+    assert run.cycle == pytest.approx(1e9 * cycle_s(setting.met, 1, setting.times), rel=CLOSE)
 
 
 SHORT = [
