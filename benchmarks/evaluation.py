@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,24 @@ DIGITS = 5
 _TOYS = ROOT / "benchmarks" / "out" / "quick" / "evaluation"
 
 
-def asked(prog: str, doc: str | None, page_says: str) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
+def asked(
+    prog: str, doc: str | None, page_says: str, parts: Iterable[str] = ()
+) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     """The arguments, with the folder of the pages, which is there; toy figures never replace real ones.
 
     Args:
         page_says: what `--page` does not do.
+        parts: what can be simulated alone.
     """
     parser = argparse.ArgumentParser(prog=prog, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="toy sizes")
     parser.add_argument("--page", action="store_true", help=page_says)
     parser.add_argument("--docs", type=Path, help="where the pages go")
+    if parts:
+        parser.add_argument(
+            "--only", nargs="+", choices=list(parts), help="simulate these parts anew, with costs that are there"
+        )
+    parser.set_defaults(only=[])
     arguments = parser.parse_args()
     arguments.docs = arguments.docs or (_TOYS if arguments.quick else DOCS)
     arguments.docs.mkdir(parents=True, exist_ok=True)
@@ -41,7 +49,13 @@ def is_real(docs: Path) -> bool:
 
 
 def simulated(
-    prog: str, doc: str | None, name: str, simulate: Callable[[bool], dict[str, Any]], *, timed: bool = False
+    prog: str,
+    doc: str | None,
+    name: str,
+    simulate: Callable[[bool], dict[str, Any]],
+    *,
+    timed: bool = False,
+    again: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] | None = None,
 ) -> tuple[dict[str, Any], Path]:
     """The figures of a page that is simulated, and the folder of the page.
 
@@ -52,22 +66,31 @@ def simulated(
         name: of their file.
         simulate: whether sizes are toys -> the figures.
         timed: some of them are times, for which the machine has to be quiet.
+        again: parts that can be simulated alone, from the results that are there: figures that replace those of their
+            names. When and at which commit that was stands beside them.
     """
-    parser, arguments = asked(prog, doc, "simulate nothing")
+    parser, arguments = asked(prog, doc, "simulate nothing", again or ())
     docs = arguments.docs
     if not arguments.page:
         if is_real(docs):
             try:
                 provenance.require_clean()
-                if timed:
+                if timed and not arguments.only:
                     quiet.wait_until_quiet()
             except (provenance.DirtyError, quiet.BusyError) as refused:
                 parser.exit(1, f"nothing was simulated: {refused}, or do it for yourself with --docs FOLDER\n")
         begun, commit = datetime.now(UTC).isoformat(timespec="seconds"), provenance.commit()
-        results = rounded(simulate(arguments.quick))
+        source = {"begun": begun, "commit": commit}
+        if arguments.only:
+            results = json.loads((docs / name).read_text())
+            for part in arguments.only:
+                results["figures"] |= rounded((again or {})[part](results))
+                results.setdefault("again", {})[part] = source
+        else:
+            results = {**source, **rounded(simulate(arguments.quick))}
         if provenance.commit() != commit:
             parser.exit(1, "nothing was written: the code was changed meanwhile\n")
-        (docs / name).write_text(json.dumps({"begun": begun, "commit": commit, **results}, indent=1) + "\n")
+        (docs / name).write_text(json.dumps(results, indent=1) + "\n")
     return json.loads((docs / name).read_text()), docs
 
 

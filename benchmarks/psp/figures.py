@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,3 +105,46 @@ def run(size: Size, *, quick: bool) -> dict[str, Any]:
         "costs": measured,
         "figures": found,
     }
+
+
+def _merged(old: list[dict[str, Any]], new: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The old points, those that were simulated anew replaced."""
+
+    def run_of(point: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(point.get(key) for key in RUN)
+
+    anew = {run_of(point): point for point in new}
+    return [anew.get(run_of(point), point) for point in old]
+
+
+RUN = ("system", "streams", "matches", "stored", "pixels", "nodes", "segment", "copies")
+"""What names a point of a figure, where its kind has it."""
+
+
+def _lone(known: dict[str, Any]) -> dict[str, Any]:
+    """Rings of one node."""
+    found = known["figures"]
+    each = {"rings": (FULL.stored, costs.PIXELS[:1]), "few_stored": (response.FEW_STORED, costs.PIXELS[:1]),
+            "pixels": (FULL.stored, costs.PIXELS)}  # fmt: skip
+    settings = {name: FULL.settings[:3][-1:] if name == "pixels" else FULL.settings for name in each}
+    return {
+        name: _merged(found[name], (
+            point for one in pixels for point in response.ring_points(
+                known["costs"], (1,), stored, FULL.pairs, pixels=one, settings=settings[name])
+        ))
+        for name, (stored, pixels) in each.items()
+    }  # fmt: skip
+
+
+def _aligned(known: dict[str, Any]) -> dict[str, Any]:
+    """ATR's response times."""
+    points = response.baselines(known["costs"], FULL.nodes, *FULL.baselines, FULL.segments, (), ring=False)
+    return {"baselines": _merged(known["figures"]["baselines"], points)}
+
+
+AGAIN: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "counted": lambda known: traffic.counted(FULL.nodes, known["windows"]),
+    "one-node": _lone,
+    "atr-times": _aligned,
+}
+"""What can be simulated alone, with the costs that are there."""

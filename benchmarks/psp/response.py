@@ -88,17 +88,20 @@ def ring_points(
 
 
 def baselines(
-    measured: Costs, nodes: Sequence[int], stored: int, windows: int, segments: Sequence[float], copies: Sequence[int]
-) -> Iterator[Point]:
+    measured: Costs, nodes: Sequence[int], stored: int, windows: int, segments: Sequence[float], copies: Sequence[int],
+    *, ring: bool = True,
+) -> Iterator[Point]:  # fmt: skip
     """All three systems of 3 streams with p = 1, where rows come by Poisson and rarely.
 
     Args:
         segments: L of ATR, in windows.
         copies: c of CTR.
+        ring: simulate it, too.
     """
     workload = _Workload(measured, stored, windows)
     for count in nodes:
-        yield {"system": "ring", "nodes": count, **workload.ring(count)}
+        if ring:
+            yield {"system": "ring", "nodes": count, **workload.ring(count)}
         for length in segments:
             yield {"system": "aligned", "nodes": count, "segment": length, **workload.aligned(count, length)}
         for one in copies:

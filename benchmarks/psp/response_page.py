@@ -77,7 +77,8 @@ def few_stored(points: list[Point]) -> str:
 ### With the paper's selectivities
 
 Here S is 0.05, 0.1 and 0.5 as in the paper, and lambda W is {points[0]["stored"]} instead. There is little to
-compare for a row, and some nodes have no row of a stream at all:
+compare for a row, and some nodes have no row of a stream at all. One node sends nothing over the network, though
+equation 5 counts its hops, too:
 {_times(points)}{_best(points)}"""
 
 
@@ -118,7 +119,11 @@ of CTR falls with more nodes, and rises with more copies, as fewer nodes take pa
 Here 3 streams, p = 1, and rows come by Poisson, so rarely that a node which did everything would work 30 % of the
 time. Up to 8 rows are in the ring at a time. In milliseconds from when a row comes until a result, waiting included. A
 segment of CTR, a twentieth of a window, waits until it is complete; that takes longer than anything else and depends on
-the segment alone, so it is left out, and finding routes takes no time:
+the segment alone, so it is left out, and finding routes takes no time. Three things have to be known to compare the
+columns. Rows come to the ring for nothing, as its head has them in its own queue, while ATR and CTR pay T_n and T_s for
+the way from the diffusion operator. CTR pays only for pairs inside the window, though it also looks at the other rows
+of its segments. And nine windows are few segments of ATR: where L = 5 W there are two, so that more nodes cannot change
+anything:
 {_table(points, "nodes", _name, lambda one: f"{one['response']:,.2f}")}
 With the most nodes in place of the fewest, times as long: {ratios}.
 

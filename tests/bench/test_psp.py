@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import evaluation
+from benchmarks import evaluation, provenance
 from benchmarks.psp import adaptation, costs, figures, response, response_page, traffic
-from benchmarks.psp.page import SECTIONS, _filled, page
+from benchmarks.psp.page import AGAIN, SECTIONS, _again, _filled, page
 from simulate.ring.messages import nested_loop
 
 MEASURED: dict[str, Any] = {
@@ -127,3 +128,31 @@ def test_lines_that_figures_made_too_long_are_broken_but_not_in_commands_links_a
 def test_windows_are_means_of_results_and_not_of_tenths() -> None:
     tenths = [[-0.1, 5.0, 1], [0.0, 1.0, 3], [0.9, 9.0, 1], [1.0, 4.0, 2]]
     assert response_page._windows(tenths) == {-1: 5.0, 0: 3.0, 1: 4.0}
+
+
+def test_a_part_is_simulated_anew_with_the_costs_that_are_there_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old = json.loads((evaluation.DOCS / "psp.json").read_text())
+    old.pop("again", None)
+    (tmp_path / "psp.json").write_text(json.dumps(old))
+    seen: list[Any] = []
+
+    def ring_points(measured: Any, nodes: Any, stored: int, pairs: int, *, pixels: int, settings: Any) -> Any:
+        seen.append(measured)
+        streams, matches = settings[-1]
+        yield {"streams": streams, "matches": matches, "stored": stored, "pixels": pixels, "nodes": 1, "cycle": 0.5}
+
+    monkeypatch.setattr(response, "ring_points", ring_points)
+    monkeypatch.setattr(provenance, "commit", lambda: "abc")
+    monkeypatch.setattr("sys.argv", ["psp", "--only", "one-node", "--docs", str(tmp_path)])
+    found, _ = evaluation.simulated("psp", "", "psp.json", lambda quick: {}, again=figures.AGAIN)
+    assert seen == [old["costs"]] * 5 and found["commit"] == old["commit"]
+    assert found["again"]["one-node"]["commit"] == "abc" and set(AGAIN) == set(figures.AGAIN)
+    assert "With the same costs, rings of one node in figure 8(a) anew: Measured" in " ".join(
+        _again(found["again"]).split()
+    )
+    for name in ("rings", "few_stored", "pixels"):
+        changed = [one for one, was in zip(found["figures"][name], old["figures"][name], strict=True) if one != was]
+        assert changed and {one["nodes"] for one in changed} == {1} and changed[-1]["cycle"] == 0.5
+    assert found["figures"]["baselines"] == old["figures"]["baselines"]
