@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from simulate.ssbj.beside import Case
 from simulate.ssbj.data import OTHER_WEATHER, TPC_H, WEATHER, Data
-from simulate.ssbj.unit import Unit
+from simulate.ssbj.disk import Disk
+from simulate.ssbj.unit import Memory, Unit
+from streamjoin.operators.costs.ssbj import StepTimes
 from streamjoin.operators.ssbj.moving import Rule
 
 AGREES = 0.15
@@ -85,3 +88,32 @@ def test_without_the_phase_out_values_lose_rows(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Unit, "_begin_round", early)
     with pytest.raises(AssertionError):
         test_each_pair_is_there_once_and_memory_is_kept_to(Rule())
+
+
+def test_a_step_takes_the_time_of_all_that_is_done_in_it() -> None:
+    """By hand: every kind of work has a power of ten of its own, and the seek is the least of them."""
+    times = StepTimes(seek=1, read=10, look_up=100, output=1_000, take=10_000, append=100_000, remove=1_000_000)
+    disk = Disk(np.arange(4), 120, times)
+    # Two parts of two rows, and room for three tuples a step beside the part that is read. All tuples have value 0.
+    unit = Unit(disk, np.array([1.0, 0.0, 0.0, 0.0]), Memory(2 * 120 + 2 * 3 * 24, 24, 2), None, 3)
+    read, entered, left = 1 + 2 * 110, 3 * 110_000, 3 * 1_000_000
+    # Three tuples meet their row in the first part; the second part has none for six, and three of these are done.
+    first = (read + entered + 3 * 1_000) + (read + entered + left)
+    # Three that waited and three new ones meet it again.
+    second = (read + entered + 6 * 1_000 + left) + (read + entered + left)
+    assert [unit.run(1).seconds * 1e9 for _ in range(2)] == pytest.approx([first, second], rel=1e-12)
+
+
+def test_tuples_that_the_cache_joins_take_their_time_too() -> None:
+    unit = CASE.unit()
+    unit.disk = replace(unit.disk, times=StepTimes(1, 10, 100, 1_000, 10_000, 100_000, 1_000_000))
+    unit.run(12)
+    waited = int(unit.waiting.sum())
+    done = unit.run(3)
+    misses = done.tuples - done.hits
+    removed = misses + waited - int(unit.waiting.sum())
+    assert done.hits > 0 and removed > 0
+    assert done.seconds * 1e9 == pytest.approx(
+        done.steps * 1 + done.rows_read * 110 + done.hits * 10_100 + misses * 110_000 + removed * 1_000_000
+        + done.results * 1_000, rel=1e-9
+    )  # fmt: skip
