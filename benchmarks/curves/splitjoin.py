@@ -27,6 +27,8 @@ FIXED_ROWS = 1 << 12
 """Sub-window of the picture in which only the way to the cores changes; the paper's smallest."""
 LOAD = 0.9
 """Share of what a system can take, for latencies: at more than all of it they grow without end."""
+LATENCY_TUPLES = 160
+"""Of a run for latencies: too few for a steady state, which the page says; a step looks at all channels there are."""
 STARS_SIMULATED_MAX = 8
 MATCH_PROBABILITIES = tuple(10.0**power for power in range(-6, 0))
 Stages = dict[str, float]
@@ -37,7 +39,7 @@ def figures(costs: Measured, quick: bool = False) -> dict[str, Any]:
     simulated = (4, 8) if quick else SIMULATED_CORES
     tuples = 24 if quick else 80
     latency_cores = (2, 4, 8) if quick else (1, 2, 4, 8, 12, 16, 20, 24, paper.CORES)
-    latency_tuples = 24 if quick else 160
+    latency_tuples = 24 if quick else LATENCY_TUPLES
     return {
         "time": {
             str(minutes): _throughput(costs, by_time(minutes * 60, costs), simulated, tuples)
