@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,8 @@ from simulate.network import Earliest, Shuffled
 from simulate.replicated import aligned, coordinated
 from simulate.replicated.stored import Watched
 from simulate.replicated.traffic import traffic
-from simulate.ring.messages import Query, Row, nested_loop
+from simulate.ring.messages import Found, Query, Row, nested_loop
+from simulate.timed import Timed, UnitCosts
 from streamjoin.operators.coordinated.cover import cover
 from tests.unit.simulate.test_ring_protocol import case
 
@@ -173,3 +175,30 @@ def test_traffic_is_counted() -> None:
     )
     assert stored == 2 * len(rows)
     assert sent.bytes(1_000) == sent.messages * 16 + sent.tuples * 1_000 + sent.entries * 8
+
+
+def test_what_coordinated_does_takes_the_time_of_its_steps() -> None:
+    """By hand: windows of 100,000 ns, segments of half of that; one host gets all there is."""
+    rows = [Row(0, 10_000, 0, 1), Row(0, 20_000, 1, 2), Row(1, 60_000, 2, 1), Row(0, 260_000, 3, 1)]
+    query = Query((100_000, 100_000), (((0, 1), lambda r, s: r.value == s.value),), ((1,), (0,)))
+    costs = UnitCosts(probe=1, comparison=10, insert=100, purge=1_000, message=2_000, hop=10_000)
+    network = Timed(costs, lambda message: 0)
+    played = coordinated.play(rows, query, 2, 50_000, 1, network, paced=True)
+    # A segment is routed when it is complete and the one before is stored.
+    assert played.diffusion.routed == {(0, 0): 50_000, (1, 1): 100_000, (0, 5): 300_000}
+    # Half a message at each end, the way, a probe and two comparisons.
+    (result,) = played.nodes[0].found
+    assert result == ((1, 1), Found(2, 100_000 + 1_000 + 10_000 + 1_000 + 1 + 2 * 10, 1))
+    # Three segments of four rows are stored, and that is told; one is joined, and that is told; two are dropped.
+    stored, joined, dropped = 3 * 2_000 + 4 * 100, 2_000 + 1 + 2 * 10, 2 * 1_000 + 3 * 1_000
+    assert network.busy_ns["host 0"] == stored + joined + dropped
+    assert not network.busy_ns["host 1"]
+
+
+def test_no_result_of_coordinated_is_there_before_its_last_segment_is_complete() -> None:
+    rows, query = steady(3, 900, gap=1_000)
+    query = replace(query, windows=(100_000,) * 3)
+    network = Timed(UnitCosts(comparison=1, hop=500), lambda message: 0)
+    played = coordinated.play(rows, query, 4, 25_000, 2, network, paced=True)
+    every = [(key, one) for host in played.nodes for key, one in host.found]
+    assert len(every) > 100 and all(one.at > (key[1] + 1) * 25_000 for key, one in every)
