@@ -53,10 +53,14 @@ AGAIN = {
 
 
 def _again(parts: dict[str, dict[str, str]]) -> str:
-    """Sentences, each with a space before it."""
+    """Sentences for each commit, with a space before them; when is that of its first part."""
+    by_commit: dict[str, list[str]] = {}
+    for part, source in parts.items():
+        by_commit.setdefault(source["commit"], []).append(part)
     return "".join(
-        f" With the same costs, {AGAIN[part]} anew: {provenance.said(source['begun'], source['commit'])}"
-        for part, source in parts.items()
+        f" Anew with the same costs: {', '.join(AGAIN[part] for part in each)}. "
+        + provenance.said(parts[each[0]]["begun"], commit)
+        for commit, each in by_commit.items()
     )
 
 

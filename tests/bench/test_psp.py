@@ -149,7 +149,7 @@ def test_a_part_is_simulated_anew_with_the_costs_that_are_there_and_says_so(
     found, _ = evaluation.simulated("psp", "", "psp.json", lambda quick: {}, again=figures.AGAIN)
     assert seen == [old["costs"]] * 5 and found["commit"] == old["commit"]
     assert found["again"]["one-node"]["commit"] == "abc" and set(AGAIN) == set(figures.AGAIN)
-    assert "With the same costs, rings of one node in figure 8(a) anew: Measured" in " ".join(
+    assert "Anew with the same costs: rings of one node in figure 8(a). Measured" in " ".join(
         _again(found["again"]).split()
     )
     for name in ("rings", "few_stored", "pixels"):
