@@ -20,7 +20,7 @@ from streamjoin.errors import InputError
 from streamjoin.spec.joinfile import JoinFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from pyarrow import RecordBatch
 
@@ -189,12 +189,16 @@ def tail(
         Only the rows.
     """
     from streamjoin.results.question import Question
+    from streamjoin.spec.outputs import store_job
 
-    question = Question(key=key, select=_names(select), where=where)
-    _follow(_reader(load_join(file, set), of), question, after, output, quiet=quiet)
+    question, join = Question(key=key, select=_names(select), where=where), load_join(file, set)
+    ours = {store_job(join.of(name)) for name in join.queries} if join.queries else {store_job(join)}
+    _follow(_reader(join, of), ours, question, after, output, quiet=quiet)
 
 
-def _follow(reader: Reader, question: Question, after: str | None, output: str, *, quiet: bool) -> None:
+def _follow(
+    reader: Reader, ours: Collection[str], question: Question, after: str | None, output: str, *, quiet: bool
+) -> None:
     from streamjoin.results.follow import follow
     from streamjoin.results.formats import FORMATS
     from streamjoin.results.rows import Rows
@@ -204,7 +208,7 @@ def _follow(reader: Reader, question: Question, after: str | None, output: str, 
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    if _awaited(reader, stop, quiet):
+    if _awaited(reader, ours, stop, quiet):
         begin = begin or FIRST  # what was committed between two looks is new, too
     if stop.is_set():
         return
@@ -233,11 +237,13 @@ def _reader(join: JoinFile, of: str | None) -> Reader:
     return Reader(store_spec(join).open(), store_job(join))
 
 
-def _awaited(reader: Reader, stop: threading.Event, quiet: bool) -> bool:
+def _awaited(reader: Reader, ours: Collection[str], stop: threading.Event, quiet: bool) -> bool:
     """Wait until the store is there and has results, or `stop`; whether there was anything to wait for.
 
+    Args:
+        ours: the names of all queries of the join file in the store; their results begin one after the other.
     Raises:
-        InputError: the store has results, and none of this job.
+        InputError: the store has results, and none of this join file.
     """
     from streamjoin.results.stores.store import StoreMissingError
 
@@ -249,7 +255,8 @@ def _awaited(reader: Reader, stop: threading.Event, quiet: bool) -> bool:
         except StoreMissingError as cause:
             missing = str(cause)
         except InputError:
-            if reader.store.jobs():  # a job's name may be wrong
+            jobs = reader.store.jobs()
+            if jobs and not set(jobs) & {*ours}:  # a job's name may be wrong
                 raise
             missing = "the store has no results yet; `streamjoin run` brings some"
         if not waited and not quiet:

@@ -24,6 +24,10 @@ ANEW = "use another run.checkpoint and place for results, or remove that checkpo
 _FIELD = re.compile(r"(\w+)=(<[^>]*>|[^,()]+)")
 _UNITS = re.compile(r"(\d+) (nodes|units)\b")
 _ADAPTIVE = ", adaptive"
+_SAID_MAX = 3
+_SHOWN_MAX = 60
+_NAMES = {"streams": "stream", "relations": "relation", "delay_us": "delay", "archive_period_us": "archive period"}
+"""What parts of an identity are called in a join file, or one of them."""
 
 
 def identity(job: Job) -> dict[str, Any]:
@@ -155,12 +159,6 @@ def parts_differ(changed: Sequence[str], theirs: Mapping[str, Any], mine: Mappin
             said += _values_differ(_NAMES.get(name, name), theirs.get(name), mine[name])
     more = [f"and {len(said) - _SAID_MAX} more"] if len(said) > _SAID_MAX else []
     return "; ".join([*said[:_SAID_MAX], *more])
-
-
-_SAID_MAX = 3
-_SHOWN_MAX = 60
-_NAMES = {"streams": "stream", "relations": "relation", "delay_us": "delay", "archive_period_us": "archive period"}
-"""What parts of an identity are called in a join file, or one of them."""
 
 
 def _values_differ(name: str, was: Any, now: Any) -> Iterator[str]:

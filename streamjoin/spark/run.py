@@ -261,17 +261,23 @@ def late_files(job: Job, late: Sequence[int]) -> dict[str, str]:
 
 @dataclass(slots=True)
 class LateFiles:
-    """`late_files` of a job that goes on, looked for once a minute."""
+    """`late_files` of a job that goes on. A look reads the log of all files, so each comes twice as late as the last."""
 
     job: Job
     said: dict[str, str] = field(default_factory=dict)
+    _seen: Sequence[int] = ()
     _next_s: float = 0.0
+    _pause_s: float = 60.0
 
     def look(self, late: Sequence[int]) -> dict[str, str]:
-        """What there is to say now, by stream."""
-        if any(late) and time.monotonic() >= self._next_s:
-            self._next_s = time.monotonic() + 60
-            self.said = late_files(self.job, late)
+        """What there is to say now, by stream; looks where rows of one came late of which nothing is said yet."""
+        before = self._seen or [0] * len(late)
+        told = zip(self.job.plan.names, before, late, strict=True)
+        new = [count if count > seen and name not in self.said else 0 for name, seen, count in told]
+        if any(new) and time.monotonic() >= self._next_s:
+            self._seen, self._pause_s = list(late), 2 * self._pause_s
+            self._next_s = time.monotonic() + self._pause_s
+            self.said |= late_files(self.job, new)
         return self.said
 
 

@@ -149,13 +149,14 @@ def intake_rows(job: Job, stream: int, decode: Decode, batches: Iterator[pa.Reco
     """Intake of a partition of a Spark DataFrame; see `read_piece`."""
     is_read = bool(entries_of(job.plan, stream))
     pieces: dict[str, tuple[Entering, Piece, list[DeadLetter]]] = {}
+    now: Moment | None = None
     for batch in batches:
         if batch.num_rows == 0 or not is_read:
             continue
+        now = now or _began(job, stream, batch)
         for part in decode(batch):
             if part.piece not in pieces:
                 letters: list[DeadLetter] = []
-                now = _began(job, stream, batch)
                 piece = Piece(
                     f"{stream}-{part.piece}", part.router, part.identity, 0, now.clock_us, part.place,
                     arrival_us=now.arrival_us,

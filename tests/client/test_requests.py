@@ -26,6 +26,7 @@ from streamjoin.client import (
     Unavailable,
     WaitedTooLong,
 )
+from streamjoin.client.calls import phases
 from streamjoin.client.retry import PAUSE_S_MAX, pause_s
 from streamjoin.errors import InputError
 from tests.client.serve import Server
@@ -92,7 +93,9 @@ def test_a_job_that_is_not_to_run_any_more_is_not_waited_for(patient: Client, st
             patient.jobs.start("j", wait_s=30)
 
 
-def test_a_start_has_been_waited_for_once_its_first_batch_is_committed(patient: Client, stand_in: StandIn) -> None:
+def test_a_start_has_been_waited_for_once_its_first_batch_is_committed(
+    patient: Client, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begins, runs = seen_as("starting", "running", 1, batches=0), seen_as("running", "running", 2, batches=0)
     stand_in.faults = [begins, runs, runs, seen_as("running", "running", 2, batches=2)]
     assert patient.jobs.start("j", wait_s=10)["last_start"] == {"generation": 2}
@@ -106,6 +109,10 @@ def test_a_start_has_been_waited_for_once_its_first_batch_is_committed(patient: 
         patient.jobs.restart("j", wait_s=0.2)
     stand_in.faults = [runs]
     assert patient.jobs.wait("j", ["running"], wait_s=3)["generation"] == 2, "unless nobody asks for a batch"
+    with monkeypatch.context() as patched:
+        patched.setattr(phases, "QUIET_S", 0.1)
+        stand_in.faults = [begins, runs, runs, runs]
+        assert patient.jobs.start("j", wait_s=30)["generation"] == 2, "streams without rows bring no batch"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from streamjoin.client.shapes import Job
 from streamjoin.client.steps import Exchange, Pause, Request
 
 LOOK_S = 0.5
+QUIET_S = 15.0
+"""A job that has run so long without a batch has nothing to read yet, or none is known any more of its start."""
 AT_END = "reached the end"
 """The reason of a job that is done."""
 
@@ -108,17 +110,18 @@ def wait_for_job(
     Args:
         generation_min: and until it was launched so often.
         or_done: of a job that is to run: also until it has reached its end, and no longer than it is to run.
-        first_batch: and until it has committed a batch since it was launched last.
+        first_batch: and until it has committed a batch since it was launched last, or has run for `QUIET_S` without.
     Raises:
         WaitedTooLong: it was not within `wait_s`, or it failed; the message has the reason.
     """
     wanted = tuple(phases)
     goal = " or ".join(wanted)
-    ends_s = time.monotonic() + wait_s
+    ends_s, quiet_s = time.monotonic() + wait_s, None
     while True:
         found = yield from get_job(patience, job)
         is_there = found["phase"] in wanted and found["generation"] >= generation_min
-        if is_there and not (first_batch and _is_before_first_batch(found)):
+        quiet_s = (quiet_s or time.monotonic() + QUIET_S) if is_there else None
+        if quiet_s is not None and not (first_batch and _is_before_first_batch(found) and time.monotonic() < quiet_s):
             return found
         if or_done and found["wanted"] != "running":
             if found["reason"] == AT_END and found["generation"] >= generation_min:
