@@ -261,7 +261,7 @@ def late_files(job: Job, late: Sequence[int]) -> dict[str, str]:
 
 @dataclass(slots=True)
 class LateFiles:
-    """`late_files` of a job that goes on. A look reads the log of all files, so each is twice as long after the last."""
+    """`late_files` of a job that goes on. A look reads the log of all files; the next is twice as long after it."""
 
     job: Job
     said: dict[str, str] = field(default_factory=dict)
